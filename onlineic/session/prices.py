@@ -157,7 +157,7 @@ class Prices:
         if all(price <= level for price in self._kinds(standing.sparse, questions)):
             return [True] * len(questions)
         prices = self._prices(standing.sparse, questions)
-        left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
+        left = self._free(standing)
         payable: list[bool] = []
         for price in prices:
             if level < price <= left:
@@ -173,8 +173,9 @@ class Prices:
     def affords(self, question: Question) -> bool:
         """Return whether a hit of this question can be paid, from what stands reserved or what is left."""
         standing = self._now()
-        left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
-        return self._pays(standing, question) or self._price(standing.sparse, question) <= left
+        return self._pays(standing, question) or self._price(standing.sparse, question) <= self._free(
+            standing
+        )
 
     def covers(self, questions: Sequence[Question]) -> bool:
         """Return whether the standing reservation pays a hit of each."""
@@ -248,6 +249,10 @@ class Prices:
                 serving = level if level <= self._dearest(sparse) else Fraction(0)
             self._standing = held = _Standing(taken.version, reserved, spent.due, sparse, level, serving)
         return held
+
+    def _free(self, standing: _Standing) -> Fraction:
+        """Return what is left of the account for hits, in its unit."""
+        return self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
 
     def _kinds(self, sparse: NumericSparse, questions: Sequence[Question]) -> Iterator[Fraction]:
         """Yield the price of each kind of question among these: most of a batch have one."""

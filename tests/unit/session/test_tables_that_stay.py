@@ -23,6 +23,7 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.reach import Reach
+from support.inside import ledger_of, table_of
 
 BUDGET = ic.Budget(epsilon=2.0, delta=1e-9)
 N = 30_000
@@ -123,10 +124,11 @@ class Engine:
 
     def __init__(self, columns):
         self.codes = [DOMAIN.attribute(name).read(columns[name]) for name in DOMAIN.names]
-        self.asked, self.broken, self.version = [], 0, 1
+        self.asked, self.broken, self.version, self.heard = [], 0, 1, []
 
     def count(self, sets):
         self.asked.append(tuple(sets))
+        self.heard.append("count")
         if self.broken:
             self.broken -= 1
             raise OSError("record 17: age=42")
@@ -321,17 +323,10 @@ def test_too_much_at_load_is_refused(engine, monkeypatch):
 def test_a_set_is_counted_before_anything_is_reserved_for_it(engine, monkeypatch):
     happened = []
     session = session_of(engine.data(), ledger=MemoryLedger())
-    count, reserve = engine.count, session._loop.ledger.reserve
-    monkeypatch.setattr(
-        session._loop.ledger, "reserve", lambda charge: (happened.append("reserve"), reserve(charge))
-    )
-    monkeypatch.setattr(engine, "count", lambda sets: (happened.append("count"), count(sets))[1])
-    source = session._data._tables._source
-    monkeypatch.setattr(
-        session._data._tables,
-        "_source",
-        Source(DOMAIN, source.rows, lambda sets: (happened.append("count"), count(sets))[1], source.version),
-    )
+    ledger = ledger_of(session)
+    reserve = ledger.reserve
+    monkeypatch.setattr(ledger, "reserve", lambda charge: (happened.append("reserve"), reserve(charge)))
+    engine.heard = happened
     read = PrivateData.exact_counts
     monkeypatch.setattr(
         PrivateData, "exact_counts", lambda self, target: (happened.append("read"), read(self, target))[1]
@@ -403,7 +398,7 @@ def test_neither_ledger_nor_message_knows_the_snapshot(engine, tmp_path):
     file = tmp_path / "stay.db"
     session = ic.OnlineIC(engine.data([(0, 2, 4)], on_demand=False), BUDGET, ledger=file, table="t")
     session.answer(where(age=30, job="b", city=3))
-    text = repr(session) + repr(session._data) + session._data.loading
+    text = repr(session) + repr(table_of(session)) + table_of(session).loading
     session.close()
 
     assert b"secret-7" not in file.read_bytes()
