@@ -30,6 +30,7 @@ KEPT_BYTES = 2**27  # of what is counted on demand
 LOADED_BYTES = 2**26  # of what is counted at load, and stays
 MOST_SETS = 1024  # that are counted at load
 TOGETHER = 64  # sets that are counted on demand by one statement
+JOINED = 2**16  # cells of a table from which those of smaller sets are summed
 UNLIMITED = 2**62
 
 Groups = tuple[list[Column], Ints]  # codes of every attribute of a set, and the records of every group
@@ -125,16 +126,16 @@ class StandingTables:
         """
         wanted = [*dict.fromkeys(axes for axes in sets if not self._known(axes))]
         for part in self._parts(wanted):
-            for axes, groups in zip(part, self._asked(part), strict=True):
-                self._keep(axes, self._made(axes, groups))
+            for axes, table in zip(part, self._counted(part), strict=True):
+                self._keep(axes, table)
         blocks = {one: one.axes for one in partitions if one not in self._blocks}
         absent = [*dict.fromkeys(axes for axes in blocks.values() if not self._known(axes))]
         found: dict[Partition, Ints] = {
             one: self._sums(axes).measure(one) for one, axes in blocks.items() if axes not in absent
         }
         for part in self._parts(absent):
-            for axes, groups in zip(part, self._asked(part), strict=True):
-                table = self._made(axes, groups)  # let go once its blocks are known
+            for axes, table in zip(part, self._counted(part), strict=True):
+                # let go once its blocks are known
                 found |= {one: _Sums(table).measure(one) for one, held in blocks.items() if held == axes}
         self._blocks |= found
 
@@ -195,8 +196,21 @@ class StandingTables:
         return sets
 
     def _load(self, sets: list[Axes]) -> None:
-        for axes, groups in zip(sets, self._asked(sets), strict=True):
-            self._loaded[axes] = self._made(axes, groups)
+        self._loaded |= zip(sets, self._counted(sets), strict=True)
+
+    def _counted(self, sets: Sequence[Axes]) -> "list[Tables | _Groups]":
+        """Return the tables of sets, by one statement about few larger ones that hold them.
+
+        An engine passes its rows once for every set that it groups by: several small ones cost what one does.
+        """
+        covers = covering(sets, self._shape)
+        found = self._asked(covers)
+        larger = {axes: self._made(axes, groups) for axes, groups in zip(covers, found, strict=True)}
+        result = []
+        for axes in sets:
+            above = next(one for one in covers if {*axes} <= {*one})
+            result.append(larger[axes] if axes in larger else self._summed(larger[above], above, axes))
+        return result
 
     def _asked(self, sets: Sequence[Axes]) -> list[Groups]:
         """Return what the engine counts of the one snapshot: asked for before and after."""
@@ -277,6 +291,32 @@ class StandingTables:
 
     def _is_array(self, cells: int) -> bool:
         return cells <= max(SMALL, min(self.n, MOST_ENTRIES))
+
+
+def covering(sets: Sequence[Axes], shape: tuple[int, ...]) -> list[Axes]:
+    """Return few sets that hold all of these, each of `JOINED` cells at most or one of them itself.
+
+    A public rule: the attribute joins that brings most sets which none holds yet, the first on ties.
+    """
+    left, result = [*dict.fromkeys(sets)], list[Axes]()
+    while left:
+        held = {*left[0]}
+        cells = math.prod(shape[axis] for axis in held)
+        while True:
+            gains = dict[int, int]()
+            for one in left:
+                beside = {*one} - held
+                if len(beside) == 1:
+                    axis = min(beside)
+                    gains[axis] = gains.get(axis, 0) + (cells * shape[axis] <= JOINED)
+            best = max(gains, key=lambda axis: (gains[axis], -axis), default=-1)
+            if gains.get(best, 0) == 0:
+                break
+            held.add(best)
+            cells *= shape[best]
+        result.append(tuple(sorted(held)))
+        left = [one for one in left if not {*one} <= held]
+    return result
 
 
 @final

@@ -63,14 +63,15 @@ class Partition:
         # copies first, plain ones: the caller may change his arrays, and a subclass could be two in one
         copies = tuple(np.array(labels) for labels in self.classes)
         if [labels.shape for labels in copies] != lengths or not all(
-            labels.dtype.kind in "iub" and np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
-            for labels in copies
+            labels.dtype.kind in "iub" and _gapless(labels) for labels in copies
         ):
             raise InvalidQueryError(
                 "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
                 "which increase, got other arrays; number them again."
             )
-        object.__setattr__(self, "classes", tuple(immutable(labels.astype(np.int64)) for labels in copies))
+        object.__setattr__(
+            self, "classes", tuple(immutable(labels.astype(np.int64, copy=False)) for labels in copies)
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -236,6 +237,16 @@ class PartitionRule:
         return _cut(size, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
 
 
+def _gapless(labels: Ints) -> bool:
+    """Return whether labels number blocks 0, 1, .. without gaps; looked up, which takes no sorting."""
+    last = int(labels.max())
+    if int(labels.min()) != 0 or last >= labels.size:
+        return False
+    seen = np.zeros(last + 1, np.bool_)
+    seen[labels if labels.dtype.kind != "b" else labels.astype(np.uint8)] = True
+    return bool(seen.all())
+
+
 def _cut(size: int, starts: Ints) -> Ints:
     """Return the block index of every code, a new block beginning at each of `starts`."""
     cuts = np.zeros(size, np.int64)
@@ -261,6 +272,11 @@ def pairs_of(partition: Partition) -> AxisSets:
 def sets_of(partition: Partition) -> AxisSets:
     """Return the pairs and triples of axes that stand together in a partition."""
     return pairs_of(partition) | frozenset(itertools.combinations(partition.axes, 3))
+
+
+def whole(domain: Domain) -> Partition:
+    """Return the partition of one block: a table has one price, however many blocks are in it."""
+    return Partition(domain, (), ())
 
 
 def one_way(domain: Domain, axis: int) -> Partition:

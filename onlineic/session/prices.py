@@ -18,7 +18,7 @@ from onlineic.ledger.records import Easy, EasyBatch, Ledger
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
-from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, one_way, sets_of
+from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, sets_of, whole
 from onlineic.queries.query import Query
 from onlineic.session.belief import measured
 from onlineic.sparse.base import NumericSparse
@@ -308,4 +308,4 @@ class Prices:
         return prices[key]
 
     def _table_price(self, sparse: NumericSparse) -> Fraction:
-        return sparse.price(one_way(self._domain, 0)).amount
+        return sparse.price(whole(self._domain)).amount
