@@ -3,7 +3,8 @@
 Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends may import this module, and
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 
-Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8, 1.9.
+Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8, 1.9;
+docs/theory/session.md, 4.12.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ bounds in `AnswerBook`; what is bought without a test in the `PurchaseRule`. Pri
 `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
 Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
-docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
+docs/theory/session.md, 4.1, 4.2, 4.9, 4.11, 4.12.
 """
 
 import logging
