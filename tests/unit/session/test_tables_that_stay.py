@@ -346,7 +346,8 @@ def test_a_set_is_counted_before_anything_is_reserved_for_it(engine, monkeypatch
     monkeypatch.setattr(
         PrivateData, "exact_counts", lambda self, target: (happened.append("read"), read(self, target))[1]
     )
-    for query in questions(8):
+    # the first of them needs a set of its own, while no hit is paid for yet
+    for query in (where(age=30, job="b", city=3), *questions(6)):
         happened.append("asked")
         session.answer(query)
 
