@@ -403,10 +403,74 @@ def stating(grid: Grid) -> Part:
         session, stream = opened(), itertools.cycle(texts)
         return lambda: session.sql(next(stream))
 
+    def shapeless() -> Timed:
+        session, counter = opened(), itertools.count()
+        return lambda: session.sql(f"SELECT COUNT(*) AS n{next(counter)} FROM t WHERE a >= 3 AND b >= 2")
+
     return {
         "sqlglot alone": parsed,
-        "a new statement": new,
+        "a statement of a new shape": shapeless,
+        "a new statement of a known shape": new,
         "a statement again": lambda: partial(opened().sql, texts[0]),
+    }
+
+
+def long_attribute(grid: Grid) -> Part:
+    """A session on one attribute of many codes: opening it, and opening it with its first answer."""
+    quick = grid.queries < 100
+    sizes = (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000)
+
+    def opened(codes: int, ask: bool) -> Callable[[], Timed]:
+        def prepared() -> Timed:
+            domain, rng = ic.Domain.of(code=codes), np.random.default_rng(1)
+            columns = {"code": (rng.beta(2.0, 5.0, 100_000) * codes).astype(np.int64)}
+            data = ic.PrivateData.from_records(columns, domain)
+
+            def begun() -> None:
+                session = quietly(ic.OnlineIC, data, BUDGET, noise=SimulatedNoise(1))
+                if ask:
+                    _ = session.answer(ic.where(code=ic.between(1, codes // 3))).error_bound
+
+            return begun
+
+        return prepared
+
+    made: Part = {}
+    for codes in sizes:
+        made[f"opening, {codes:,} codes"] = opened(codes, False)
+        made[f"opening and first answer, {codes:,} codes"] = opened(codes, True)
+    return made
+
+
+def staying(grid: Grid) -> Part:
+    """A Parquet file of ten columns: loaded as rows, or counted where it lies, and two questions."""
+    rows = sizes(grid)[2]
+    domain = ic.Domain.of({f"c{place}": 8 for place in range(10)})
+
+    @cache
+    def path() -> Path:
+        for library in ("narwhals", "duckdb", "pyarrow"):
+            pytest.importorskip(library)
+        from pyarrow import parquet, table
+
+        folder, rng = tempfile.mkdtemp(), np.random.default_rng(1)
+        atexit.register(shutil.rmtree, folder)
+        file = Path(folder) / "rows.parquet"
+        parquet.write_table(table({name: rng.integers(0, 8, rows) for name in domain.names}), file)
+        return file
+
+    def loaded(counting: Any) -> Callable[[], Timed]:
+        return lambda: partial(ic.PrivateData.from_frame, path(), domain, counting=counting)
+
+    def fetched() -> Timed:
+        data = ic.PrivateData.from_frame(path(), domain, counting="on demand")
+        sets = itertools.cycle(itertools.combinations(range(10), 4))
+        return lambda: data.fetch([next(sets)])
+
+    return {
+        f"all rows, {rows:,}": loaded("rows"),
+        "all pairs, counted there": loaded("at load"),
+        "one set of four on demand": fetched,
     }
 
 
@@ -426,6 +490,8 @@ BUILDERS: dict[str, Callable[[Grid], Part]] = {
     "answers, 100,000 cells": partial(answering, (50, 50, 40)),
     "answers, 20 attributes": partial(answering, (8,) * 20),
     "SQL": stating,
+    "one long attribute": long_attribute,
+    "a wide table that stays": staying,
 }
 
 

@@ -43,8 +43,6 @@ from fractions import Fraction
 from numbers import Integral, Rational, Real
 from typing import Any, ClassVar
 
-import numpy as np
-
 __all__ = [
     "BudgetError",
     "BudgetExceededError",
@@ -200,6 +198,13 @@ class SessionSealedError(SessionStateError):
 
 class ForkedSessionError(SessionStateError):
     """The process was forked: two copies of one noise source must not both be used."""
+
+
+class EngineError(OnlineICError):
+    """The engine that holds the table did not count it: nothing was reserved, spent or tested.
+
+    Its own text is dropped, which could quote a record.
+    """
 
 
 class LedgerError(OnlineICError):
@@ -436,6 +441,10 @@ def set_fields(instance: object, **values: object) -> None:
 
 def is_number_of(value: object, kind: type[Any]) -> bool:
     """Whether a value is a number; a bool is none, and numpy takes a span of time for an integer."""
+    if type(value) is int or type(value) is float:
+        return isinstance(value, kind)
+    import numpy as np  # here: an error, and a version, can be told without it
+
     return isinstance(value, kind) and not isinstance(value, (bool, np.timedelta64))
 
 

@@ -149,7 +149,11 @@ class _Selects:
         return self.conditions.trees
 
     def statement(self, text: Any, table: str) -> Statement:
-        select = self.trees.statement(text)
+        with self.trees.statement(text) as select:
+            return self.selected(select, table)
+
+    def selected(self, select: Any, table: str) -> Statement:
+        """Return what the tree of a SELECT asks."""
         self.trees.kind(select)
         self.read_from(select.args.get("from_") or select.args.get("from"), table)
         items = select.args.get("expressions") or []

@@ -127,7 +127,8 @@ class Conditions:
 
     def whole(self, text: Any) -> Truth:
         """Return what a condition alone says."""
-        truth = self.truth(self.trees.condition(text), negated=False)
+        with self.trees.condition(text) as tree:
+            truth = self.truth(tree, negated=False)
         self.check_used()
         return truth
 

@@ -5,13 +5,16 @@ type of node must be listed, every argument of it that is given must be listed, 
 closed set of types. sqlglot moves and adds arguments between releases; what is new is refused.
 """
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from difflib import get_close_matches
 from typing import Any, Literal, NoReturn, final
 
 import attrs
 
+from onlineic.ask.sql_shapes import Shapes
 from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError, shown
 
 LONGEST = 20_000  # characters of a statement
@@ -151,6 +154,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"did you mean {folded[near[0]]}?" if near else "see the domain."
 
 
+_SHAPES = Shapes()
+
+
 @final
 @attrs.frozen(eq=False)
 class Trees:
@@ -190,8 +196,9 @@ class Trees:
         """The types of sqlglot's nodes."""
         return self.sqlglot.exp
 
-    def statement(self, text: Any) -> Any:
-        """Return the tree of a text that is one SELECT."""
+    @contextlib.contextmanager
+    def statement(self, text: Any) -> Iterator[Any]:
+        """Yield the tree of a text that is one SELECT; it is another text's later."""
         tokens = self.tokens(text, "statement")
         first = tokens[0].text.upper()
         if first != "SELECT":  # others are never parsed: sqlglot would log what it makes of them
@@ -201,13 +208,14 @@ class Trees:
             )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):
             raise InvalidQueryError(ONE_SELECT.format("two of them"))
-        tree = self.tree(tokens, text, "statement", None)
-        if type(tree) is not self.exp.Select:
-            raise InvalidQueryError(ONE_SELECT.format(f"a {type(tree).__name__.upper()}"))
-        return tree
+        with self.parsed(tokens, text, "statement", None) as tree:
+            if type(tree) is not self.exp.Select:
+                raise InvalidQueryError(ONE_SELECT.format(f"a {type(tree).__name__.upper()}"))
+            yield tree
 
-    def condition(self, text: Any) -> Any:
-        """Return the tree of a text that is one condition."""
+    @contextlib.contextmanager
+    def condition(self, text: Any) -> Iterator[Any]:
+        """Yield the tree of a text that is one condition; it is another text's later."""
         tokens = self.tokens(text, "condition")
         if tokens[0].text.upper() == "SELECT":
             raise InvalidQueryError(
@@ -216,7 +224,14 @@ class Trees:
             )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):
             raise InvalidQueryError("condition must be one condition, got two; join them by AND or OR.")
-        return self.tree(tokens, text, "condition", self.exp.Condition)
+        with self.parsed(tokens, text, "condition", self.exp.Condition) as tree:
+            yield tree
+
+    def parsed(self, tokens: list[Any], text: str, what: str, into: Any) -> AbstractContextManager[Any]:
+        """Return the tree of tokens, of texts of one shape parsed once."""
+        return _SHAPES.tree(
+            tokens, (self.dialect, what), lambda changed: self.tree(changed, text, what, into)
+        )
 
     def tokens(self, text: Any, what: str) -> list[Any]:
         """Return the tokens of a text, without semicolons at its end."""

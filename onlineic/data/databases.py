@@ -43,6 +43,29 @@ def read_table(
     InvalidDataError
         If there is no such table or column, or a value lies outside the domain.
     """
+    source, driver = checked_source(connection, table, domain, quote)
+    few = domain.size <= GROUPED
+    if driver == "duckdb":  # a cursor of its own would not see temporary tables
+        relation = connection.sql(f"SELECT * FROM {source}")
+        batches = (relations.groups if few else relations.rows)(relation, domain)
+        return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
+    cursor = connection.cursor()
+    try:
+        few = few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes)))
+        batches = (groups if few else _rows)(cursor, source, domain, quote, driver)
+        return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
+    finally:
+        cursor.close()
+
+
+def checked_source(connection: Any, table: str, domain: Domain | Parted, quote: str) -> tuple[str, str]:
+    """Return the quoted name of a table whose columns are known to hold the attributes, and the driver.
+
+    Raises
+    ------
+    InvalidParameterError, InvalidDataError
+        As `read_table`.
+    """
     check_choice("quote", quote, *CLOSING)
     source = _table(table, quote)
     if not callable(getattr(connection, "cursor", None)):
@@ -52,26 +75,21 @@ def read_table(
         )
     held = type(getattr(connection, "driver_connection", connection))  # of SQLAlchemy's
     driver = next((root for root in map(_root, held.__mro__) if root in ("sqlite3", "duckdb")), _root(held))
-    few = domain.size <= GROUPED
-    if driver == "duckdb":  # a cursor of its own would not see temporary tables
-        relation = _tried(lambda: connection.sql(f"SELECT * FROM {source}"))
-        check_columns(relation.columns, domain)
-        batches = (relations.groups if few else relations.rows)(relation, domain)
-        return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
+    if driver == "duckdb":
+        check_columns(_tried(lambda: connection.sql(f"SELECT * FROM {source}")).columns, domain)
+        return source, driver
     cursor = connection.cursor()
     try:
         _tried(lambda: cursor.execute(f"SELECT * FROM {source} WHERE 1 = 0"))
         # asked of the names that there are: SQLite reads a name that it does not know as a text
         check_columns([str(column[0]) for column in cursor.description], domain)
         cursor.fetchmany(1)  # there are none; some drivers want to have said so
-        few = few and (driver == "sqlite3" or all(map(_is_textless, domain.attributes)))
-        batches = (_groups if few else _rows)(cursor, source, domain, quote, driver)
-        return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     finally:
         cursor.close()
+    return source, driver
 
 
-def _groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
+def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the groups of equal records, and beside them the number of all rows, counted on its own."""
     keys: list[str] = []
     cuts: list[Pieces | None] = []

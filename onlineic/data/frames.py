@@ -18,6 +18,7 @@ from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
 from onlineic.data.files import is_regular, opened
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
+from onlineic.data.relations import of_sets
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column
 from onlineic.errors import (
@@ -47,7 +48,7 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     MissingExtraError
         If the extra `frames`, or a reader of Parquet files, is not installed.
     """
-    frame, names = _opened(table)
+    frame, names = opened_frame(table)
     check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
@@ -59,6 +60,11 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     return *coded(_streamed(frame, engine, domain), domain), streamed(engine, domain)
 
 
+def is_cluster(table: Any, domain: Domain) -> bool:
+    """Return whether a table of this domain is one of a cluster, and too wide for one GROUP BY."""
+    return domain.size > GROUPED and type(table).__module__.startswith("pyspark.")
+
+
 def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of those of the named columns that a table has, for a report on all of them.
 
@@ -67,7 +73,7 @@ def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     InvalidParameterError, InvalidDataError, MissingExtraError
         As `read_frame`, but for what a report tells.
     """
-    frame, known = _opened(table)
+    frame, known = opened_frame(table)
     columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
     chosen = [name for name in names if name in columns]
     if chosen:
@@ -77,7 +83,7 @@ def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     return columns
 
 
-def _opened(table: Any) -> tuple[Any, list[str]]:
+def opened_frame(table: Any) -> tuple[Any, list[str]]:
     """Return narwhals' view of a table, and the names of its columns."""
     try:
         import narwhals.stable.v2 as nw
@@ -265,6 +271,47 @@ def _grouped(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch
         for column, cut in zip(groups, cuts, strict=True)
     ]
     yield Batch(parts, _integers(records), n)
+
+
+def spark_sets(
+    frame: Any, domain: Domain, sets: Sequence[tuple[int, ...]]
+) -> list[tuple[list[Column], Ints]]:
+    """Return the codes and records of the groups over each set of attributes of a Spark frame: one job.
+
+    Parameters
+    ----------
+    frame : narwhals' view of it
+    domain : Domain
+    sets : sequence of tuple of int
+        Rising places in the domain.
+    """
+    import narwhals.stable.v2 as nw
+    import pyarrow
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as spark
+
+    used = sorted({axis for axes in sets for axis in axes})
+    part = domain.project(*(domain.names[axis] for axis in used))
+    passed = Observation()  # counts the rows on their way into the groups
+    watched = nw.from_native(frame.to_native().observe(passed, spark.count(spark.lit(1)).alias("total")))
+    keys, cuts = _keys(watched, part.names, part, "pyspark")
+    names = _places(keys)
+    chosen = watched.select(*(key.alias(name) for key, name in zip(keys, names, strict=True))).to_native()
+    places = [[used.index(axis) for axis in axes] for axes in sets]
+    grouped = chosen.groupingSets([[names[place] for place in held] for held in places], *names).agg(
+        spark.grouping_id().alias("beside"), spark.count(spark.lit(1)).alias("records")
+    )
+    table = nw.from_native(grouped).collect(backend="pyarrow").to_native().combine_chunks()
+    columns: list[Any] = table.columns
+    *columns, beside, records = columns
+    total = pyarrow.array(np.full(len(records), passed.get["total"], np.int64))
+    rows = [*columns, records, total]
+    return of_sets([(rows, _integers(of_arrow(beside)), _spark_rows)], part, places, cuts)
+
+
+def _spark_rows(column: Any, rows: Ints) -> Any:
+    """Return some rows of a column of Spark's groups."""
+    return _decoded(column.take(rows))
 
 
 def _counted(frame: Any, keys: list[Any]) -> Any:

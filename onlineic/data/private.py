@@ -3,7 +3,8 @@
 Only `session`, `offline`, `baselines`, `evaluate`, `audit` and the front ends may import this module, and
 its read method `exact_counts` has a name that nothing else uses: a test holds both rules.
 
-Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8, 1.9.
+Proof: docs/theory/ledger-and-restarts.md, 4.4, 4.7; docs/theory/queries.md, 1.3, 1.7, 1.8, 1.9;
+docs/theory/session.md, 4.12.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ from onlineic.accounting.of_table import per_person, per_row
 from onlineic.data.persons import Parted, seen_by
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
+from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
@@ -43,6 +45,7 @@ from onlineic.errors import (
     check_choice,
     check_kind,
     checked_integer,
+    checked_list,
     shown,
 )
 from onlineic.ledger.forks import renewed_by_forks
@@ -52,12 +55,20 @@ from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
+from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MAX_ROWS = 2**27
+UNTOLD = (
+    "version must be given for counting='on demand' of this table, which does not tell when it changes, got "
+    "None; write version=FUNCTION, which returns another value once the table is another, or give the path "
+    "of a Parquet file."
+)
 MOST_COUNTED = 2**32  # parts of all records of a table whose number is private: on the finest grid of weights
 Relation = Literal["replace-one", "add-remove"]
+Counting = Literal["rows", "at load", "on demand"]
+COUNTINGS = ("rows", "at load", "on demand")
 RELATIONS: Mapping[str, Neighbours] = {"replace-one": REPLACE_ONE, "add-remove": ADD_REMOVE}
 NO_RECORDS = "records must be one or more, got none; load some."
 _log = logging.getLogger("onlineic")
@@ -98,6 +109,8 @@ class PrivateData:
         On which all of them draw, see `draw_on`.
     loading : str
         How the records came in, in words: public, since it depends on domain and kind of source alone.
+    reach : Reach or None
+        Of which sets of attributes the table can be counted, if it stays where it lives; None: of all.
     """
 
     __slots__ = (
@@ -132,7 +145,7 @@ class PrivateData:
         cells = array.astype(np.float64).reshape(domain.shape)
         self._begin(domain, int(array.sum()), Tables(cells, prefix_cells=MAX_CELLS))._protecting(*relation)
 
-    def _begin(self, domain: Domain, n: int, tables: Tables | Rows) -> "PrivateData":
+    def _begin(self, domain: Domain, n: int, tables: Tables | Rows | StandingTables) -> "PrivateData":
         self.domain = domain
         self._mass = n
         self.neighbours: Neighbours = REPLACE_ONE
@@ -258,6 +271,7 @@ class PrivateData:
                     "tables must be of one record a row, and of a public number of them, got another; load "
                     "it without unit= and neighbours=."
                 )
+            one.check_here()
             if one.domain != domain:
                 raise DomainMismatchError(
                     f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
@@ -295,10 +309,11 @@ class PrivateData:
                 "data must be of one record a row, of a public number of them, and unused, to be projected; "
                 "load it over fewer attributes."
             )
+        self.check_here()
         tables = self._tables
         if isinstance(tables, Tables):
             return type(self)(np.rint(tables.table(axes)).astype(np.int64), domain)
-        columns, weights = tables.columns(axes)
+        columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
         return type(self)._of_cells(iter(columns), weights, domain)
 
     @classmethod
@@ -434,13 +449,17 @@ class PrivateData:
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
         n_at_most: int = 2**31,
+        counting: Counting | None = None,
+        sets: Iterable[Iterable[str]] = (),
+        version: Callable[[], Hashable] | None = None,
     ) -> "PrivateData":
         """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
         counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
         compares text exactly (DuckDB, lazy polars, Spark); otherwise its rows come by once, and only their
-        codes are kept. Which of the two depends on public facts alone; `loading` and the log say it.
+        codes are kept; or no row comes by, and sets of attributes are counted where the rows are, as
+        `counting` says. Which of them depends on public facts alone; `loading` and the log say it.
 
         Parameters
         ----------
@@ -452,19 +471,38 @@ class PrivateData:
             As for `from_records`: the GROUP BY counts the rows of each person then.
         neighbours, n_at_most
             As for `from_records`.
+        counting : "rows", "at load" or "on demand", optional
+            How a table is counted whose domain is too wide for one GROUP BY. "rows": all rows come by, once.
+            "at load": DuckDB or Spark counts all pairs of attributes, and `sets`, by one statement; questions
+            about others are refused. "on demand": other sets are counted when a question or a purchase needs
+            them, and the time of an answer tells how long that took. None: "at load" for Spark, else "rows".
+        sets : iterable of iterables of str
+            Attributes that will be asked about together, counted at load.
+        version : callable () -> value, optional
+            Tells one state of the table from another, before and after each count; of a Parquet file, and of
+            a Spark frame of files, it is not needed.
 
         Raises
         ------
         InvalidParameterError
-            If this is no table.
+            If this is no table, or its engine cannot count it so.
+        TooLargeError
+            If what is to be counted at load is too much.
         InvalidDataError
             If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
         MissingExtraError
             If the extra, or a reader of Parquet files, is not installed.
         """
-        from onlineic.data.frames import read_frame  # few sessions load a frame: imported with it
+        from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
+        chosen = _check_counting(counting, sets, domain, unit, neighbours)
+        if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
+            chosen = _check_counting("at load", sets, domain, unit, neighbours)
+        if chosen is not None:
+            from onlineic.data.snapshots import of_frame
+
+            return cls.standing(*of_frame(table, domain, version), chosen, counting == "on demand")
         seen = seen_by(domain, unit)
         return cls._loaded(*read_frame(table, seen), seen)._protecting(*relation)
 
@@ -480,6 +518,9 @@ class PrivateData:
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
         n_at_most: int = 2**31,
+        counting: Counting | None = None,
+        sets: Iterable[Iterable[str]] = (),
+        version: Callable[[], Hashable] | None = None,
     ) -> "PrivateData":
         """Return the table of a database, by one statement on a DB-API connection (PEP 249).
 
@@ -502,6 +543,8 @@ class PrivateData:
             As for `from_frame`.
         neighbours, n_at_most
             As for `from_records`.
+        counting, sets, version
+            As for `from_frame`, of DuckDB and SQLite; None: "rows". SQLite tells itself when it changes.
 
         Raises
         ------
@@ -513,8 +556,46 @@ class PrivateData:
         from onlineic.data.databases import read_table
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
+        chosen = _check_counting(counting, sets, domain, unit, neighbours)
+        if chosen is not None:
+            from onlineic.data.snapshots import of_database
+
+            found = of_database(connection, table, domain, quote, version)
+            return cls.standing(*found, chosen, counting == "on demand")
         seen = seen_by(domain, unit)
         return cls._loaded(*read_table(connection, table, seen, quote), seen)._protecting(*relation)
+
+    @classmethod
+    def standing(
+        cls, source: Source, engine: str, announced: Sequence[Axes], on_demand: bool
+    ) -> "PrivateData":
+        """Return a table of which sets of attributes are counted where it lives."""
+        if on_demand and source.version is None:
+            raise InvalidParameterError(UNTOLD)
+        tables = StandingTables(source, announced, on_demand)
+        data = cls.__new__(cls)._begin(source.domain, tables.n, tables)
+        when = "at load, and others as questions ask" if on_demand else "at load, by one statement"
+        data.loading = f"stays where it lives ({engine}): sets of attributes are counted there, {when}"
+        _log.info("private table %s", data.loading)
+        return data
+
+    @property
+    def reach(self) -> Reach | None:
+        return self._tables.reach if isinstance(self._tables, StandingTables) else None
+
+    def fetch(self, sets: Iterable[Axes], partitions: Sequence[Partition] = ()) -> None:
+        """Have sets of attributes counted where the table lives, before anything is reserved. PRIVATE.
+
+        Of another table nothing is done. What fails leaves nothing changed.
+        """
+        tables = self._tables
+        if isinstance(tables, StandingTables):
+            self._door.run(lambda: tables.fetch(sets, partitions))
+
+    def fitting(self, sets: Iterable[Axes]) -> int:
+        """Return for how many of the leading sets `fetch` keeps the tables together."""
+        tables, held = self._tables, [*sets]
+        return tables.fitting(held) if isinstance(tables, StandingTables) else len(held)
 
     @classmethod
     def _loaded(
@@ -623,7 +704,7 @@ class PrivateData:
         tables = self._tables
         if not isinstance(target, Partition):
             return int(target.total(tables, self._mass))
-        if isinstance(tables, Rows):
+        if isinstance(tables, Rows | StandingTables):
             return tables.measure(target)
         return np.rint(target.measure(tables.table(target.axes))).astype(np.int64)
 
@@ -639,6 +720,14 @@ class PrivateData:
     def _counted_many(self, queries: Sequence[Query]) -> Ints:
         self._reads += len(queries)
         return np.rint(totals(queries, self._tables, self._mass)).astype(np.int64)
+
+    def check_here(self) -> None:
+        """Raise `InvalidParameterError` if the table stays where it lives: only sessions count it there."""
+        if self.reach is not None:
+            raise InvalidParameterError(
+                "data must be held in this process for this, got a table that stays where it lives; load it "
+                "with counting='rows', or ask it by OnlineIC(data, budget)."
+            )
 
     def check_outside(self) -> None:
         """Raise `SessionStateError` in the middle of a read of the same thread: a handler would read there.
@@ -965,6 +1054,44 @@ def _check_domain(
         )
     most = checked_integer("n_at_most", n_at_most, at_least=1)
     return RELATIONS[neighbours], min(most, MOST_COUNTED // parts_of(1, unit))
+
+
+def _check_counting(
+    counting: str | None,
+    sets: Iterable[Iterable[str]],
+    domain: Domain,
+    unit: Unit | None,
+    neighbours: str,
+) -> list[Axes] | None:
+    """Return the sets to count at load where the rows are, or None if all come here or one GROUP BY does.
+
+    Raises
+    ------
+    InvalidParameterError, InvalidQueryError
+        If this cannot be done, or a name is no attribute.
+    """
+    if counting is not None:
+        check_choice("counting", counting, *COUNTINGS)
+    announced = []
+    for one in checked_list("sets", sets, remedy="write [('age', 'sex', 'race')]"):
+        if isinstance(one, str):
+            raise InvalidParameterError(
+                f"sets must be lists of names, got the text {shown(one)}; write [('age', 'sex', 'race')]."
+            )
+        names = checked_list("sets", one, remedy="write [('age', 'sex', 'race')]")
+        announced.append(tuple(sorted({domain.axis(name) for name in names})))
+    if counting in (None, "rows"):
+        return None
+    from onlineic.data.frames import GROUPED  # few sessions load a frame: imported with it
+
+    if domain.size <= GROUPED:
+        return None
+    if unit is not None or neighbours == "add-remove":
+        raise InvalidParameterError(
+            f"counting must be None or 'rows' with unit or neighbours='add-remove', got {shown(counting)}: "
+            "tables that stay where they live have one record a row, and a public number of them."
+        )
+    return announced
 
 
 def _check_rows(codes: Column, weights: Ints | None) -> None:

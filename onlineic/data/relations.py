@@ -3,12 +3,13 @@
 PRIVATE. DuckDB reads files and other tables too, so this is the way of the largest ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from onlineic.data.coding import Batch, Places, places
+from onlineic._typing import Ints
+from onlineic.data.coding import Batch, Places, coded, places
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, by_days, pieces
 from onlineic.data.rows import Column
@@ -30,6 +31,83 @@ def groups(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
     domain : Domain
         Every attribute has a column of its name.
     """
+    keys, cuts = _keys(relation, domain)
+    names = ", ".join(f"a{at}" for at in range(len(keys)))
+    counted = relation.project(", ".join(keys)).aggregate(f"{names}, COUNT(*) AS records", names)
+    for *found, records, total in _batches(counted.cross(_count(relation))):
+        yield Batch(_cut(found, cuts), _integers(records), int(_integers(total)[0]))
+
+
+def grouping_sets(
+    relation: Any, domain: Domain, sets: Sequence[tuple[int, ...]]
+) -> list[tuple[list[Column], Ints]]:
+    """Return the codes and records of the groups over each set of attributes: one statement, one snapshot.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+    domain : Domain
+    sets : sequence of tuple of int
+        Rising places in the domain.
+    """
+    used = sorted({axis for axes in sets for axis in axes})
+    part = domain.project(*(domain.names[axis] for axis in used))
+    keys, cuts = _keys(relation, part)
+    names = [f"a{at}" for at in range(len(keys))]
+    places = [[used.index(axis) for axis in axes] for axes in sets]
+    grouped = ", ".join(f"({', '.join(names[place] for place in held)})" for held in places)
+    every = ", ".join(names)
+    counted = relation.project(", ".join(keys)).aggregate(
+        f"{every}, GROUPING({every}) AS beside, COUNT(*) AS records", f"GROUPING SETS ({grouped})"
+    )
+    return of_sets(_tables(counted.cross(_count(relation))), part, places, cuts)
+
+
+def of_sets(
+    tables: Iterable[tuple[Sequence[Any], Ints, Callable[[Any, Ints], Column | Places]]],
+    domain: Domain,
+    sets: Sequence[Sequence[int]],
+    cuts: Sequence[Pieces | None],
+) -> list[tuple[list[Column], Ints]]:
+    """Return the codes and records of the groups over each set, from the groups over all of them.
+
+    Parameters
+    ----------
+    tables : iterable of (columns, beside, read)
+        Columns of the attributes, of records and of the number of all rows; which attributes a group does
+        not tell apart, the first one the highest bit; and how some rows of a column are read.
+    domain : Domain
+    sets : sequence of sequence of int
+        Rising places in the domain.
+    cuts : sequence of Pieces or None
+    """
+    last = len(domain.names) - 1
+    marks = [2 ** (last + 1) - 1 - sum(1 << (last - place) for place in held) for held in sets]
+    found: list[list[Batch]] = [[] for _ in sets]
+    for columns, beside, read in tables:
+        for held, mark, batches in zip(sets, marks, found, strict=True):
+            rows = np.flatnonzero(beside == mark)
+            if len(rows):
+                values = _cut([read(columns[place], rows) for place in held], [cuts[place] for place in held])
+                records, total = (_integers(read(column, rows)) for column in columns[-2:])
+                batches.append(Batch(values, records, int(total[0])))
+    result = []
+    for held, batches in zip(sets, found, strict=True):
+        columns, weights = coded(batches, domain.project(*(domain.names[place] for place in held)))
+        result.append((columns, np.zeros(0, np.int64) if weights is None else weights))
+    return result
+
+
+def _cut(columns: Sequence[Any], cuts: Sequence[Pieces | None]) -> list[Any]:
+    """Return columns with pieces of numbers as the values that stand for them."""
+    return [
+        column if cut is None else cut.places(_integers(column))
+        for column, cut in zip(columns, cuts, strict=True)
+    ]
+
+
+def _keys(relation: Any, domain: Domain | Parted) -> tuple[list[str], list[Pieces | None]]:
+    """Return what to group by for every attribute, named a0, a1, .., and the pieces of those that are cut."""
     types = [str(relation.types[relation.columns.index(name)]) for name in domain.names]
     cuts: list[Pieces | None] = []
     keys = []
@@ -47,17 +125,7 @@ def groups(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
             column = f"CAST({column} AS DATE)"
         keys.append(f"{column} AS a{at}")
         cuts.append(cut)
-    names = ", ".join(f"a{at}" for at in range(len(keys)))
-    counted = relation.project(", ".join(keys)).aggregate(f"{names}, COUNT(*) AS records", names)
-    for *found, records, total in _batches(counted.cross(_count(relation))):
-        yield Batch(
-            [
-                column if cut is None else cut.places(_integers(column))
-                for column, cut in zip(found, cuts, strict=True)
-            ],
-            _integers(records),
-            int(_integers(total)[0]),
-        )
+    return keys, cuts
 
 
 def rows(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
@@ -66,6 +134,11 @@ def rows(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
     chosen = relation.project(", ".join(named))
     for *columns, total in _batches(chosen.cross(_count(relation))):
         yield Batch(columns, None, int(_integers(total)[0]))
+
+
+def number(relation: Any) -> int:
+    """Return the number of rows."""
+    return int(_count(relation).fetchall()[0][0])
 
 
 def _count(relation: Any) -> Any:
@@ -92,6 +165,37 @@ def _batches(relation: Any) -> Iterator[list[Column | Places]]:
         found = relation.fetchall()
         if found:
             yield [places(field) for field in zip(*found, strict=True)]
+
+
+def _tables(relation: Any) -> Iterator[tuple[Sequence[Any], Ints, Callable[[Any, Ints], Column | Places]]]:
+    """Yield the columns of groups over sets, as `of_sets` takes them."""
+    *_, place, _, _ = range(len(relation.columns))
+    try:
+        from onlineic.data.columns import of_arrow
+
+        reader = (
+            relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+        )
+        for batch in reader(ROWS):
+            columns = [*batch.columns]
+            yield columns[:place] + columns[place + 1 :], _integers(of_arrow(columns[place])), of_arrow_rows
+    except ImportError:
+        found = relation.fetchall()
+        if found:
+            fields = [*zip(*found, strict=True)]
+            beside = np.array(fields[place], np.int64)
+            yield (
+                fields[:place] + fields[place + 1 :],
+                beside,
+                lambda field, rows: places([field[row] for row in rows.tolist()]),
+            )
+
+
+def of_arrow_rows(column: Any, rows: Ints) -> Column | Places:
+    """Return some rows of a column of Arrow: the others may be missing, and are not read."""
+    from onlineic.data.columns import of_arrow
+
+    return of_arrow(column.take(rows))
 
 
 def _integers(column: Column | Places) -> Any:

@@ -110,13 +110,15 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
     Raises
     ------
     InvalidParameterError
-        If data or budget are of another type, or the table is one of persons; nothing was spent.
+        If data or budget are of another type, or the table is one of persons, or stays where it lives;
+        nothing was spent.
     BudgetExceededError, LedgerError
         If the table has a total that does not pay it; nothing was spent.
     SessionStateError
         In the middle of a read of this table, or of a draw, of the same thread; nothing was spent.
     """
     check_types(data, budget)
+    data.check_here()
     data.check_promised(1)
     check_outside(data, noise)
     if is_private(noise):

@@ -14,7 +14,7 @@ Proof: docs/theory/session.md, 4.9a.
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
 from typing import final
@@ -36,6 +36,7 @@ from onlineic.plan.first_tables import FirstTables, least_gaussian
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
+from onlineic.queries.reach import Reach
 
 MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from which on the default listens ..
 MANY_RECORDS = 2e5  # .. or of records times epsilon
@@ -120,6 +121,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         Of what is left, for a question that is publicly hard.
     announced : tuple of tuple of int
         Sets of attributes that will be asked, as places in the domain, if they were told.
+    reach : Reach, optional
+        Which sets can be counted: tables of others are not bought.
 
     Raises
     ------
@@ -132,6 +135,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
     one: Fraction = Fraction(1, 8)
     announced: tuple[Axes, ...] = ()
+    reach: Reach | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         counts, parts = self.after, (Fraction(0), *self.parts)
@@ -150,11 +154,11 @@ class DemandPurchases(PurchaseRule[Listened]):
             )
 
     @classmethod
-    def of(cls, announced: tuple[Axes, ...]) -> "DemandPurchases":
+    def of(cls, announced: tuple[Axes, ...], reach: Reach | None = None) -> "DemandPurchases":
         """Return the rule for questions that were announced: nearly all is bought with the first of them."""
         if not announced:
-            return cls()
-        return cls(after=(1, 64), parts=(Fraction(9, 10), Fraction(1)), announced=announced)
+            return cls(reach=reach)
+        return cls(after=(1, 64), parts=(Fraction(9, 10), Fraction(1)), announced=announced, reach=reach)
 
     def planned(self, account: Filter) -> Fraction:
         return self.share * account.capacity
@@ -223,7 +227,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
         budget = float(2 * most * TICK / (order * facts.neighbours.table_squared())) * facts.n**2
-        design = cheapest(facts.domain, demand, heard.held, budget)
+        design = cheapest(facts.domain, demand, heard.held, budget, self.reach)
         return None if design.after > kept * design.before else _priced(facts, design, most, order)
 
 
@@ -289,12 +293,15 @@ class _Programme:
     subspaces : int64 array, (subspaces, attributes)
     weights, known : float64 arrays, (subspaces,)
         What questions ask of each, and one over its size with the precision of what was bought.
+    counted : (levels of a table) -> bool, optional
+        Whether its attributes can be counted together; None: any can.
     """
 
     levels: tuple[Levels, ...]
     subspaces: Ints
     weights: Floats
     known: Floats
+    counted: Callable[[Ints], bool] | None = None
 
     def error(self, given: Floats, bought: Floats) -> float:
         """Return the root of the mean squared error expected with these precisions."""
@@ -311,7 +318,8 @@ class _Programme:
         """Return the tables of few enough blocks."""
         widths = [np.array(one.parts, np.float64) for one in self.levels]
         blocks = np.prod([width[tables[:, axis]] for axis, width in enumerate(widths)], axis=0)
-        return np.asarray(tables[blocks <= MOST_BLOCKS])
+        kept = tables[blocks <= MOST_BLOCKS]
+        return np.asarray(kept if self.counted is None else kept[[*map(self.counted, kept)]])
 
     def settled(self, given: Floats, bought: Floats, budget: float, steps: int) -> Floats:
         """Return the division of a budget that steps lead to: each part grows as the root of its slope."""
@@ -336,6 +344,8 @@ class _Programme:
         able = (self.subspaces <= row + 1) & (wanting == 0)
         given = np.where(able, shared[:, None] / factors * (own / more), 0.0)
         drawn = (row < finest) & (now.prod(dtype=float) / now * more <= MOST_BLOCKS)
+        if self.counted is not None:
+            drawn &= np.array([self.counted(row + (axes == axis)) for axis in axes], np.bool_)
         return np.asarray(np.where(drawn, given.T @ slopes, 0.0))
 
     def grown(self, tables: Ints, bought: Floats) -> Ints:
@@ -354,13 +364,17 @@ class _Programme:
         return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
 
 
-def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -> Design:
+def cheapest(
+    domain: Domain, demand: Demand, held: Held | None, budget: float, reach: Reach | None = None
+) -> Design:
     """Return which tables to buy at this budget.
 
     Parameters
     ----------
     budget : float
         Precision in all: the sum of 1 / variance over tables, fractions of records.
+    reach : Reach, optional
+        Which sets of attributes can be counted.
     """
     levels = levels_of(domain)
     known = 1.0 / (held.sizes if held else Sizes.learned(domain, ())).squares(demand.subspaces)
@@ -376,7 +390,11 @@ def cheapest(domain: Domain, demand: Demand, held: Held | None, budget: float) -
     live = np.flatnonzero(demand.subspaces[order].any(axis=0))
     subspaces = demand.subspaces[np.ix_(order, live)]
     programme = _Programme(
-        tuple(levels[axis] for axis in live), subspaces, demand.weights[order], known[order]
+        tuple(levels[axis] for axis in live),
+        subspaces,
+        demand.weights[order],
+        known[order],
+        None if reach is None else lambda row: reach.holds(domain.shape, tuple(live[row > 0].tolist())),
     )
     tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
     # nothing is asked but constants, or all that is asked has too many blocks

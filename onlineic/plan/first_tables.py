@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
 import attrs
@@ -446,6 +447,12 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
 
 
 def levels(domain: Domain, axis: int) -> list[Partition]:
+    """Return what `_levels` does, made once for all that plan with it: of long attributes it is large."""
+    return [*_levels(domain, axis)]
+
+
+@lru_cache(maxsize=2)
+def _levels(domain: Domain, axis: int) -> tuple[Partition, ...]:
     """Return the marginal of an attribute, and of a long ordered one also its coarser levels.
 
     As few as leave no block more than `BRANCH` parts, spread evenly, with `ROOT` times as many parts at the
@@ -453,7 +460,7 @@ def levels(domain: Domain, axis: int) -> list[Partition]:
     """
     levels, size = [one_way(domain, axis)], domain.shape[axis]
     if size <= FLAT or not domain.attributes[axis].ordered:
-        return levels
+        return tuple(levels)
     depth = 1
     while size > ROOT * BRANCH**depth:
         depth += 1
@@ -462,7 +469,7 @@ def levels(domain: Domain, axis: int) -> list[Partition]:
         before, parts = levels[-1], round(size / branch**level)
         # of whole blocks of the level before: least squares wants a tree
         levels.append(Partition(domain, (axis,), (before.classes[0] * parts // before.blocks,)))
-    return levels
+    return tuple(levels)
 
 
 def _least_laplace(

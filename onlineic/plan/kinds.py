@@ -14,6 +14,7 @@ from onlineic.plan.defaults import BEYOND_PAIRS
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Factor, Query
+from onlineic.queries.reach import Axes, Reach
 from onlineic.sparse.base import NumericSparse
 
 
@@ -22,8 +23,20 @@ def answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
     return sparse.releases_tables and isinstance(hypothesis, HasBlocks)
 
 
-def check_supported(question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis) -> None:
-    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions."""
+def check_supported(
+    question: Question | Queries,
+    sparse: NumericSparse,
+    hypothesis: Hypothesis,
+    reach: Reach | None = None,
+) -> None:
+    """Raise `InvalidQueryError` if the mechanism or the hypothesis does not know such questions.
+
+    And `TooLargeError` if the table cannot be counted over their attributes, where it has such a `reach`.
+    """
+    if reach is not None:
+        domain = question.partition.domain if isinstance(question, BoundMarginal) else question.domain
+        for axes in sets_asked(question):
+            reach.check(domain, axes)
     if isinstance(question, BoundMarginal):
         if not sparse.releases_tables:
             raise InvalidQueryError(
@@ -40,6 +53,17 @@ def check_supported(question: Question | Queries, sparse: NumericSparse, hypothe
         supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
     ):
         raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
+
+
+def sets_asked(question: Question | Queries) -> list[Axes]:
+    """Return the sets of attributes of a question, or of a batch, each once in their order there."""
+    if isinstance(question, BoundMarginal):
+        return [question.partition.axes]
+    if isinstance(question, Queries):
+        held = [(int(group.places[0]), group.axes) for group in question.boxes]
+        held += [(place, query.axes) for place, query in question.others]
+        return [*dict.fromkeys(axes for _, axes in sorted(held))]
+    return [question.axes]
 
 
 def is_dense(question: Question) -> bool:

@@ -119,8 +119,10 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     start = expected(domain, n, chosen).start if opens else None
     if start in ("pairs", "cells") and chosen.listens:
         listens = pays_to_listen(domain, n, budget, cells=start == "cells")
-        if listens or (announced and start == "pairs"):
-            return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced))
+        # of sets that were counted at load all that is bought must be one
+        counted = chosen.reach is not None and chosen.reach.sets is not None
+        if listens or counted or (announced and start == "pairs"):
+            return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced, chosen.reach))
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
@@ -131,7 +133,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     else:
         cutoff = chosen.hard_answers or default_numbers(n, alike(budget), domain, max_queries)
     mechanism, pure = _mechanism(domain, n, chosen, shares, cutoff, start)
-    cut = PartitionRule(parts=shares.parts)
+    cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
     tables, later = _tables(domain, chosen, shares, mechanism, cut, start, pure)
     cells = of_ranges = None
     if (
@@ -219,7 +221,7 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
         hard_answers=cutoff,
         error_bound=easy + rounded_down(mechanism),
         certified=False,
-        partitions=PartitionRule(parts=shares.parts),
+        partitions=PartitionRule(parts=shares.parts, reach=settings.reach),
         hit_price=hit_price(mechanism, domain, True),
         next_share=NEXT_SHARE if settings.prices_fall else None,
         restarts=settings.restarts,

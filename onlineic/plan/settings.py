@@ -22,6 +22,7 @@ from onlineic.plan.calibration import SparseName
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
 from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.queries.reach import Reach
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.updates.base import check_rule
@@ -92,6 +93,8 @@ class Settings:
         Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
         names. Tables for them are bought with the first question, where pairs of attributes are a start;
         elsewhere they change nothing.
+    reach : Reach, optional
+        Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
 
     Raises
     ------
@@ -116,6 +119,7 @@ class Settings:
     restarts: int = attrs.field(default=0, kw_only=True)
     purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
     questions: Iterable[str | Iterable[str]] | None = attrs.field(default=None, kw_only=True)
+    reach: Reach | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_budget(self.budget)
@@ -195,7 +199,7 @@ class Settings:
         held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
         held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
         held |= {"kinds": sorted(self.kinds)}
-        for name in ("restarts", "purchases", "questions"):  # files of 0.1.0 do not know them
+        for name in ("restarts", "purchases", "questions", "reach"):  # files of 0.1.0 do not know them
             if not held[name]:
                 del held[name]
         return held

@@ -20,7 +20,7 @@ import numpy as np
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
 from onlineic.plan.calibration import weight_bits
-from onlineic.queries.partitions import one_way
+from onlineic.queries.partitions import one_way, whole
 from onlineic.queries.query import canonical
 from onlineic.sparse.base import NumericSparse
 
@@ -142,28 +142,32 @@ def _mechanism(spending: Spending, most: Fraction) -> NumericSparse:
 
 def hit_price(sparse: NumericSparse, domain: Domain, partition: bool) -> Fraction:
     """Return what a hit costs, of a partition or of a 0/1 query's number."""
-    longest = one_way(domain, max(range(len(domain.shape)), key=domain.shape.__getitem__))
-    if not partition and longest.blocks == 1:
+    small = _small(domain)
+    if partition:
+        return sparse.price(whole(small)).amount
+    if small.size == 1:
         return Fraction(0)  # every query is constant: none is tested
-    return sparse.price(longest if partition else longest.block(0)).amount
+    return sparse.price(one_way(small, 0).block(0)).amount
+
+
+def _small(domain: Domain) -> Domain:
+    """Return a domain whose queries cost what those of another do: weights alone set prices, not codes."""
+    return Domain.of(code=min(3, max(domain.shape)))
 
 
 def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fraction:
     """Return the largest price of a hit of a single query: what is left is counted in such ones."""
-    axis = max(range(len(domain.shape)), key=domain.shape.__getitem__)
-    size = domain.shape[axis]
-    bits = weight_bits(sparse)
-    table = sparse.price(one_way(domain, 0)).amount if partition else Fraction(0)
+    small = _small(domain)
+    size, bits = small.size, weight_bits(sparse)
+    table = sparse.price(whole(small)).amount if partition else Fraction(0)
     if size == 1:  # every query is constant: none is ever tested, but by a cross table
         return table if partition else sparse.account().capacity + 1
     # noise is rounded up to whole units of a query's own grid: least on the finest, which weights may exceed
     finest = np.zeros(size)
     finest[0], finest[1] = 1.0, 0.5**bits
-    fine = canonical(domain, False, {(axis,): finest}, max(bits, 1))
+    fine = canonical(small, False, {(0,): finest}, max(bits, 1))
     numbers = [
-        sparse.price(query).amount
-        for query in (one_way(domain, axis).block(0), fine)
-        if query.constant is None
+        sparse.price(query).amount for query in (one_way(small, 0).block(0), fine) if query.constant is None
     ]
     return max(table, *numbers)
 

@@ -27,6 +27,7 @@ from onlineic.queries.partitions import (
     sets_of,
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
+from onlineic.queries.reach import Reach
 from onlineic.queries.rescaled import Rescaled, rescaled
 from onlineic.queries.tables import spread
 
@@ -45,6 +46,7 @@ __all__ = [
     "PartitionRule",
     "Queries",
     "Query",
+    "Reach",
     "Rescaled",
     "Status",
     "at_least",

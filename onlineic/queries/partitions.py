@@ -26,6 +26,7 @@ from onlineic.errors import (
     set_fields,
 )
 from onlineic.queries.query import GRID_BITS, Query, canonical
+from onlineic.queries.reach import Reach
 from onlineic.queries.tables import immutable, spread, sum_classes
 
 AxisSets = frozenset[tuple[int, ...]]
@@ -62,14 +63,15 @@ class Partition:
         # copies first, plain ones: the caller may change his arrays, and a subclass could be two in one
         copies = tuple(np.array(labels) for labels in self.classes)
         if [labels.shape for labels in copies] != lengths or not all(
-            labels.dtype.kind in "iub" and np.array_equal(np.unique(labels), np.arange(labels.max() + 1))
-            for labels in copies
+            labels.dtype.kind in "iub" and _gapless(labels) for labels in copies
         ):
             raise InvalidQueryError(
                 "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
                 "which increase, got other arrays; number them again."
             )
-        object.__setattr__(self, "classes", tuple(immutable(labels.astype(np.int64)) for labels in copies))
+        object.__setattr__(
+            self, "classes", tuple(immutable(labels.astype(np.int64, copy=False)) for labels in copies)
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -140,6 +142,8 @@ class PartitionRule:
     most_spread : float
         Largest norm of the query's centred block weights, with the same remedies and fewer additions: its
         answer from the table errs by so many times the noise of a block.
+    reach : Reach, optional
+        Which sets of attributes can be counted: others are not added.
     """
 
     parts: int = 8
@@ -147,6 +151,7 @@ class PartitionRule:
     blocks: int = 128
     most_blocks: int = 2**14
     most_spread: float = 3.0  # found by experiment: 1.5 to 4 do as well
+    reach: Reach | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         set_fields(
@@ -206,6 +211,8 @@ class PartitionRule:
             parts = self.parts_of(domain.attributes[axis])
             if not 1 < parts <= most_parts:
                 continue
+            if self.reach is not None and not self.reach.holds(domain.shape, tuple(sorted({*classes, axis}))):
+                continue
             others = itertools.combinations(classes, order - 1)
             new = sum(tuple(sorted((axis, *held))) not in measured for held in others)
             if new:
@@ -228,6 +235,16 @@ class PartitionRule:
             return np.arange(size)
         grid = [min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]
         return _cut(size, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
+
+
+def _gapless(labels: Ints) -> bool:
+    """Return whether labels number blocks 0, 1, .. without gaps; looked up, which takes no sorting."""
+    last = int(labels.max())
+    if int(labels.min()) != 0 or last >= labels.size:
+        return False
+    seen = np.zeros(last + 1, np.bool_)
+    seen[labels if labels.dtype.kind != "b" else labels.astype(np.uint8)] = True
+    return bool(seen.all())
 
 
 def _cut(size: int, starts: Ints) -> Ints:
@@ -255,6 +272,11 @@ def pairs_of(partition: Partition) -> AxisSets:
 def sets_of(partition: Partition) -> AxisSets:
     """Return the pairs and triples of axes that stand together in a partition."""
     return pairs_of(partition) | frozenset(itertools.combinations(partition.axes, 3))
+
+
+def whole(domain: Domain) -> Partition:
+    """Return the partition of one block: a table has one price, however many blocks are in it."""
+    return Partition(domain, (), ())
 
 
 def one_way(domain: Domain, axis: int) -> Partition:

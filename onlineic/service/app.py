@@ -38,6 +38,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from onlineic.display.plain import csv_field, strict
 from onlineic.errors import (
     BudgetError,
+    EngineError,
     InvalidInputError,
     InvalidQueryError,
     LedgerError,
@@ -89,6 +90,7 @@ STATUS = (  # the first that fits
     (RevokedError, 401),
     (BusyError, 503),
     (UnreadyError, 503),
+    (EngineError, 503),
     (SessionStateError, 503),
     (LedgerError, 503),
     (MissingExtraError, 501),

@@ -54,6 +54,7 @@ from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
+from onlineic.queries.reach import Reach
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
@@ -73,7 +74,7 @@ KNOWN: Mapping[str, type[Any]] = {
         AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
         FittedAt, FittedStart, FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy,
         MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts,
-        Perceptron, Plan, TestsOnly, UnconditionalNumbers, Unit,
+        Perceptron, Plan, Reach, TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 

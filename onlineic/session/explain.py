@@ -27,6 +27,7 @@ from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.reach import Reach
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
@@ -209,6 +210,7 @@ class Outlook:
     sealed: bool
     beta: float
     n_bound: int
+    reach: Reach | None = None
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
     @classmethod
@@ -229,6 +231,7 @@ class Outlook:
             sealed,
             loop.beta,
             n_bound,
+            loop.core.reach,
         )
 
     def still(self, ledger: Ledger) -> "Outlook":
@@ -282,7 +285,7 @@ class Outlook:
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
         bound = bind_question(question, self.domain, self.plan.weight_bits)
-        check_supported(bound, self.plan.sparse, self.book.belief.hypothesis)
+        check_supported(bound, self.plan.sparse, self.book.belief.hypothesis, self.reach)
         return bound
 
     def prospect(self, question: Question) -> Prospect:

@@ -18,7 +18,7 @@ from onlineic.ledger.records import Easy, EasyBatch, Ledger
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
-from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, one_way, sets_of
+from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, sets_of, whole
 from onlineic.queries.query import Query
 from onlineic.session.belief import measured
 from onlineic.sparse.base import NumericSparse
@@ -157,7 +157,7 @@ class Prices:
         if all(price <= level for price in self._kinds(standing.sparse, questions)):
             return [True] * len(questions)
         prices = self._prices(standing.sparse, questions)
-        left = self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
+        left = self._free(standing)
         payable: list[bool] = []
         for price in prices:
             if level < price <= left:
@@ -169,6 +169,13 @@ class Prices:
             account, event = self._ledger.account, "one hard answer with its tests"
             self._ledger.reserve(Charge(level + standing.due, event, account.unit, account.order))
         return payable
+
+    def affords(self, question: Question) -> bool:
+        """Return whether a hit of this question can be paid, from what stands reserved or what is left."""
+        standing = self._now()
+        return self._pays(standing, question) or self._price(standing.sparse, question) <= self._free(
+            standing
+        )
 
     def covers(self, questions: Sequence[Question]) -> bool:
         """Return whether the standing reservation pays a hit of each."""
@@ -243,6 +250,10 @@ class Prices:
             self._standing = held = _Standing(taken.version, reserved, spent.due, sparse, level, serving)
         return held
 
+    def _free(self, standing: _Standing) -> Fraction:
+        """Return what is left of the account for hits, in its unit."""
+        return self._ledger.account.left - standing.due - self._spending.set_aside(self.spent)
+
     def _kinds(self, sparse: NumericSparse, questions: Sequence[Question]) -> Iterator[Fraction]:
         """Yield the price of each kind of question among these: most of a batch have one."""
         alike: Iterable[Question] = questions
@@ -297,4 +308,4 @@ class Prices:
         return prices[key]
 
     def _table_price(self, sparse: NumericSparse) -> Fraction:
-        return sparse.price(one_way(self._domain, 0)).amount
+        return sparse.price(whole(self._domain)).amount

@@ -26,6 +26,11 @@ UNWRITTEN = (
     "for it stays spent, and nothing that was not recorded was released. Make room, or mend what the "
     "drive lacks, and go on with OnlineIC.resume(FILE, data)."
 )
+ENDED = (
+    "session must have a table that its engine counts, got one whose engine failed three times in a row; "
+    "nothing was spent for it. What was released stands: repeats are answered, hypothesis and transcript can "
+    "be read; with a ledger file go on with OnlineIC.resume(FILE, data), the table loaded anew."
+)
 ASKED = (
     "session must be asked one call at a time, got a question in the middle of another, which used up what "
     "was reserved for it; nothing was read: ask again."
@@ -50,11 +55,11 @@ class Seal:
         Whether the table knows the ledger, and so its total what is about to be spent.
     """
 
-    __slots__ = ("_closed", "_entered", "_known", "_ledger", "_process", "_sealed", "_unwritten")
+    __slots__ = ("_closed", "_ended", "_entered", "_known", "_ledger", "_process", "_sealed", "_unwritten")
 
     def __init__(self, ledger: Ledger, entered: Callable[[], bool]) -> None:
         self._ledger, self._entered, self._known = ledger, entered, False
-        self._sealed = self._closed = self._unwritten = False
+        self._sealed = self._closed = self._unwritten = self._ended = False
         self._process = os.getpid()
 
     @property
@@ -90,7 +95,11 @@ class Seal:
         if not self._known:
             self._check_entered()
         if self._sealed:
-            raise SessionSealedError(UNWRITTEN if self._unwritten else SEALED)
+            raise SessionSealedError(ENDED if self._ended else UNWRITTEN if self._unwritten else SEALED)
+
+    def end(self) -> None:
+        """Test nothing more: nothing was read, and what stands reserved is kept until the session closes."""
+        self._sealed = self._ended = True
 
     def _check_entered(self) -> None:
         """Raise `SessionStateError` unless the table, and its total, know what is about to be spent."""

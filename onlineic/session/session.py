@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
+import attrs
+
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
@@ -260,6 +262,8 @@ class OnlineIC(Answering):
             questions=questions,
         )
         settings = with_relation(data, settings)
+        if data.reach is not None and not data.reach.is_whole(data.domain):
+            settings = attrs.evolve(settings, reach=data.reach)
         # of a private number what cannot be planned even of the most is refused before anything is spent
         persons = data.n if data.n_at_most is None else data.n_at_most
 
@@ -561,7 +565,7 @@ class OnlineIC(Answering):
         """
         loop = self._loop
         bound = bind_question(question, self._data.domain, loop.plan.weight_bits)
-        check_supported(bound, loop.plan.sparse, loop.book.belief.hypothesis)
+        check_supported(bound, loop.plan.sparse, loop.book.belief.hypothesis, self._data.reach)
         return bound
 
     def view(self) -> View:

@@ -113,7 +113,7 @@ def polars_parquet(columns, folder):
     return pytest.importorskip("polars").scan_parquet(parquet_file(columns, folder))
 
 
-def sqlite_connection(columns):
+def sqlite_connection(columns, **_):
     """A table whose texts compare without case; what SQLite has no type for is written as it can be."""
     connection = sqlite3.connect(":memory:")
     kinds = ", ".join(
@@ -176,3 +176,19 @@ def of_duckdb(columns, domain, _):
 
 
 LOADERS = {make.__name__: of_frame(make) for make in FRAMES} | {"sqlite": of_sqlite, "duckdb": of_duckdb}
+
+
+def staying(make):
+    """Return a loader by which a table stays where it lives."""
+
+    def load(columns, domain, folder):
+        pytest.importorskip("narwhals", reason="needs the extra frames")
+        table = make(columns, folder=folder)
+        if isinstance(table, sqlite3.Connection):
+            return PrivateData.from_dbapi(table, "t", domain, counting="at load")
+        return PrivateData.from_frame(table, domain, counting="at load")
+
+    return load
+
+
+STAYING = {make.__name__: staying(make) for make in (duckdb_table, duckdb_parquet, sqlite_connection)}

@@ -424,6 +424,24 @@ def test_the_version_is_told(capsys):
     assert f"onlineic {onlineic.__version__}\n" == capsys.readouterr().out
 
 
+def test_a_version_is_told_without_numpy():
+    """Which takes most of the time of what imports it."""
+    code = (
+        "import contextlib, sys; from onlineic.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main(['--version'])\n"
+        "print({'numpy', 'attrs', 'scipy'} & {*sys.modules})"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(onlineic.__file__).parents[1])},
+    )
+
+    assert [f"onlineic {onlineic.__version__}", "set()"] == told.stdout.splitlines()
+
+
 def run(arguments, **options):
     environment = {**os.environ, "PYTHONPATH": str(Path(onlineic.__file__).parents[1])}
     return subprocess.Popen(

@@ -12,7 +12,7 @@ from onlineic.domain import Domain, binned, dates, optional
 from onlineic.errors import InvalidDataError
 from onlineic.queries import Partition
 from support import ugly
-from support.sources import LOADERS
+from support.sources import LOADERS, STAYING
 
 UTC = datetime.UTC
 EDGES = [-math.inf, -1.5, 0.0, 0.1, 20.0, math.nextafter(20.0, 21.0), 100.0]
@@ -136,6 +136,19 @@ def test_every_source_streams_the_same_records_into_a_domain_of_many_cells(sourc
     assert DOMAIN.size > 2**26
     assert "GROUP BY" not in data.loading
     assert cells(PrivateData.from_records(RECORDS, DOMAIN)) == cells(data)
+
+
+@pytest.mark.parametrize("source", STAYING)
+@pytest.mark.parametrize("name", [None, *RECORDS])
+def test_sets_of_attributes_counted_where_the_rows_are_are_those_of_the_records(
+    source, name, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("onlineic.data.frames.GROUPED", 0)
+    chosen = DOMAIN if name is None else DOMAIN.project(name)
+    data = STAYING[source](only(chosen.names), chosen, tmp_path)
+
+    assert "stays where it lives" in data.loading
+    assert cells(PrivateData.from_records(only(chosen.names), chosen)) == cells(data)
 
 
 @pytest.mark.parametrize("source", LOADERS)

@@ -6,10 +6,12 @@ import shutil
 import numpy as np
 import pytest
 
+from onlineic import Budget, OnlineIC
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, dates, optional
-from onlineic.errors import InvalidDataError
-from onlineic.queries import Partition, where
+from onlineic.errors import EngineError, InvalidDataError
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Partition, between, where
 
 pytestmark = [
     pytest.mark.spark,
@@ -92,12 +94,34 @@ def test_text_of_spark_is_told_apart_whatever_its_collation(spark):
     ]
 
 
-def test_many_cells_are_streamed(spark):
+@pytest.mark.parametrize(
+    ("counting", "how"), [(None, "stays where it lives (pyspark)"), ("rows", "streamed")]
+)
+def test_of_many_cells_the_pairs_are_counted_where_the_rows_are_unless_rows_are_wanted(spark, counting, how):
     domain = Domain.of(dict(DOMAIN) | {"z": range(2**15)})
-    data = PrivateData.from_frame(frame(spark).selectExpr("*", "7 AS z"), domain)
+    data = PrivateData.from_frame(frame(spark).selectExpr("*", "7 AS z"), domain, counting=counting)
 
-    assert "streamed" in data.loading
+    assert how in data.loading
     assert cells(PrivateData.from_records({**expected(), "z": [7] * 5}, domain)) == cells(data)
+
+
+def test_sets_are_counted_on_demand_of_one_state_of_the_files(spark, tmp_path):
+    domain, records = Domain.of({f"c{place}": 8 for place in range(9)}), np.random.default_rng(1)
+    columns = {name: records.integers(0, 8, 500) for name in domain.names}
+    rows = [tuple(map(int, row)) for row in zip(*columns.values(), strict=True)]
+    path = str(tmp_path / "table")
+    spark.createDataFrame(rows, [*columns]).write.parquet(path)
+    data = PrivateData.from_frame(spark.read.parquet(path), domain, counting="on demand")
+    kept = PrivateData.from_records(columns, domain)
+    seen, expected = (OnlineIC(table, Budget(1.0, 1e-9), noise=SimulatedNoise(1)) for table in (data, kept))
+    asked = [where(c0=1, c3=2), where(c1=between(2, 5), c4=3, c7=1), where(c8=between(0, 3), c2=4, c5=1)]
+
+    assert [one.value for one in map(expected.answer, asked)] == [
+        one.value for one in map(seen.answer, asked)
+    ]
+    spark.createDataFrame(rows, [*columns]).write.mode("overwrite").parquet(path)
+    with pytest.raises(EngineError):
+        seen.answer(where(c3=1, c6=2, c8=2))
 
 
 def test_what_does_not_fit_is_refused(spark):

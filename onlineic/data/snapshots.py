@@ -1,0 +1,126 @@
+"""One snapshot of a table in the engine that holds it, and how that engine counts sets of attributes.
+
+PRIVATE. DuckDB and Spark count several sets by one statement with GROUPING SETS; SQLite by one statement a
+set, of a file that is checked to be the same. What tells a snapshot from another stays in this process.
+"""
+
+import os
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from onlineic.data import databases, relations
+from onlineic.data.coding import coded
+from onlineic.data.frames import check_columns, is_parquet, opened_frame, spark_sets
+from onlineic.data.standing import Groups, Source
+from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, shown
+from onlineic.queries.reach import Axes
+
+Version = Callable[[], Hashable]
+
+
+def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Source, str]:
+    """Return the snapshot of a DuckDB relation, a Spark frame or a Parquet file, and its engine.
+
+    Raises
+    ------
+    InvalidParameterError
+        If its engine cannot count it so.
+    InvalidDataError
+        If a column is absent or there twice.
+    """
+    _check(version)
+    frame, names = opened_frame(table)
+    check_columns(names, domain)
+    engine = str(frame.implementation)
+    if engine == "duckdb":
+        if is_parquet(table):
+            version = partial(_of_file, os.path.abspath(os.fsdecode(table)))
+        held = frame.to_native()
+        count = partial(relations.grouping_sets, held, domain)
+        return Source(domain, partial(relations.number, held), count, version), engine
+    if engine == "pyspark":
+        native = frame.to_native()
+        if version is None and native.inputFiles():
+            version = partial(_of_spark, native)
+        return Source(domain, native.count, partial(spark_sets, frame, domain), version), engine
+    raise InvalidParameterError(
+        f"counting must be None for a table of {engine}, which is read once, got another; only DuckDB, Spark "
+        "and SQLite count sets of attributes where the rows are."
+    )
+
+
+def of_database(
+    connection: Any, table: str, domain: Domain, quote: str, version: Version | None
+) -> tuple[Source, str]:
+    """Return the snapshot of a table of DuckDB or SQLite, by a DB-API connection, and its engine.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument cannot be used.
+    InvalidDataError
+        If there is no such table or column.
+    """
+    _check(version)
+    source, driver = databases.checked_source(connection, table, domain, quote)
+    if driver == "duckdb":
+        relation = connection.sql(f"SELECT * FROM {source}")
+        count = partial(relations.grouping_sets, relation, domain)
+        return Source(domain, partial(relations.number, relation), count, version), driver
+    if driver != "sqlite3":
+        raise InvalidParameterError(
+            f"counting must be None for a table of {driver}, whose rows come by once, got another; only "
+            "DuckDB, Spark and SQLite count sets of attributes where the rows are."
+        )
+
+    def rows() -> int:
+        return int(connection.execute(f"SELECT COUNT(*) FROM {source}").fetchone()[0])
+
+    def counted(sets: Sequence[Axes]) -> list[Groups]:
+        return [_of_sqlite(connection, source, domain, quote, axes) for axes in sets]
+
+    def told() -> Hashable:
+        known = connection.execute("PRAGMA data_version").fetchone()[0]
+        return known, connection.total_changes, None if version is None else version()
+
+    return Source(domain, rows, counted, told), driver
+
+
+def _of_sqlite(connection: Any, source: str, domain: Domain, quote: str, axes: Axes) -> Groups:
+    cursor = connection.cursor()
+    try:
+        part = domain.project(*(domain.names[axis] for axis in axes))
+        columns, records = coded(databases.groups(cursor, source, part, quote, "sqlite3"), part)
+        return columns, np.zeros(0, np.int64) if records is None else records
+    finally:
+        cursor.close()
+
+
+def _of_file(path: str) -> Hashable:
+    """Return what tells one state of a file from another."""
+    known = os.stat(path)
+    return path, known.st_ino, known.st_size, known.st_mtime_ns
+
+
+def _of_spark(frame: Any) -> Hashable:
+    """Return paths, sizes and times of the files that a Spark frame is made of."""
+    jvm = frame.sparkSession._jvm  # the file system of Hadoop knows all that Spark reads
+    settings = frame.sparkSession._jsc.hadoopConfiguration()
+    found = []
+    for name in sorted(frame.inputFiles()):
+        place = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name))
+        status = place.getFileSystem(settings).getFileStatus(place)
+        found.append((name, status.getLen(), status.getModificationTime()))
+    return tuple(found)
+
+
+def _check(version: object) -> None:
+    if version is not None and not callable(version):
+        raise InvalidParameterError(
+            f"version must be a function without arguments, got {shown(version)}; write version=lambda: .. "
+            "of the version of the table."
+        )
