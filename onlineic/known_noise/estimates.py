@@ -207,8 +207,9 @@ class _Ladder:
             size, solved = self.cuts[0].size, [codes]
             if type(codes) is not bytes and size <= TOGETHER:
                 solved = list(itertools.combinations(range(size + 1), 2))
-            self._kept.update(zip(solved, self._spreads(solved), strict=True))
-            kept = self._kept[codes]
+            found = dict(zip(solved, self._spreads(solved), strict=True))
+            self._kept.update(found)
+            kept = found[codes]  # another thread may have cleared what is kept
         return kept
 
     def _spreads(self, sets: Sequence[Codes]) -> Iterator[Spread]:

@@ -51,6 +51,7 @@ from onlineic.errors import (
 from onlineic.ledger.settings import package_version
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Question
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
@@ -81,6 +82,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+ADDED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 STATUS = (  # the first that fits
     (TooLargeError, 413),
     (InvalidInputError, 422),
@@ -197,13 +199,11 @@ class Service:
                 if message["type"] == "http.response.start":
                     status = message["status"]
                     self._requests[status] = self._requests.get(status, 0) + 1
-                    added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                    message = {**message, "headers": [*message["headers"], *added]}
+                    message = {**message, "headers": [*message["headers"], *ADDED]}
                 await send(message)
 
-            headers = dict(scope["headers"])
-            host = headers.get(b"host", b"").decode("latin-1")
-            if _host(host) not in self._limits.hosts:
+            hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
                 problem = _problem(400, "host", "the host must be one that this server is called by.")
                 await problem(scope, receive, sending)
                 return
@@ -294,7 +294,7 @@ class Service:
         questions = []
         for place, one in enumerate(asked):
             try:
-                questions.append(self._read(one))
+                questions.append(self._bound(one))
             except OnlineICError as error:
                 refused[place] = Outcome(error=error).to_dict()
         found: list[dict[str, Any]] = []
@@ -305,12 +305,14 @@ class Service:
         return JSONResponse({"answers": told})
 
     def _read(self, sent: Any) -> Any:
-        """Return a question that was sent, checked against the domain."""
+        """Return a question that was sent."""
         if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
-        question = from_wire(sent, self._session.domain)
-        self._session.bind(question)
-        return question
+        return from_wire(sent, self._session.domain)
+
+    def _bound(self, sent: Any) -> Question:
+        """Return the same as it would be tested."""
+        return self._session.bind(self._read(sent))
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
@@ -346,7 +348,7 @@ class Service:
         if not len(asked) == len(values) == len(statuses) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
         self._count(user, 1)
-        questions = [self._read(one) for one in asked]
+        questions = [self._bound(one) for one in asked]
         answers = [_given(*one) for one in zip(values, statuses, strict=True)]
         found = await self._desk.do(
             user, max(1, len(asked) // 8), lambda to: to.joint_bounds(questions, answers).tolist(), raw

@@ -485,6 +485,74 @@ def test_slow_clients_are_dropped_and_hold_up_nobody(server, monkeypatch):
     assert time.monotonic() - start < 5.0
 
 
+def sent_raw(server, *parts):
+    """Send parts as they are; return what came back until the server closed, or was quiet for long."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as line:
+        found = b""
+        try:
+            for part in parts:
+                line.sendall(part)
+            while more := line.recv(2**16):
+                found += more
+        except (ConnectionError, TimeoutError):
+            pass
+    return found
+
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [HEAD + b"X: " + b"x" * 20_000 + b"\r\n\r\n"],
+        [HEAD + b"".join(b"X%d: %s\r\n" % (place, b"x" * 500) for place in range(40)) + b"\r\n"],
+        [b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [HEAD + b"Host: 127.0.0.1\r\n\r\n"],
+        [b"GET /health HTTP/1.1\r\n\r\n"],
+        [HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+        [HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
+        [HEAD + b"Content-Length: -1\r\n\r\n"],
+        [HEAD + b" folded: 1\r\n\r\n"],
+        [b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"GET http://localhost:99999999/ HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"\x16\x03\x01\x02\x00\x01\x00"],
+    ],
+)
+def test_a_head_that_is_none_or_too_long_is_refused(server, parts):
+    told = sent_raw(server, *parts, HEAD + b"Connection: close\r\n\r\n")
+
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"ok" not in told.split(b"\r\n\r\n")[1]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        HEAD + b"X: ",
+        b"GET /",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;x=",
+    ],
+)
+def test_a_request_that_never_ends_is_cut(server, start):
+    before = time.monotonic()
+    sent_raw(server, start, *[b"x" * 2**16] * 64)  # as much as the system's buffers take
+
+    assert time.monotonic() - before < 4.0
+
+
+def test_requests_that_nobody_waits_for_are_few(server):
+    """Eight are answered in order of one that sends many without reading; more are not kept."""
+    few = sent_raw(server, (HEAD + b"\r\n") * 5 + HEAD + b"Connection: close\r\n\r\n")
+    many = sent_raw(server, (HEAD + b"\r\n") * 5000)
+
+    assert 6 == few.count(b"200 OK")
+    assert many.count(b"200 OK") <= serving.MOST_AHEAD
+    assert 200 == call(server, "GET", "/health")[0]
+
+
 def test_a_client_reads_errors_as_a_session_raises_them(server):
     with pytest.raises(RemoteError) as caught:
         ic.connect(server.url, "oic_00")
@@ -637,7 +705,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
         "import sys, onlineic as ic, onlineic.service; ic.connect; "
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
     )
-    extra = ["starlette", "uvicorn", "h11", "anyio", "click", "idna", "sqlglot"]
+    extra = ["starlette", "uvicorn", "h11", "httptools", "anyio", "click", "idna", "sqlglot"]
     for one in (code, code.replace(", onlineic.service; ic.connect", "")):
         told = subprocess.run([sys.executable, "-c", one, *extra], capture_output=True, text=True, check=True)
         assert "" == told.stdout.strip(), one
@@ -645,7 +713,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
 
 def test_the_extra_is_small():
     """15 MB installed, of the distributions that this environment has for the extra and what they need."""
-    wanted, seen = ["starlette", "uvicorn", "sqlglot"], set()
+    wanted, seen = ["starlette", "uvicorn", "httptools", "sqlglot"], set()
     while wanted:
         name = wanted.pop()
         if name not in seen:
