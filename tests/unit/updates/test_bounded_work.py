@@ -1,4 +1,4 @@
-"""Every refit ends: no update goes through its hypothesis more often than its settings say, for any values."""
+"""Every refit ends: no update goes through its hypothesis more often than its settings say."""
 
 import inspect
 import math
