@@ -390,6 +390,27 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
     users.close()
 
 
+def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
+    """When its turn comes something may have been learned: asked again it could be a new test, and paid."""
+
+    def asked(*_):
+        raise AssertionError("asked")
+
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        known = {"questions": [{"sex": "F"}, {}]}
+        first = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        before = json.loads(call(server, "GET", "/v1/statistics")[2])
+        monkeypatch.setattr("onlineic.session.loop.Loop.answer", asked)
+        again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        waiting(server, 0)
+        call(server, "POST", "/v1/bounds", {"questions": [], "values": [], "statuses": []})  # behind its turn
+        after = json.loads(call(server, "GET", "/v1/statistics")[2])
+
+    assert [one["value"] for one in first] == [one["value"] for one in again]
+    assert (before["asked"] + 2, before["repeat"] + 1) == (after["asked"], after["repeat"])
+    assert before["length"] == after["length"]
+
+
 def test_the_page_asks_explains_and_shows_what_was_released(server):
     headers = visit(server)
     body = asked(server, headers, kind="count", a0="sex", o0="is", v0="F", act="explain")[2].decode()
