@@ -63,7 +63,7 @@ class Job:
     ----------
     user : User
     cost : int
-        About how many questions it is.
+        About how many plain questions it is.
     act : (Asking) -> result
         Run in the writer's thread.
     digest : str
@@ -260,7 +260,9 @@ class Desk:
         finally:
             self._reading[user.name] -= 1
 
-    async def outcomes(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]]:
+    async def outcomes(
+        self, user: User, questions: list[Any], cost: int, sent: bytes
+    ) -> list[dict[str, Any]]:
         """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
         These are told from the view, and counted and logged when their turn comes.
@@ -270,11 +272,9 @@ class Desk:
             known = await self.look(user, lambda view: _known(view, questions), view)
             if known is not None:
                 answers = [one.answer for one, _ in known if one.answer is not None]
-                self._put(user, len(questions), lambda to: to.count(answers), sent)
+                self._put(user, cost, lambda to: to.count(answers), sent)
                 return [told for _, told in known]
-        found: list[dict[str, Any]] = await self._put(
-            user, len(questions), lambda to: to.told(questions), sent
-        )
+        found: list[dict[str, Any]] = await self._put(user, cost, lambda to: to.told(questions), sent)
         return found
 
     def _turn(self) -> list[Job]:

@@ -19,10 +19,11 @@ import pytest
 import onlineic as ic
 from onlineic.audit import verified
 from onlineic.cli import main
-from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError, TooLargeError
 from onlineic.ledger import read
 from onlineic.service import RemoteError, Users, serving
 from onlineic.service.openapi import OPEN, TEXTS, openapi
+from onlineic.service.wire import cost_of
 from support.served import served
 
 HOSTILE = [
@@ -388,6 +389,36 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
     users = Users(server.users)
     assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
     users.close()
+
+
+def test_dear_questions_count_as_many_and_let_others_in(tmp_path, monkeypatch):
+    domain = ic.Domain.of(age=range(2**13), sex=["F", "M"])
+    monkeypatch.setattr("onlineic.service.app.MOST_COST", 2 * 256)
+    dear, plain = {"weigh": "age", "by": "square"}, {"sex": "F"}
+    assert (2, 1, 1) == tuple(cost_of(one, domain) for one in (dear, plain, {"age": 3}))
+    assert 256 == cost_of({"marginal": ["age", "sex"], "where": plain}, domain)
+    with pytest.raises(TooLargeError, match="look at no more"):
+        cost_of({"age": {"one_of": [*range(200)]}}, domain)
+
+    data = ic.PrivateData.from_records({"age": np.arange(8000), "sex": ["F", "M"] * 4000}, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=tmp_path / "a.db", table="t", durability="all")
+    ended = []  # who has no part is answered without a test
+    with served(session, tmp_path, share=0) as server:
+        body = {"questions": [dear] * 128}
+        thread = threading.Thread(target=lambda: ended.append(call(server, "POST", "/v1/answers", body)[0]))
+        with writer_held(server):
+            thread.start()
+            let_in = 0
+            while f"onlineic_waiting {2 * 128}\n".encode() not in call(server, "GET", "/metrics")[2]:
+                let_in += 1
+        thread.join()
+        tables = {"questions": [{"marginal": ["age", "sex"], "where": {"age": [0, at]}} for at in range(3)]}
+        told = json.loads(call(server, "POST", "/v1/answers", tables)[2])["answers"]
+
+    assert [200] == ended
+    assert let_in > 5
+    assert ["untested"] * 2 == [one["status"] for one in told[:2]]
+    assert "too-large" == told[2]["error"]["code"]
 
 
 def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
