@@ -265,10 +265,10 @@ class Desk:
     ) -> list[dict[str, Any]]:
         """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
-        These are told from the view, and counted and logged when their turn comes.
+        These are told from the view, unless too much else is, and counted and logged when their turn comes.
         """
-        view = self.view
-        if self.ready and all(map(view.holds, questions)):
+        view, free = self.view, self._reading[user.name] < MOST_READING
+        if self.ready and free and all(map(view.holds, questions)):
             known = await self.look(user, lambda view: _known(view, questions), view)
             if known is not None:
                 answers = [one.answer for one, _ in known if one.answer is not None]
