@@ -62,7 +62,8 @@ class Deadlined(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if size > MOST_HEADERS or len(self.pipeline) >= MOST_AHEAD:
+        # behind a head that asks for another protocol the parser reads no body and no further request
+        if size > MOST_HEADERS or len(self.pipeline) >= MOST_AHEAD or self.parser.should_upgrade():
             raise ValueError  # the parser makes 400 of it
         super().on_headers_complete()
 

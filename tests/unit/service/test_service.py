@@ -569,6 +569,7 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
         [HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
         [HEAD + b"Content-Length: -1\r\n\r\n"],
         [HEAD + b" folded: 1\r\n\r\n"],
+        [HEAD + b"Connection: upgrade\r\nUpgrade: h2c\r\n\r\n"],
         [b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
         [b"GET http://localhost:99999999/ HTTP/1.1\r\nHost: localhost\r\n\r\n"],
         [b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"],
