@@ -326,7 +326,10 @@ def writer_held(server):
 
 
 def waiting(server, count):
+    """Return once so much waits."""
+    late = time.monotonic() + 20
     while f"onlineic_waiting {count}\n".encode() not in call(server, "GET", "/metrics")[2]:
+        assert time.monotonic() < late
         time.sleep(0.01)
 
 
