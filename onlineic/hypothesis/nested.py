@@ -18,6 +18,7 @@ from onlineic.hypothesis.empirical_bayes import FLOOR, denoised, posterior
 from onlineic.hypothesis.fitting import CoarseDomain, Fit, Prior, block_codes, fitted, noisy_masses
 from onlineic.queries.partitions import Measurement, Partition
 
+PASSES = 32  # of a projection at most: mostly five to ten are made
 PRIOR_SHARE = 0.1  # of the prior in the result, standard deviations of a cell: keeps logarithms finite
 
 
@@ -114,7 +115,7 @@ def _projected(values: Floats, group: Ints, whole: Floats) -> Floats:
     """Return the nearest non-negative masses whose sum over each group is its whole."""
     held = np.ones(values.size, bool)
     result = values
-    for _ in range(values.size):  # every pass but the last drops a part: Michelot (1986)
+    for _ in range(PASSES):  # every pass but the last drops a part: Michelot (1986)
         sums, counts = np.bincount(group, values * held), np.bincount(group, held)
         result = np.where(held, values + ((whole - sums) / np.maximum(counts, 1))[group], 0.0)
         if result.min() >= 0.0:

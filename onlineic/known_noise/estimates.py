@@ -33,7 +33,7 @@ MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
-TOGETHER = 64  # blocks of an attribute, of which all intervals are solved at once when one is asked about
+TOGETHER = 2**16  # weights of intervals with one beginning that are solved at once when one is asked about
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
 # of beta, for products of any sets and for all weights at once, where these families are more than the first
@@ -205,10 +205,13 @@ class _Ladder:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
             size, solved = self.cuts[0].size, [codes]
-            if type(codes) is not bytes and size <= TOGETHER:
-                solved = list(itertools.combinations(range(size + 1), 2))
-            self._kept.update(zip(solved, self._spreads(solved), strict=True))
-            kept = self._kept[codes]
+            if type(codes) is not bytes:
+                first, many = codes[0], max(1, TOGETHER // size)
+                least = codes[1] - (codes[1] - first - 1) % many
+                solved = [(first, last) for last in range(least, min(size + 1, least + many))]
+            found = dict(zip(solved, self._spreads(solved), strict=True))
+            self._kept.update(found)
+            kept = found[codes]  # another thread may have cleared what is kept
         return kept
 
     def _spreads(self, sets: Sequence[Codes]) -> Iterator[Spread]:

@@ -378,9 +378,10 @@ class Answer:
         Inside [0, 1], but where more records may be there than n.
         """
         most = 1.0 + self.n_bound / self.n if self.n else 1.0
-        low = np.clip(self.value - self.error_bound, 0, most)
-        high = np.clip(self.value + self.error_bound, 0, most)
-        return (low, high) if isinstance(self.value, np.ndarray) else (float(low), float(high))
+        low, high = self.value - self.error_bound, self.value + self.error_bound
+        if isinstance(self.value, np.ndarray):
+            return np.clip(low, 0, most), np.clip(high, 0, most)
+        return float(min(max(low, 0.0), most)), float(min(max(high, 0.0), most))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval around `estimate`, in fractions, cut at 0 and 1.

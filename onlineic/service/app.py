@@ -52,23 +52,26 @@ from onlineic.errors import (
 from onlineic.ledger.settings import package_version
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Question
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
 from onlineic.service.openapi import openapi
 from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
 from onlineic.service.users import User, Users, digest_of
-from onlineic.service.wire import from_wire
+from onlineic.service.wire import cost_of, from_wire
 from onlineic.session.asking import Outcome
 from onlineic.session.session import OnlineIC
 
 MOST_BYTES = 2**16  # of a body
 MOST_QUESTIONS = 256  # of a request
+MOST_COST = 4096  # plain questions that those of a request may cost as much as
 LONGEST_TEXT = 4096  # letters of a condition or a statement
 MOST_ROWS = 10_000  # of synthetic records
 PAGE_OF_RECORDS, SHEET_OF_RECORDS = 256, 4096
 VISIT = 12 * 3600.0  # seconds that a login lasts
 MOST_VISITS = 10_000
+LONG = 5e-3  # seconds after which questions that are read let other requests in
 TICK = 0.5  # seconds between looks for something new, for those who listen to events
 QUIET = 15.0  # seconds after which a listener is told that the line stands
 MOST_LISTENING = 8  # streams of events of one user
@@ -82,6 +85,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+ADDED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 STATUS = (  # the first that fits
     (TooLargeError, 413),
     (InvalidInputError, 422),
@@ -199,13 +203,11 @@ class Service:
                 if message["type"] == "http.response.start":
                     status = message["status"]
                     self._requests[status] = self._requests.get(status, 0) + 1
-                    added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                    message = {**message, "headers": [*message["headers"], *added]}
+                    message = {**message, "headers": [*message["headers"], *ADDED]}
                 await send(message)
 
-            headers = dict(scope["headers"])
-            host = headers.get(b"host", b"").decode("latin-1")
-            if _host(host) not in self._limits.hosts:
+            hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+            if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
                 problem = _problem(400, "host", "the host must be one that this server is called by.")
                 await problem(scope, receive, sending)
                 return
@@ -293,26 +295,39 @@ class Service:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
         self._count(user, max(1, len(asked)))
         refused: dict[int, dict[str, Any]] = {}
-        questions = []
+        questions, cost, began = [], 0, time.monotonic()
         for place, one in enumerate(asked):
+            if time.monotonic() - began > LONG:  # other requests are let in between
+                await asyncio.sleep(0)
+                began = time.monotonic()
             try:
-                questions.append(self._read(one))
+                question, own = self._bound(one)
+                if cost + own > MOST_COST:
+                    raise TooLargeError(
+                        f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
+                        "one for 64 cells; ask the rest in another request, or a smaller table."
+                    )
             except OnlineICError as error:
                 refused[place] = Outcome(error=error).to_dict()
+            else:
+                questions.append(question)
+                cost += own
         found: list[dict[str, Any]] = []
         if questions:
-            found = await self._desk.outcomes(user, questions, raw)
+            found = await self._desk.outcomes(user, questions, cost, raw)
         answered = iter(found)
         told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
         return JSONResponse({"answers": told})
 
     def _read(self, sent: Any) -> Any:
-        """Return a question that was sent, checked against the domain."""
+        """Return a question that was sent."""
         if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
-        question = from_wire(sent, self._session.domain)
-        self._session.bind(question)
-        return question
+        return from_wire(sent, self._session.domain)
+
+    def _bound(self, sent: Any) -> tuple[Question, int]:
+        """Return the same as it would be tested, and its cost."""
+        return self._session.bind(self._read(sent)), cost_of(sent, self._session.domain)
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
@@ -348,10 +363,15 @@ class Service:
         if not len(asked) == len(values) == len(statuses) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
         self._count(user, 1)
-        questions = [self._read(one) for one in asked]
+        questions, cost = [], 0
+        for one in asked:
+            question, own = self._bound(one)
+            questions.append(question)
+            cost += own
+            await asyncio.sleep(0)
         answers = [_given(*one) for one in zip(values, statuses, strict=True)]
         found = await self._desk.do(
-            user, max(1, len(asked) // 8), lambda to: to.joint_bounds(questions, answers).tolist(), raw
+            user, max(1, cost // 8), lambda to: to.joint_bounds(questions, answers).tolist(), raw
         )
         return JSONResponse({"bounds": strict(found)})
 

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any, TypeVar, final
@@ -33,7 +33,6 @@ from onlineic.session.purse import Purse
 from onlineic.session.session import OnlineIC
 from onlineic.session.view import View
 
-PATIENCE = 0.05  # seconds after which what is known is told from the view
 LINES = 256  # of the log that wait for a turn behind which nobody waits
 TURN = 64  # cost that is answered together
 MOST_WAITING = 512  # cost that may wait of one asker
@@ -64,7 +63,7 @@ class Job:
     ----------
     user : User
     cost : int
-        About how many questions it is.
+        About how many plain questions it is.
     act : (Asking) -> result
         Run in the writer's thread.
     digest : str
@@ -130,6 +129,11 @@ class Capped(Answering):
         found = self.asking.answer_many(asked)
         self.statuses.update(one.status for one in found)
         return found
+
+    def count(self, told: Sequence[Answer]) -> None:
+        """Count answers that were told from a view."""
+        self.asking.count(told)
+        self.statuses.update(one.status for one in told)
 
     def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
         """Answer each by itself."""
@@ -256,21 +260,21 @@ class Desk:
         finally:
             self._reading[user.name] -= 1
 
-    async def outcomes(self, user: User, questions: list[Any], sent: bytes) -> list[dict[str, Any]]:
-        """Return the outcome of each question; of questions that need no test soon, whatever else goes on.
+    async def outcomes(
+        self, user: User, questions: list[Any], cost: int, sent: bytes
+    ) -> list[dict[str, Any]]:
+        """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
-        Where their turn does not come soon, and all of them are known, they are told from the view, and
-        counted and logged when it comes.
+        These are told from the view, unless too much else is, and counted and logged when their turn comes.
         """
-        before = self.view  # in a later one what is told by this very turn would be a repeat
-        turn = self._put(user, len(questions), lambda to: to.told(questions), sent)
-        done, _ = await asyncio.wait({turn}, timeout=PATIENCE)
-        if not done and self.ready:
-            with contextlib.suppress(OnlineICError):  # what cannot be asked is refused when its turn comes
-                known = await self.look(user, lambda view: _known(view, questions), before)
-                if known is not None:
-                    return known
-        found: list[dict[str, Any]] = await turn
+        view, free = self.view, self._reading[user.name] < MOST_READING
+        if self.ready and free and all(map(view.holds, questions)):
+            known = await self.look(user, lambda view: _known(view, questions), view)
+            if known is not None:
+                answers = [one.answer for one, _ in known if one.answer is not None]
+                self._put(user, cost, lambda to: to.count(answers), sent)
+                return [told for _, told in known]
+        found: list[dict[str, Any]] = await self._put(user, cost, lambda to: to.told(questions), sent)
         return found
 
     def _turn(self) -> list[Job]:
@@ -326,8 +330,7 @@ class Desk:
             except OnlineICError as error:
                 _log.error("log not written: %s", error.code)
             self._lines = []
-        for job in jobs:
-            job.future.get_loop().call_soon_threadsafe(_reply, job)
+        jobs[0].future.get_loop().call_soon_threadsafe(_reply, jobs)
 
     def _together(self, jobs: list[Job], names: frozenset[str]) -> None:
         """Answer the jobs, make all durable in one write, and swap the view.
@@ -335,9 +338,10 @@ class Desk:
         Where that fails, nothing that was answered may leave, by a reply or by a view: it is not recorded.
         """
         try:
+            pool = self.pool()
             with self._session.together():
                 for job in jobs:
-                    self._one(job, names)
+                    self._one(job, names, pool)
             if not self.broken:
                 self.view = self._session.view()
         except Exception as error:  # whatever it is, who waits is told, and this thread goes on
@@ -349,13 +353,13 @@ class Desk:
                     "what was answered could not be recorded, and is not told; ask later."
                 )
 
-    def _one(self, job: Job, names: frozenset[str]) -> None:
+    def _one(self, job: Job, names: frozenset[str], pool: Fraction) -> None:
         """Run one job: what fails of it is its own."""
         capped = None
         try:
             if job.user.name not in names:
                 raise RevokedError("a token must be given that is valid.")
-            limit = job.user.part(len(names)) * self.pool()
+            limit = job.user.part(len(names)) * pool
             capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
             job.started = capped.asking.length
             job.result = job.act(capped)
@@ -373,13 +377,13 @@ class Desk:
             job.stopped = capped.asking.length
 
 
-def _known(view: View, questions: Iterable[Any]) -> list[dict[str, Any]] | None:
+def _known(view: View, questions: Iterable[Any]) -> list[tuple[Outcome, dict[str, Any]]] | None:
     """Return the outcomes of questions none of which needed a test at the moment of a view, or None."""
     found = []
     for question in questions:
         if (one := view.known(question)) is None:
             return None
-        found.append(one.to_dict())
+        found.append((one, one.to_dict()))
     return found
 
 
@@ -387,11 +391,12 @@ def _counts(found: Counter[str]) -> str:
     return " ".join(f"{name}:{count}" for name, count in sorted(found.items()))
 
 
-def _reply(job: Job) -> None:
-    if job.future.done():
-        return  # who asked has gone: what was answered is recorded, and a repeat
-    if job.error is not None:
-        job.future.set_exception(job.error)
-        job.future.exception()  # nobody may wait for it any more
-    else:
-        job.future.set_result(job.result)
+def _reply(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue  # who asked has gone: what was answered is recorded, and a repeat
+        if job.error is not None:
+            job.future.set_exception(job.error)
+            job.future.exception()  # nobody may wait for it any more
+        else:
+            job.future.set_result(job.result)

@@ -13,7 +13,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.ask.json import written
+from onlineic.ask.json import described, written
 from onlineic.display.html import bars, escaped, facts, share, span_bar, table
 from onlineic.display.text import (
     around,
@@ -30,15 +30,7 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
 from onlineic.errors import InvalidQueryError, shown
 from onlineic.queries.answers import ANSWER_HEAD, STATUS_SAID, Answer, answer_rows
-from onlineic.queries.expressions import (
-    Condition,
-    Expression,
-    at_least,
-    below,
-    between,
-    one_of,
-    where,
-)
+from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Quantile
@@ -405,23 +397,23 @@ def _conditions(form: Mapping[str, str], domain: Domain) -> Expression | None:
         name = form.get(f"a{row}", "")
         if name:
             kind = domain.attribute(name)
-            one = where({name: _condition(form.get(f"o{row}", "is"), form.get(f"v{row}", ""), kind)})
-            one.bind(domain)
-            found = one if found is None else found & one
+            told = _condition(form.get(f"o{row}", "is"), form.get(f"v{row}", ""), kind)
+            one = described({name: told}, domain)
+            if isinstance(one, Expression):  # it is: the name of an attribute hides a form called like it
+                found = one if found is None else found & one
     return found
 
 
-def _condition(operator: str, text: str, kind: Any) -> Condition:
+def _condition(operator: str, text: str, kind: Any) -> dict[str, Any]:
+    """Return a condition as `onlineic.ask.described` reads it."""
     parts = [_label(part.strip(), kind) for part in text.split(";")] if operator in ("in", "between") else []
-    value = _label(text.strip(), kind)
     if operator == "between" and len(parts) == 2:
-        return between(*parts)
+        return {"from": parts[0], "to": parts[1]}
     if operator == "in":
-        return one_of(*parts)
-    if operator in ("from", "below"):
-        return at_least(value) if operator == "from" else below(value)
-    if operator in ("is", "not"):
-        return one_of(value) if operator == "is" else ~one_of(value)
+        return {"one_of": parts}
+    if operator in ("from", "below", "is", "not"):
+        value = _label(text.strip(), kind)
+        return {"one_of": [value]} if operator == "is" else {operator: value}
     raise InvalidQueryError(
         f"a condition must have a value, from .. to two, got {shown(text)}; write 20; 64."
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, final
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, checked_integer, shown
 from onlineic.service.app import Limits, Service
@@ -22,41 +22,64 @@ from onlineic.session.session import OnlineIC
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
 DEADLINE = 10.0  # seconds for a whole request, headers and body
 MOST_HEADERS = 16_384  # bytes
+MOST_REQUEST = 2**19  # bytes, with what stands around its parts
+MOST_AHEAD = 8  # requests that a connection may send before the first of them is answered
 
 
 @final
-class Deadlined(H11Protocol):
-    """HTTP/1.1 that aborts a connection whose request is not whole in time: uvicorn would wait for ever."""
+class Deadlined(HttpToolsProtocol):
+    """HTTP/1.1 that ends a connection whose request is not whole in time, or is longer than any may be.
+
+    uvicorn would wait for ever, keep whatever is sent of a head or behind a body, and line up as many
+    requests as come before the first of them is answered.
+    """
 
     deadline = DEADLINE
     _timer: asyncio.TimerHandle | None = None
+    _since = 0.0  # when the client was to send something
+    _read = 0  # bytes of the request, but for those that came with the end of the one before
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._arm()
+        self._since = self.loop.time()
+        self._timer = self.loop.call_later(self.deadline, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._disarm()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        self._arm()
-
-    def _arm(self) -> None:
-        self._disarm()
-        self._timer = self.loop.call_later(self.deadline, self._late)
-
-    def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+        super().connection_lost(exc)
 
-    def _late(self) -> None:
-        import h11
-
-        if self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.transport.is_closing():
+    def data_received(self, data: bytes) -> None:
+        self._read += len(data)
+        if self._read > MOST_REQUEST:
             self.transport.abort()
+        else:
+            super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        self._read = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        # behind a head that asks for another protocol the parser reads no body and no further request
+        if size > MOST_HEADERS or len(self.pipeline) >= MOST_AHEAD or self.parser.should_upgrade():
+            raise ValueError  # the parser makes 400 of it
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        self._since = self.loop.time()
+        super().on_response_complete()
+
+    def _look(self) -> None:
+        """End the connection if the client is late; else look again when it can be."""
+        asked: Any = self.cycle  # None before the first request
+        answering = asked is not None and not (asked.more_body or asked.response_complete)
+        left = self._since + self.deadline - self.loop.time()
+        if not answering and left <= 0.0:
+            self.transport.abort()
+        else:
+            self._timer = self.loop.call_later(left if left > 0.0 else self.deadline, self._look)
 
 
 def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
@@ -176,7 +199,6 @@ def standing(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        h11_max_incomplete_event_size=MOST_HEADERS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=30,
         backlog=512,

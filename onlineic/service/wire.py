@@ -7,6 +7,7 @@ crosses: a rounding that a stranger states would widen the bounds of everybody.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from onlineic.questions.means import Numbers
 
 WEIGHTS = ("share", "rest", "held", "square")
 MOST_CELLS = 2**20  # leaves of a question times the values that each of them looks at
+PLAIN = 2**13  # of them that a plain question looks at: a fraction of what an answer takes
+TOLD = 2**6  # cells of a table that are told as fast
 DEEPEST = 60  # objects and lists inside each other
 
 
@@ -66,7 +69,7 @@ def from_wire(sent: Any, domain: Domain) -> Any:
     InvalidQueryError, TooLargeError
         If it cannot be read, or costs too much to look at.
     """
-    check_cost(sent, domain)
+    cost_of(sent, domain)
     if isinstance(sent, dict) and "weigh" in sent and "weigh" not in domain.names:
         if not sent.keys() <= {"weigh", "by", "where"} or sent.get("by") not in WEIGHTS:
             raise InvalidQueryError(
@@ -85,22 +88,32 @@ def from_wire(sent: Any, domain: Domain) -> Any:
     return as_condition(sent, domain) if isinstance(sent, str) else described(sent, domain)
 
 
-def check_cost(sent: Any, domain: Domain) -> None:
-    """Raise `TooLargeError` if a question takes too long to look at, before it is looked at.
+def cost_of(sent: Any, domain: Domain) -> int:
+    """Return about how many plain questions a question is as long to look at as, before it is looked at.
 
-    Each leaf may touch every value of its attribute, and every cell of the attributes that are joined.
+    Each leaf may touch every value of its attribute, and every cell of a table is told.
+
+    Raises
+    ------
+    TooLargeError
+        If it takes too long.
     """
-    leaves, names, depth, level = 0, set[str](), 0, [sent]
+    leaves, cells, names, depth, level = 0, 1, set[str](), 0, [sent]
     while level:
         depth, inner = depth + 1, list[Any]()
         for one in level:
             if isinstance(one, dict):
                 names.update(name for name in one if name in domain.names)
                 inner += one.values()
+                if isinstance(table := one.get("marginal"), list):
+                    axes = {name for name in table if isinstance(name, str) and name in domain.names}
+                    cells = max(cells, math.prod(domain.attribute(name).size for name in axes))
             elif isinstance(one, list):
                 inner += one
             else:
                 leaves += 1
+                if isinstance(one, str) and one in domain.names:  # of a sum or a table
+                    names.add(one)
         level = inner
         if depth > DEEPEST:
             raise TooLargeError(f"a question must nest at most {DEEPEST} objects, got more; ask its parts.")
@@ -113,6 +126,7 @@ def check_cost(sent: Any, domain: Domain) -> None:
             f"a question must look at no more than {MOST_CELLS:,} values, got {leaves:,} conditions on up to "
             f"{widest:,} values each; ask fewer, or ranges."
         )
+    return max(1, leaves * widest // PLAIN, cells // TOLD)
 
 
 def _weighed(question: Expression, domain: Domain) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/t
 import contextlib
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, final
@@ -348,7 +348,7 @@ class AnswerBook:
         """Return what is remembered of a batch."""
         return self._memory.recall_many(queries, self._stands)
 
-    def count_untaken(self, counts: dict[Status, int], rounding: float) -> None:
+    def count_untaken(self, counts: Mapping[Status, int], rounding: float) -> None:
         """Count answers of a batch that no record tells of, and the largest rounding of the known ones."""
         for status, count in counts.items():
             self._untaken[status] += count

@@ -1,5 +1,6 @@
 """A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, final
 
@@ -146,6 +147,17 @@ class Asking(Answering):
 
         found: list[Outcome] = self._run(each)
         return found
+
+    def count(self, told: Iterable[Answer]) -> None:
+        """Count constants and repeats that were told from a `View`, as if they had been asked here."""
+        answers = list(told)
+
+        def counted() -> None:
+            counts = Counter(answer.status for answer in answers)
+            roundings = (answer.query.rounding for answer in answers if answer.query is not None)
+            self._loop().book.count_untaken(counts, max(roundings, default=0.0))
+
+        self._run(counted)
 
     def _outcome(self, question: Any) -> Outcome:
         loop = self._loop()

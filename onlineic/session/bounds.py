@@ -284,7 +284,7 @@ class Bounds:
                 # of easy answers that the killed process gave, and no record holds
                 worst = max(worst, self._easy_at(spent)[1])
             if isinstance(record, Easy | EasyBatch):
-                joint = self._easy_at(spent)[1]
+                joint = self.easy(spent)[1]
                 for easy in [record] if isinstance(record, Easy) else record:
                     if worst >= joint:
                         break

@@ -130,7 +130,7 @@ class Loop:
             untested=book.counts["untested"],
             hard_left=0 if self.core.seal.sealed else prices.hard_left(self.owed),
             restarts_left=prices.restarts_left(self.owed),
-            spent=float(self.ledger.spent / plan.sparse.account().capacity),
+            spent=float(self.ledger.spent / self.ledger.account.capacity),
             budget=settings.budget,
             threshold=prices.threshold(),
             alpha=plan.alpha,

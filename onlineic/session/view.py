@@ -13,6 +13,7 @@ from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Question
 from onlineic.session.asking import Outcome, Places
 from onlineic.session.explain import Explanation, Outlook
 from onlineic.session.statistics import SessionStatistics
@@ -79,18 +80,22 @@ class View:
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
 
+        Waits for nobody: not for `explain` either.
+
         Raises
         ------
         InvalidQueryError, DomainMismatchError, TooLargeError
             If it cannot be asked.
         """
-        with self._gate:
-            bound = self._outlook.bound(question)
-            answer = self._outlook.book.recalled(bound)
-            if answer is None or bound.constant is not None:
-                return None if answer is None else Outcome(answer)
-            at = self._places.before(self.length, bound.key)
-            return None if at is None else Outcome(answer, at)
+        bound = self._outlook.bound(question)
+        if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:
+            return None
+        constant = bound.constant is not None
+        return Outcome(answer, None if constant else self._places.before(self.length, bound.key))
+
+    def holds(self, bound: Question) -> bool:
+        """Return whether a bound question was released then, or is a constant: else `known` is None."""
+        return bound.constant is not None or self._places.before(self.length, bound.key) is not None
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
         """Return what `OnlineIC.released` said then."""

@@ -1,4 +1,7 @@
-"""The interface of database-update algorithms."""
+"""The interface of database-update algorithms.
+
+Proof: docs/theory/updates.md, 7.7.
+"""
 
 import abc
 from collections.abc import Callable
@@ -52,6 +55,19 @@ class UpdateRule(abc.ABC, Generic[H]):
     @abc.abstractmethod
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         """Return floor T(alpha), or None if no bound is proven."""
+
+    def most_passes(self, releases: int) -> int | None:
+        """Return how often at most one update goes through the numbers of its hypothesis; None: unknown.
+
+        These are its cells, class cells, small databases or parameters. Whatever was measured, an update ends
+        after so many passes: every refit is finished, and a clock decides nothing.
+
+        Parameters
+        ----------
+        releases : int
+            Measurements so far.
+        """
+        return None
 
 
 @runtime_checkable

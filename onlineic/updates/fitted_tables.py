@@ -67,7 +67,7 @@ class FittedTables(UpdateRule[Any]):
             return hypothesis
         if not self._holds(domain, tables):
             mixture = MixtureOfProducts()
-            further = getattr(hypothesis, "fitted", 0) == len(measurements) - 1
+            further = getattr(hypothesis, "fitted", None) == len(measurements) - 1
             return mixture.update(hypothesis if further else mixture.init(domain), measurements, alpha)
         if self._goes_on(hypothesis, measurements, tables):
             learned = _is_fitted(measurements[-1])
@@ -78,6 +78,10 @@ class FittedTables(UpdateRule[Any]):
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
         rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
+
+    def most_passes(self, releases: int) -> int:
+        whole = MaximumEntropy(self.evaluations, misfit=LEAST_MISFIT).most_passes(releases)
+        return max(whole, self.steps, self.dear_steps, MixtureOfProducts().most_passes(releases))
 
     def _goes_on(
         self, hypothesis: Any, measurements: tuple[Measurement, ...], tables: tuple[Measurement, ...]

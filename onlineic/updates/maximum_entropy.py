@@ -157,14 +157,13 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         known, most_cells = hypothesis.potentials, hypothesis.most_cells
         if not known:  # the tables that were planned are told apart, however many classes they have
             most_cells = max(self.most_cells, class_cells([one.target for one in tables]))
-        first = CONVERGED_EVALUATIONS if self.misfit else FIRST_EVALUATIONS
         fitted = fit_nested(hypothesis.prior, tables) if self.misfit and not known else None
         fitted = fitted or fit(
             hypothesis.prior,
             tables,
             known,
             histogram=hypothesis.histogram if known else None,
-            evaluations=self.evaluations if known else max(self.evaluations, first),
+            evaluations=self.evaluations if known else self._first,
             dear_evaluations=self.dear_evaluations if known else None,
             enough=0.0 if known else self.misfit,
             kl_weight=self.kl_weight,
@@ -173,6 +172,14 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
         return FittedHistogram(
             fitted.histogram, hypothesis.prior, fitted.potentials, most_cells, fitted.exponents
         )
+
+    @property
+    def _first(self) -> int:
+        """Evaluations of a fit without earlier potentials."""
+        return max(self.evaluations, CONVERGED_EVALUATIONS if self.misfit else FIRST_EVALUATIONS)
+
+    def most_passes(self, releases: int) -> int:
+        return max(self._first, self.dear_evaluations or 0)
 
     def parameters(self, hypothesis: FittedHistogram) -> tuple[Floats, ...]:
         return (np.array([float(hypothesis.most_cells)]), *hypothesis.exponents)

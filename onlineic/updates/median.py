@@ -96,6 +96,9 @@ class Median(UpdateRule[VersionSpace]):
         query, value, guess = measurements[-1].against(hypothesis)
         return hypothesis.halved(query, above=value >= guess)
 
+    def most_passes(self, releases: int) -> int:
+        return 1
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         bound = self.exact_update_bound(domain, alpha)
         return None if bound is None else math.floor(bound + 1e-9)  # keeps exact powers of two

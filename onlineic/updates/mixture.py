@@ -104,5 +104,8 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
         fitted = fit_mixture(hypothesis, measurements, self.first_steps, self.rate, self.misfit)
         return LocalFits(fitted, measurements) if misfit_of(fitted, measurements) > UNFIT else fitted
 
+    def most_passes(self, releases: int) -> int:
+        return max(self.first_steps + 1, self.steps)  # once more to see what the first fit leaves
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

@@ -69,6 +69,9 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         step = self.rate or float(alpha) * (4.0 if self.variant == "tight" else 0.5)
         return hypothesis.tilted(query, step if value >= guess else -step)
 
+    def most_passes(self, releases: int) -> int:
+        return 1
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         bound = self.exact_update_bound(domain, alpha)
         return None if bound is None else math.floor(bound)
@@ -145,6 +148,9 @@ class MeasuredWeights(UpdateRule[Histogram]):
         _normalise(cells)
         np.maximum(cells, FLOOR, out=cells)
         return Histogram(hypothesis.domain, cells)
+
+    def most_passes(self, releases: int) -> int:
+        return self.replays * releases
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

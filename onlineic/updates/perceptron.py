@@ -64,6 +64,9 @@ class Perceptron(UpdateRule[SignedHistogram]):
         step = (4.0 if self._centred else 1.0) * float(alpha) / hypothesis.domain.size
         return hypothesis.shifted(query, -step if guess > value else step, centre=self._centred)
 
+    def most_passes(self, releases: int) -> int:
+        return 1
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return math.floor(self.exact_update_bound(domain, alpha))
 

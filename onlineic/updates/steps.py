@@ -89,6 +89,10 @@ class MeasuredSteps(UpdateRule[Any]):
             growth = max(growth, 1.0)
         return moved if abs(left) < way else hypothesis
 
+    def most_passes(self, releases: int) -> int | None:
+        each = self.rule.most_passes(releases)
+        return None if each is None else TRIES * each
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
 
@@ -155,6 +159,10 @@ class FittedStart(UpdateRule[Any]):
         held = self.uniform * uniform.blocks(target)
         return Measurement(target, (table.values - held) / left, table.scale / left)
 
+    def most_passes(self, releases: int) -> int | None:
+        later = self.rule.most_passes(releases)
+        return None if later is None else max(later, MaximumEntropy(misfit=self.misfit).most_passes(releases))
+
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         bound = self.exact_update_bound(domain, alpha)
         return None if bound is None else math.floor(bound)
@@ -217,6 +225,9 @@ class FittedAt(UpdateRule[Any]):
                 "repeat its updates."
             )
         return self.rule.restored(start, measurements, parameters)
+
+    def most_passes(self, releases: int) -> int | None:
+        return self.rule.most_passes(releases)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 import onlineic as ic
 from onlineic.errors import InvalidQueryError, TooFewRecordsError
 from onlineic.noise import SimulatedNoise
-from onlineic.service import desk
 from support.served import served
 
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], region=["n", "e", "s", "w"])
@@ -50,16 +49,14 @@ def opened(seed):
     return ic.OnlineIC(ic.PrivateData(TABLE, DOMAIN), ic.Budget(1.0, 1e-6), noise=SimulatedNoise(seed))
 
 
-@pytest.fixture(scope="module", params=[desk.PATIENCE, 0.0], ids=["patient", "not"])
-def both(tmp_path_factory, request):
-    """Two sessions of one seed; without patience all that is known is told from a view."""
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Two sessions of one seed."""
     folder = tmp_path_factory.mktemp("served")
     with (
-        pytest.MonkeyPatch.context() as patch,
         served(opened(7), folder, names=["ann"]) as server,
         ic.connect(server.url, server.tokens["ann"]) as far,
     ):
-        patch.setattr(desk, "PATIENCE", request.param)
         yield opened(7), far
 
 

@@ -39,17 +39,23 @@ def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, 
     users = Users(path, create=True)
     tokens = {name: users.add(name, share, per_minute) for name in names}
     users.close()
+    with running(session, path, Limits(curators=frozenset(curators))) as port:
+        yield Served(f"http://127.0.0.1:{port}", path, tokens, port)
+
+
+@contextlib.contextmanager
+def running(session, users, limits=None):
+    """Serve a session in a thread until the block ends; give the port."""
     ended = []
-    with standing(session, path, "127.0.0.1", 0, Limits(curators=frozenset(curators))) as server:
+    with standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
         thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
         thread.start()
         for _ in range(1000):
             if server.started:
                 break
             time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield Served(f"http://127.0.0.1:{port}", path, tokens, port)
+            yield server.servers[0].sockets[0].getsockname()[1]
         finally:
             server.should_exit = True
             thread.join(30)

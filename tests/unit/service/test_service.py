@@ -19,10 +19,11 @@ import pytest
 import onlineic as ic
 from onlineic.audit import verified
 from onlineic.cli import main
-from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError, TooLargeError
 from onlineic.ledger import read
 from onlineic.service import RemoteError, Users, serving
 from onlineic.service.openapi import OPEN, TEXTS, openapi
+from onlineic.service.wire import cost_of
 from support.served import served
 
 HOSTILE = [
@@ -325,7 +326,10 @@ def writer_held(server):
 
 
 def waiting(server, count):
+    """Return once so much waits."""
+    late = time.monotonic() + 20
     while f"onlineic_waiting {count}\n".encode() not in call(server, "GET", "/metrics")[2]:
+        assert time.monotonic() < late
         time.sleep(0.01)
 
 
@@ -388,6 +392,60 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
     users = Users(server.users)
     assert "easy:1 repeat:2" in {line.statuses for _, line in users.logged()}
     users.close()
+
+
+def test_dear_questions_count_as_many_and_let_others_in(tmp_path, monkeypatch):
+    domain = ic.Domain.of(age=range(2**13), sex=["F", "M"])
+    monkeypatch.setattr("onlineic.service.app.MOST_COST", 2 * 256)
+    dear, plain = {"weigh": "age", "by": "square"}, {"sex": "F"}
+    assert (2, 1, 1) == tuple(cost_of(one, domain) for one in (dear, plain, {"age": 3}))
+    assert 256 == cost_of({"marginal": ["age", "sex"], "where": plain}, domain)
+    with pytest.raises(TooLargeError, match="look at no more"):
+        cost_of({"age": {"one_of": [*range(200)]}}, domain)
+
+    data = ic.PrivateData.from_records({"age": np.arange(8000), "sex": ["F", "M"] * 4000}, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=tmp_path / "a.db", table="t", durability="all")
+    ended = []  # who has no part is answered without a test
+    with served(session, tmp_path, share=0) as server:
+        body = {"questions": [dear] * 128}
+        thread = threading.Thread(target=lambda: ended.append(call(server, "POST", "/v1/answers", body)[0]))
+        with writer_held(server):
+            thread.start()
+            let_in = 0
+            while f"onlineic_waiting {2 * 128}\n".encode() not in call(server, "GET", "/metrics")[2]:
+                let_in += 1
+        thread.join()
+        tables = {"questions": [{"marginal": ["age", "sex"], "where": {"age": [0, at]}} for at in range(3)]}
+        told = json.loads(call(server, "POST", "/v1/answers", tables)[2])["answers"]
+
+    assert [200] == ended
+    assert let_in > 5
+    assert ["untested"] * 2 == [one["status"] for one in told[:2]]
+    assert "too-large" == told[2]["error"]["code"]
+
+
+def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
+    """When its turn comes something may have been learned: asked again it could be a new test, and paid."""
+
+    def asked(*_):
+        raise AssertionError("asked")
+
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        known = {"questions": [{"sex": "F"}, {}]}
+        first = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        before = json.loads(call(server, "GET", "/v1/statistics")[2])
+        monkeypatch.setattr("onlineic.session.loop.Loop.answer", asked)
+        again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        call(server, "POST", "/v1/bounds", {"questions": [], "values": [], "statuses": []})  # behind its turn
+        after = json.loads(call(server, "GET", "/v1/statistics")[2])
+        monkeypatch.undo()
+        monkeypatch.setattr("onlineic.service.desk.MOST_READING", 0)  # as if too many of hers were read
+        third = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+
+    assert [one["value"] for one in first] == [one["value"] for one in again]
+    assert [one["value"] for one in first] == [one["value"] for one in third]
+    assert (before["asked"] + 2, before["repeat"] + 1) == (after["asked"], after["repeat"])
+    assert before["length"] == after["length"]
 
 
 def test_the_page_asks_explains_and_shows_what_was_released(server):
@@ -483,6 +541,75 @@ def test_slow_clients_are_dropped_and_hold_up_nobody(server, monkeypatch):
             pass
         line.close()
     assert time.monotonic() - start < 5.0
+
+
+def sent_raw(server, *parts):
+    """Send parts as they are; return what came back until the server closed, or was quiet for long."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as line:
+        found = b""
+        try:
+            for part in parts:
+                line.sendall(part)
+            while more := line.recv(2**16):
+                found += more
+        except (ConnectionError, TimeoutError):
+            pass
+    return found
+
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [HEAD + b"X: " + b"x" * 20_000 + b"\r\n\r\n"],
+        [HEAD + b"".join(b"X%d: %s\r\n" % (place, b"x" * 500) for place in range(40)) + b"\r\n"],
+        [b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [HEAD + b"Host: 127.0.0.1\r\n\r\n"],
+        [b"GET /health HTTP/1.1\r\n\r\n"],
+        [HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+        [HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
+        [HEAD + b"Content-Length: -1\r\n\r\n"],
+        [HEAD + b" folded: 1\r\n\r\n"],
+        [HEAD + b"Connection: upgrade\r\nUpgrade: h2c\r\n\r\n"],
+        [b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"GET http://localhost:99999999/ HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"],
+        [b"\x16\x03\x01\x02\x00\x01\x00"],
+    ],
+)
+def test_a_head_that_is_none_or_too_long_is_refused(server, parts):
+    told = sent_raw(server, *parts, HEAD + b"Connection: close\r\n\r\n")
+
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"ok" not in told.split(b"\r\n\r\n")[1]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        HEAD + b"X: ",
+        b"GET /",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;x=",
+    ],
+)
+def test_a_request_that_never_ends_is_cut(server, start):
+    before = time.monotonic()
+    sent_raw(server, start, *[b"x" * 2**16] * 64)  # as much as the system's buffers take
+
+    assert time.monotonic() - before < 4.0
+
+
+def test_requests_that_nobody_waits_for_are_few(server):
+    """Eight are answered in order of one that sends many without reading; more are not kept."""
+    few = sent_raw(server, (HEAD + b"\r\n") * 5 + HEAD + b"Connection: close\r\n\r\n")
+    many = sent_raw(server, (HEAD + b"\r\n") * 5000)
+
+    assert 6 == few.count(b"200 OK")
+    assert many.count(b"200 OK") <= serving.MOST_AHEAD
+    assert 200 == call(server, "GET", "/health")[0]
 
 
 def test_a_client_reads_errors_as_a_session_raises_them(server):
@@ -637,7 +764,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
         "import sys, onlineic as ic, onlineic.service; ic.connect; "
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
     )
-    extra = ["starlette", "uvicorn", "h11", "anyio", "click", "idna", "sqlglot"]
+    extra = ["starlette", "uvicorn", "h11", "httptools", "anyio", "click", "idna", "sqlglot"]
     for one in (code, code.replace(", onlineic.service; ic.connect", "")):
         told = subprocess.run([sys.executable, "-c", one, *extra], capture_output=True, text=True, check=True)
         assert "" == told.stdout.strip(), one
@@ -645,7 +772,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
 
 def test_the_extra_is_small():
     """15 MB installed, of the distributions that this environment has for the extra and what they need."""
-    wanted, seen = ["starlette", "uvicorn", "sqlglot"], set()
+    wanted, seen = ["starlette", "uvicorn", "httptools", "sqlglot"], set()
     while wanted:
         name = wanted.pop()
         if name not in seen:

@@ -1,0 +1,122 @@
+"""`onlineic serve` from files: a table of persons, and one whose number of records is private, over HTTP."""
+
+import contextlib
+import http.client
+import json
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.cli import main
+from onlineic.service import Users, serving
+from support.served import running
+
+PEOPLE, ROWS = 3_000, 2
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A table of two rows a person, its domain, and one user."""
+    chance = np.random.default_rng(5)
+    ages = chance.integers(20, 40, (PEOPLE, ROWS)).tolist()
+    rows = [f"p{person},{age},{'FM'[person % 2]}" for person, held in enumerate(ages) for age in held]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,age,sex", *rows, ""]), encoding="utf-8")
+    domain = ic.Domain.of(age=range(20, 40), sex=["F", "M"])
+    (tmp_path / "domain.json").write_text(domain.to_json(), encoding="utf-8")
+    with contextlib.closing(Users(tmp_path / "u.db", create=True)) as users:
+        (tmp_path / "token").write_text(users.add("ann"), encoding="utf-8")
+    return tmp_path
+
+
+def command(folder, *more, first=True):
+    files = ["--data", f"{folder}/rows.csv", "--domain", f"{folder}/domain.json", "--users", f"{folder}/u.db"]
+    begin = ["--epsilon", "1", "--delta", "1e-6"] if first else []
+    return ["serve", f"{folder}/a.db", *files, "--table", "t", *begin, *more]
+
+
+@pytest.fixture
+def served_by(monkeypatch, folder):
+    """Run the command, its server in a thread, and return what a client makes of it."""
+
+    def run(act, *more, first=True):
+        found = []
+
+        def serve(session, users, **_):
+            with running(session, users) as port:
+                url, token = f"http://127.0.0.1:{port}", (folder / "token").read_text(encoding="utf-8")
+                with ic.connect(url, token) as remote:
+                    found.append(act(remote, port, token))
+
+        monkeypatch.setattr(serving, "serve", serve)
+        assert 0 == main(command(folder, *more, first=first))
+        return found[0]
+
+    return run
+
+
+def page(port, token):
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line.request("GET", "/v1/about", headers={"Authorization": f"Bearer {token}"})
+    about = json.loads(line.getresponse().read())
+    line.request(
+        "POST",
+        "/login",
+        f"token={token}",
+        {"Origin": f"http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"},
+    )
+    reply = line.getresponse()
+    reply.read()
+    cookie = reply.headers["set-cookie"].split(";")[0]
+    line.request("GET", "/", headers={"Cookie": cookie})
+    text = line.getresponse().read().decode()
+    line.close()
+    return about, text
+
+
+def test_persons_are_protected_and_counted(served_by):
+    def asked(remote, port, token):
+        answer = remote.answer({"sex": "F"})
+        return answer, remote.n, remote.statistics().unit, page(port, token), remote.answer({"age": [20, 29]})
+
+    answer, n, unit, (about, text), other = served_by(asked, "--person", "id")
+
+    assert PEOPLE == n == about["n"]
+    assert "persons" == answer.of_what
+    assert abs(answer.count - PEOPLE / 2) <= answer.count_bound
+    assert "id" in str(unit)
+    assert f"{PEOPLE:,} persons" in text
+
+    again = served_by(lambda remote, *_: remote.answer({"age": [20, 29]}), "--person", "id", first=False)
+    assert ("repeat", other.value) == (again.status, again.value)
+
+
+def test_a_private_number_of_records_is_released_with_its_error(served_by):
+    def asked(remote, port, token):
+        return remote.answer({"sex": "F"}), remote.n, remote.n_bound, page(port, token)
+
+    answer, n, n_bound, (about, text) = served_by(asked, "--neighbours", "add-remove")
+
+    assert 0 < n_bound == about["n_bound"] < 1000
+    assert abs(n - PEOPLE * ROWS) <= n_bound
+    assert n == about["n"]
+    assert abs(answer.value - 0.5) <= answer.fraction_bound
+    assert f"{n:,} records" in text
+
+
+def test_persons_who_may_be_there_or_not_are_both(served_by):
+    def asked(remote, *_):
+        return remote.answer({"sex": "M"}), remote.n, remote.n_bound
+
+    answer, n, n_bound = served_by(asked, "--person", "id", "--neighbours", "add-remove")
+
+    assert abs(n - PEOPLE) <= n_bound
+    assert n_bound > 0
+    assert abs(answer.value - 0.5) <= answer.fraction_bound
+
+
+def test_a_ledger_of_persons_is_no_ledger_of_rows(served_by, folder, capsys):
+    served_by(lambda remote, *_: remote.answer({"sex": "F"}), "--person", "id")
+
+    assert 0 != main(command(folder, first=False))
+    assert "person" in capsys.readouterr().err
