@@ -3,6 +3,7 @@
 from onlineic.periods.book import PeriodsBook, range_nats
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.periods import Periods, book_of
+from onlineic.periods.persons import Persons
 from onlineic.periods.pooled import Bought, pooled, start_from
 from onlineic.periods.ranges import Range
 
@@ -11,6 +12,7 @@ __all__ = [
     "Calendar",
     "Periods",
     "PeriodsBook",
+    "Persons",
     "Range",
     "book_of",
     "pooled",
