@@ -66,17 +66,22 @@ def _loader(arguments: argparse.Namespace) -> Callable[[str], PrivateData] | Non
     """Return what loads the table of a block that was added earlier, or None."""
     if getattr(arguments, "data", None) is None:
         return None
-    if PLACE not in arguments.data:
-        arguments.parser.error(f"--data must have {PLACE} where the label stands")
-
-    domain = Domain.from_json(read(arguments.file).beginning["settings"]["domain"])
-    unit = _unit(arguments)
-    return lambda label: PrivateData.from_csv(arguments.data.replace(PLACE, label), domain, unit=unit)
+    return loader(arguments.file, arguments.data, arguments.person, arguments.parser)
 
 
-def _unit(arguments: argparse.Namespace) -> Unit | None:
+def loader(
+    root: str, name: str, person: str | None, parser: argparse.ArgumentParser
+) -> Callable[[str], PrivateData]:
+    """Return what loads the table of a block of a root ledger, from a file that its label names."""
+    if PLACE not in name:
+        parser.error(f"--data must have {PLACE} where the label stands")
+    domain = Domain.from_json(read(root).beginning["settings"]["domain"])
+    return lambda label: PrivateData.from_csv(name.replace(PLACE, label), domain, unit=_unit(person))
+
+
+def _unit(person: str | None) -> Unit | None:
     """Return that one row of each person counts in a period, chosen by a public hash; None: all rows do."""
-    return None if arguments.person is None else Unit(arguments.person, units=1)
+    return None if person is None else Unit(person, units=1)
 
 
 def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) -> PrivateData:
@@ -86,7 +91,7 @@ def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) 
     if arguments.date is not None:
         domain = held.loading(label, arguments.date, late=arguments.late)
     try:
-        return PrivateData.from_csv(path, domain, unit=_unit(arguments))
+        return PrivateData.from_csv(path, domain, unit=_unit(arguments.person))
     except InvalidDataError:
         if arguments.show_data_errors:
             print(PrivateData.check(path, domain).curator_report(), file=sys.stderr)

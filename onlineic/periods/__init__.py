@@ -6,6 +6,7 @@ from onlineic.periods.periods import Periods, book_of
 from onlineic.periods.persons import Persons
 from onlineic.periods.pooled import Bought, pooled, start_from
 from onlineic.periods.ranges import Range
+from onlineic.periods.served import ServedPeriods
 
 __all__ = [
     "Bought",
@@ -14,6 +15,7 @@ __all__ = [
     "PeriodsBook",
     "Persons",
     "Range",
+    "ServedPeriods",
     "book_of",
     "pooled",
     "range_nats",

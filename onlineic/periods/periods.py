@@ -37,6 +37,7 @@ from onlineic.errors import (
     LedgerCorruptError,
     LedgerMismatchError,
     SessionStateError,
+    check_choice,
     check_kind,
     checked_list,
     checked_ratio,
@@ -74,6 +75,7 @@ from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.session.durable import Durability
 from onlineic.session.session import OnlineIC
 
 KNOWN = {"Budget": Budget, "Persons": Persons}
@@ -123,6 +125,8 @@ class Periods:
         As of `OnlineIC`, for every node.
     receipt : Receipt or str, optional
         As `receipt` returned it at any time: an older copy of the root ledger is refused.
+    durability : "hits" or "all"
+        Of every session, as of `OnlineIC`: a server needs "all".
     noise : Noise, optional
         Simulated noise stamps everything NOT PRIVATE, and meets no file.
 
@@ -152,6 +156,7 @@ class Periods:
         beta: float = 0.05,
         max_queries: int = 10_000,
         receipt: Receipt | str | None = None,
+        durability: Durability = "hits",
         noise: Noise | None = None,
     ) -> None:
         if hasattr(self, "_ledger"):
@@ -172,6 +177,8 @@ class Periods:
         self._settings = Settings(budget, beta=NODE_SHARE * self._beta, max_queries=max_queries)
         self._noise = None if noise is None else checked_source(noise)
         self._private = self._noise is None or is_private(self._noise)
+        check_choice("durability", durability, "hits", "all")
+        self._durability: Durability = durability
         self._lock, self._released = threading.RLock(), False
         self._data: dict[str, PrivateData] = {}
         self._sessions: dict[str, OnlineIC] = {}
@@ -222,6 +229,7 @@ class Periods:
         *,
         load: Callable[[str], PrivateData] | None = None,
         receipt: Receipt | str | None = None,
+        durability: Durability = "hits",
     ) -> "Periods":
         """Return the table that grows of a root ledger, as it was: its settings stand in the file.
 
@@ -229,7 +237,7 @@ class Periods:
         ----------
         path : str or path
             Of the root ledger.
-        load, receipt
+        load, receipt, durability
             As at its opening.
 
         Raises
@@ -252,9 +260,20 @@ class Periods:
             beta=settings["beta"],
             max_queries=settings["max_queries"],
             receipt=receipt,
+            durability=durability,
         )
 
     # -- what is public --
+
+    @property
+    def table(self) -> str | None:
+        """The public name of the table; None in memory."""
+        return None if isinstance(self._ledger, MemoryLedger) else str(self._ledger.beginning["table"])
+
+    @property
+    def durability(self) -> Durability | None:
+        """Which answers no crash can lose, "hits" or "all"; None: there is no root ledger."""
+        return None if self._path is None else self._durability
 
     @property
     def book(self) -> PeriodsBook:
@@ -585,7 +604,7 @@ class Periods:
             os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
             if start is not None:
                 _keep(_start_file(file), start)
-            session = OnlineIC(data, settings, ledger=file, table=label)
+            session = OnlineIC(data, settings, ledger=file, table=label, durability=self._durability)
         try:
             charge = self._charged(label, session.plan, settings.budget)
             link = "" if file is None else session.receipt.head.hex()
@@ -665,7 +684,9 @@ class Periods:
             known = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            session = OnlineIC.resume(file, data, table=label, receipt=known, prior=prior)
+            session = OnlineIC.resume(
+                file, data, table=label, receipt=known, durability=self._durability, prior=prior
+            )
             self._sessions[label] = session
             self._note(label)
             return session
