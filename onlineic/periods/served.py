@@ -7,6 +7,7 @@ question over several periods is that many questions, in the order of the period
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, final
 
 import attrs
@@ -224,7 +225,7 @@ class PeriodsView:
         """Of the first node."""
         return next(iter(self.views.values())).plan
 
-    @property
+    @cached_property
     def paid(self) -> Mapping[str, Fraction]:
         """By name the part of what hits can spend that it has paid, in the mean over all nodes."""
         found: dict[str, Fraction] = {}
@@ -235,7 +236,7 @@ class PeriodsView:
                 found[name] = found.get(name, Fraction(0)) + part
         return found
 
-    @property
+    @cached_property
     def account(self) -> Filter:
         """Of what hits can spend, as parts: one in all."""
         return Filter(Fraction(1), spent=min(Fraction(1), sum(self.paid.values(), Fraction(0))))
@@ -245,7 +246,7 @@ class PeriodsView:
         """Nothing: what tables cost is left out of what hits can spend."""
         return Fraction(0)
 
-    @property
+    @cached_property
     def statistics(self) -> SessionStatistics:
         """Sums over all nodes; of what is spent the mean, of bounds and thresholds the largest."""
         each = [view.statistics for view in self.views.values()]

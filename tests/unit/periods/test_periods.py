@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.accounting import REPLACE_ONE, ReplaceRows
+from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import (
     InvalidDataError,
@@ -290,6 +291,7 @@ def test_one_row_of_each_person_counts_in_a_month_and_all_goes_on_from_its_files
             opened(tmp_path, budget=ic.Budget(20.0, 1e-2), load=load, persons=other)
     _, book = book_of(read(tmp_path / "t.db"))
     assert 2 == book.account.rows
+    assert all(() == verified(read(node_file(tmp_path, label))).problems for label in book.nodes)
 
 
 def test_a_table_that_something_else_spends_on_is_refused():

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from fractions import Fraction
 from urllib.parse import urlencode
 
 import numpy as np
@@ -11,6 +12,7 @@ import onlineic as ic
 from onlineic.cli import main
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, SessionStateError
 from onlineic.periods import Periods, ServedPeriods
+from onlineic.session import Purse
 from support.noise import Silent
 from support.served import served
 
@@ -236,16 +238,21 @@ def test_the_record_summary_and_csv_are_of_ranges(server, remote):
     assert 0.0 < remote.part()["left"] <= 1.0
 
 
-def test_an_asker_pays_a_part_of_each_session_alone(tmp_path):
-    held = ServedPeriods(Periods.resume(grown(tmp_path), load=data_of, durability="all"))
-    far = ic.where(age=4, sex="F") | ic.where(age=0, sex="M")
-    with (
-        served(held, tmp_path, names=("ann", "bob"), share=0.0) as server,
-        ic.connect(server.url, server.tokens["bob"]) as remote,
-    ):
-        statuses = {remote.over(one, one).answer(far).status for one in LABELS}
-        assert statuses <= {"easy", "untested", "repeat"}
-        assert 0.0 == remote.part()["paid"]
+def test_an_asker_pays_a_part_of_each_session_alone(tmp_path, monkeypatch):
+    purses, paid_by = [], ic.OnlineIC.paid_by
+
+    def spied(session, purse):
+        purses.append((session.n, purse, session.account.capacity))
+        return paid_by(session, purse)
+
+    monkeypatch.setattr(ic.OnlineIC, "paid_by", spied)
+    with Periods.resume(grown(tmp_path), load=data_of, durability="all") as held:
+        asked = ServedPeriods(held).paid_by(Purse("bob", Fraction(1, 4)))
+        asked.over("2026-03", "2026-04").answer(ic.where(age=1))
+
+        assert {3_000} == {n for n, _, _ in purses}
+        assert {"bob"} == {purse.name for _, purse, _ in purses}
+        assert all(0 < purse.limit < capacity / 4 for _, purse, capacity in purses)
 
 
 def test_periods_in_memory_or_without_a_block_are_not_served(tmp_path):
