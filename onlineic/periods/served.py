@@ -5,7 +5,8 @@ question over several periods is that many questions, in the order of the period
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
@@ -35,6 +36,7 @@ from onlineic.session.statistics import SessionStatistics
 from onlineic.session.view import View
 
 LISTED = 10_000  # answers over ranges that are kept to be shown
+Kept = tuple[View, Any, Prospect]  # a node, what it was asked, and what is known of that
 PLACES = ("asked", "easy", "hard", "repeat", "untested", "hard_left", "update_failures")
 
 
@@ -87,7 +89,7 @@ class _Rehearsed:
     """A node that answers as if every test turned out easy, and keeps what each would cost."""
 
     view: View
-    kept: list[tuple[View, Any, Prospect]]
+    kept: list[Kept]
     most: int | None
 
     @property
@@ -306,49 +308,49 @@ class PeriodsView:
 
         Price and what is left are those of the node that has least; `at_most` of the node that pays most.
         """
-        kept: list[tuple[View, Any, Prospect]] = []
-        asked = Range(
-            _Nodes(self.periods, lambda label: _Rehearsed(self.views[label], kept, most)), self.blocks
-        )
-        select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
-        result: Any = (
-            asked.sql(question)
-            if select
-            else question(asked)
-            if callable(question)
-            else asked.answer(question)
-        )
-        plain = isinstance(result, Answer)
+        kept: list[Kept] = []
+        nodes = _Nodes(self.periods, lambda label: _Rehearsed(self.views[label], kept, most))
+        asked, result = Range(nodes, self.blocks), None
+        if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
+            result = asked.sql(question)
+        else:
+            result = question(asked) if callable(question) else asked.answer(question)
+        plain = result if isinstance(result, Answer) else None
         paid: dict[int, Fraction] = {}
-        views = {id(view): view for view, _, _ in kept}
-        for view, _, one in kept:
+        first: dict[int, Explanation] = {}
+        for view, query, one in kept:
             paid[id(view)] = paid.get(id(view), Fraction(0)) + (Fraction(0) if one.known else one.price)
-        facts_of = {name: view.explain(kept_of(kept, name)) for name, view in views.items()}
-        left = min((one.left for one in facts_of.values()), default=1.0)
-        hard = sum(one.bound_hard * view.n / self.n for view, _, one in kept)
-        constants = sum(one.answer.query is not None and one.answer.query.constant is not None
-                        for _, _, one in kept)  # fmt: skip
-        bound = getattr(result, "error_bound", None)
+            if id(view) not in first:
+                first[id(view)] = view.explain(query)
+        left = min((one.left for one in first.values()), default=1.0)
+        each = [one for _, _, one in kept]
+        constants = sum(
+            one.answer.query is not None and one.answer.query.constant is not None for one in each
+        )
+        derived = getattr(result, "error_bound", None)
+        easy = max((one.answer.error_bound for one in each), default=0.0)
+        hard = max((one.bound_hard for one in each), default=0.0)
+        if plain is not None:  # of a sum over its periods
+            easy = float(plain.error_bound)
+            hard = math.fsum(one.bound_hard * view.n / self.n for view, _, one in kept)
         return Explanation(
             asked=shown(question, 80) if isinstance(question, str) else "a question over periods",
-            form="product" if plain and len(kept) == 1 else "several",
-            attributes=tuple(_attributes(result)) if plain else (),
+            form="product" if plain is not None and len(kept) == 1 else "several",
+            attributes=tuple(_attributes(plain)),
             support=None,
             grid_bits=None,
             answers=len(kept),
             constants=constants,
-            repeats=sum(one.known for _, _, one in kept) - constants,
-            bound_easy=float(result.error_bound) if plain else max(
-                (one.answer.error_bound for _, _, one in kept), default=0.0
-            ),
-            bound_hard=float(hard) if plain else max((one.bound_hard for _, _, one in kept), default=0.0),
-            bound_derived=None if plain or not isinstance(bound, float) else bound,
-            price=float(max((one.price for _, _, one in kept if not one.known), default=Fraction(0))),
-            hits_left=min((one.hits_left for one in facts_of.values()), default=0),
+            repeats=sum(one.known for one in each) - constants,
+            bound_easy=easy,
+            bound_hard=hard,
+            bound_derived=derived if plain is None and isinstance(derived, float) else None,
+            price=float(max((one.price for one in each if not one.known), default=Fraction(0))),
+            hits_left=min((one.hits_left for one in first.values()), default=0),
             at_most=min(float(max(paid.values(), default=Fraction(0))), left),
             left=left,
-            payable=all(one.known or one.price <= left for _, _, one in kept),
-        )  # fmt: skip
+            payable=all(one.known or one.price <= left for one in each),
+        )
 
     def known(self, question: Any) -> Outcome | None:
         """Return None: what a range is told of is known when its turn comes."""
@@ -537,13 +539,6 @@ def pool_of(view: View) -> Fraction:
     return max(Fraction(0), view.account.capacity - shared)
 
 
-def kept_of(kept: Sequence[tuple[View, Any, Prospect]], name: int) -> Any:
-    """Return the first question that was asked of a view."""
-    return next(question for view, question, _ in kept if id(view) == name)
-
-
-def _attributes(answer: Answer) -> list[str]:
-    query: Any = answer.query
-    if query is None or not hasattr(query, "axes"):
-        return []
-    return [query.domain.names[axis] for axis in query.axes]
+def _attributes(answer: Answer | None) -> list[str]:
+    query: Any = None if answer is None else answer.query
+    return [query.domain.names[axis] for axis in query.axes] if hasattr(query, "axes") else []

@@ -140,11 +140,12 @@ def test_a_union_that_holds_a_block_twice_is_found_and_refused():
         BlockAccount(capacity()).begun("a").drawn(("a", "a"), price(0.5))
 
 
-def most_of_a_person(draw, rows=2, blocks="ab", priced=None):
+def most_of_a_person(draw, rows=2, blocks="ab", priced=None, other=0):
     """The largest divergence between tables that differ in rows of one person, in at most `rows` blocks.
 
     Months of all blocks are opened, then years over all of them for as long as the account pays, at what it
-    pays for. `priced` is the number of rows that a node over so many blocks is priced at.
+    pays for. `priced` is the number of rows that a node over so many blocks is priced at, and `other` what
+    another person has in every block.
     """
     whole = Filter(2 * rows * price(FULL).amount, "ticks", ORDER)
     priced = priced or (lambda many: min(rows, many))
@@ -166,7 +167,7 @@ def most_of_a_person(draw, rows=2, blocks="ab", priced=None):
             if step == 1 and transcript[0][1] == 1:
                 epsilon = EPSILONS[1]
             after = draw(account, labels, charged(epsilon))
-            for bit, p in bit_told(epsilon, sum(records[label] for label in labels)).items():
+            for bit, p in bit_told(epsilon, sum(other + records[label] for label in labels)).items():
                 told(after, (*transcript, (epsilon, bit)), probability * p)
 
         begun = BlockAccount(whole, rows=rows)
@@ -188,6 +189,7 @@ def most_of_a_person(draw, rows=2, blocks="ab", priced=None):
 @pytest.mark.parametrize("blocks", ["ab", "abc"])
 def test_a_person_with_rows_in_two_blocks_loses_no_more_than_one_capacity(blocks):
     assert 0.6 < most_of_a_person(honest, blocks=blocks) <= 1.0
+    assert most_of_a_person(honest, blocks=blocks, other=1) <= 1.0
 
 
 @pytest.mark.parametrize("blocks", ["ab", "abc"])
