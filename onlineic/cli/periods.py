@@ -17,7 +17,7 @@ from onlineic.errors import InvalidDataError
 from onlineic.ledger.lines import Written
 from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
-from onlineic.periods.periods import Periods, book_of, persons_of, protected_over
+from onlineic.periods.periods import Periods, book_of, persons_of, protected_over, whose_budget
 from onlineic.periods.persons import Persons
 
 PLACE = "{}"  # what a label stands in for, in the name of a file
@@ -127,6 +127,7 @@ def shown_periods(written: Written, as_json: bool) -> str:
             }
         )
     finest, order = book.calendar.finest, book.account.whole.order
+    whose = whose_budget(finest, persons_of(line["settings"]))
     adds = "epsilons add" if order is None else f"Renyi order {float(order):.6g}"
     shares = ", ".join(
         f"{level} {float(part):.4g}" for level, part in zip(book.calendar.levels, book.shares, strict=True)
@@ -134,7 +135,7 @@ def shown_periods(written: Written, as_json: bool) -> str:
     lines = [
         f"periods   of the table {line['table']}; {adds}",
         f"opened    {line['created']} by onlineic {line['version']}",
-        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of every {finest}",
+        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of {whose}",
         f"shares    {shares}",
         protected_over(finest, persons_of(line["settings"])).replace("protects ", "protects  ", 1),
         f"receipt   {written.receipt}",

@@ -803,8 +803,9 @@ class Periods:
         n = sum(block.n for block in blocks.values())
         budget = self._budget
         return (
-            f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, each "
-            f"{finest} epsilon={budget.epsilon:g}, delta={budget.delta:g}; {self.said}{stamp})"
+            f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, "
+            f"{whose_budget(finest, self._persons)} epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            f"{self.said}{stamp})"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -923,6 +924,11 @@ def persons_of(settings: Mapping[str, Any]) -> Persons | None:
     """Return who has rows in several blocks, by the settings of a root ledger."""
     told = settings.get("persons")
     return None if told is None else Persons(**told["fields"])
+
+
+def whose_budget(finest: str, persons: Persons | None) -> str:
+    """Return whose the budget is: of every block, or of a person in all of theirs together."""
+    return f"each {finest}" if persons is None else f"each person over all {finest}s"
 
 
 def protected_over(finest: str, persons: Persons | None) -> str:

@@ -261,7 +261,7 @@ def periods_card(grown: Grown) -> str:
     return card(
         "Periods",
         f'<details{shown_open}><summary>{many}</summary><div class="wide">{listed}</div></details>',
-        note(_capital(f"{grown.protects}. Each {grown.levels[0]} has the whole budget.")),
+        note(_capital(f"{grown.protects}.")),
     )
 
 

@@ -209,6 +209,7 @@ def test_who_has_rows_in_several_months_is_said(persons, rows, said):
     assert (rows, persons) == (persons.rows, held.persons)
     assert f"protects all rows of a person who has {said}" in repr(held)
     assert "does not protect in which months these lie" in held.said
+    assert "each person over all months epsilon=1" in repr(held)
     with pytest.raises(InvalidParameterError, match="periods or within must be given"):
         Persons()
     with pytest.raises(InvalidParameterError, match="within must be"):
@@ -908,6 +909,27 @@ def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, 
     assert [600, 600, 0] == [block["n"] for block in told["blocks"]]
     with Periods.resume("t.db") as held:
         assert ("month", "quarter") == held.book.calendar.levels
+
+
+def test_persons_come_in_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.json").write_text(DOMAIN.to_json())
+    for label in LABELS[:2]:
+        rows = [f"{at % 200},{label}-03,{at % 5},{'FM'[at % 2]},{at % 4}" for at in range(600)]
+        (tmp_path / f"{label}.csv").write_text("\n".join(["id,on,age,sex,city", *rows]) + "\n")
+    who = ["--date", "on", "--person", "id"]
+    first = ["--domain", "domain.json", "--epsilon", "4", "--delta", "1e-6", "--most-periods", "2", *TABLE]
+
+    assert 0 == main(["periods", "add", "t.db", "2026-01", "2026-01.csv", *who, *first, "--within", "6"])
+    assert 0 == main(["periods", "add", "t.db", "2026-02", "2026-02.csv", *who])
+    capsys.readouterr()
+    assert 0 == main(["periods", "show", "t.db"])
+    text = capsys.readouterr().out
+
+    assert "protects  all rows of a person who has at most one in a month, in at most 2 months and wi" in text
+    assert "of each person over all months" in text
+    assert "month     2026-02, n 200, 0.0000% left" in text
+    assert "shares    month 1" in text
 
 
 TABLE = ["--table", "trips", "--max-queries", "100"]
