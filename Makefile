@@ -41,9 +41,9 @@ exhaustive: $(VENV)/.test
 fuzz: $(VENV)/.test
 	$(BIN)/python -m pytest -m fuzz tests/property/test_fuzz.py tests/property/test_forgeries.py tests/property/test_hostile_calls.py
 
-# A server killed by signal 9 while eight clients ask; more by ONLINEIC_KILLS=1000 make kills (half an hour).
+# A server killed by signal 9 while eight clients ask, and a table that grows; more by ONLINEIC_KILLS=1000 make kills (half an hour).
 kills: $(VENV)/.test
-	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py
+	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py tests/property/test_periods_kills.py
 
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test

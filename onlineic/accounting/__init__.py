@@ -14,7 +14,7 @@ from onlineic.accounting.composition import (
     zcdp_rho,
 )
 from onlineic.accounting.first_release import FirstRelease
-from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours, ReplaceRows
 from onlineic.accounting.of_table import TableCharge, alike, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
     TICK,
@@ -36,6 +36,7 @@ __all__ = [
     "Filter",
     "FirstRelease",
     "Neighbours",
+    "ReplaceRows",
     "TableCharge",
     "advanced_composition",
     "advanced_share",

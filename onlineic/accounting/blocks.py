@@ -1,9 +1,10 @@
 """An account a block: disjoint blocks of records, each with the whole capacity, and what draws on several.
 
 A node is whatever is released of the union of some blocks. It takes its charge from every block that it
-covers, so that a year takes once from each of its months, and months take nothing from one another.
+covers, so that a year takes once from each of its months, and months take nothing from one another. Where a
+person has rows in several blocks, each of them pays for the person's other ones too.
 
-Proof: docs/theory/periods.md, 13.1.
+Proof: docs/theory/periods.md, 13.1, 13.3.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +14,22 @@ from typing import final
 import attrs
 
 from onlineic.accounting.budget import Charge, Filter
-from onlineic.errors import BudgetExceededError, InvalidParameterError, check_kind, shown
+from onlineic.errors import (
+    BudgetExceededError,
+    InvalidParameterError,
+    check_kind,
+    checked_integer,
+    set_fields,
+    shown,
+)
 
 
 @final
 @attrs.frozen
 class BlockAccount:
-    """Exact accounts of disjoint blocks: the charges of all nodes over one block stay <= its capacity.
+    """Exact accounts of disjoint blocks: what all nodes draw from one block stays <= its capacity.
+
+    So the charges of all nodes over the blocks of one person stay <= one capacity, in all.
 
     Parameters
     ----------
@@ -28,21 +38,26 @@ class BlockAccount:
         first release of any block.
     blocks : mapping of str to Filter
         The account of every block that began, in order.
+    rows : int, >= 1
+        p, the most rows of one person, at most one of them in each block.
 
     Raises
     ------
     InvalidParameterError
-        If `whole` is no filter, or one of which something is spent.
+        If `whole` is no filter, or one of which something is spent, or `rows` is below 1.
 
     References
     ----------
-    Theory 13.1. McSherry (2009), Theorem 4, is parallel composition of mechanisms that are fixed in advance.
+    Theory 13.1, and 13.3 for persons. McSherry (2009), Theorem 4, is parallel composition of mechanisms that
+    are fixed in advance.
     """
 
     whole: Filter
     blocks: Mapping[str, Filter] = attrs.field(factory=dict)
+    rows: int = 1
 
     def __attrs_post_init__(self) -> None:
+        set_fields(self, rows=checked_integer("rows", self.rows, at_least=1))
         check_kind("whole", self.whole, Filter, remedy="write Filter(capacity)")
         if self.whole.spent:
             raise InvalidParameterError(
@@ -63,15 +78,20 @@ class BlockAccount:
             )
         return attrs.evolve(self, blocks={**self.blocks, label: self.whole})
 
+    def rows_in(self, blocks: int) -> int:
+        """Return r = min(p, m), the most rows of one person in so many blocks: its node is priced at them."""
+        return min(self.rows, checked_integer("blocks", blocks, at_least=1))
+
     def drawn(self, labels: Iterable[str], charge: Charge) -> "BlockAccount":
-        """Return the accounts after a node over the union of these blocks.
+        """Return the accounts after a node over the union of these blocks: each pays p/r times its charge.
 
         Parameters
         ----------
         labels : iterable of str
             Every block of the union once: what holds a block twice moves twice as far.
         charge : Charge
-            The most that the node ever spends: it is taken whole when the node begins.
+            The most that the node ever spends, priced at `rows_in` of its blocks: its steps are those of a
+            table of which so many rows are replaced at once. It is taken whole when the node begins.
 
         Raises
         ------
@@ -87,6 +107,8 @@ class BlockAccount:
                 "what is there twice."
             )
         after = dict(self.blocks)
+        part = Fraction(self.rows, self.rows_in(len(covered)))
+        charge = attrs.evolve(charge, amount=part * charge.amount)
         for label in covered:
             if label not in after:
                 raise InvalidParameterError(

@@ -2,7 +2,7 @@
 
 Whoever scales noise, prices a release or bounds what is left asks the relation that it was given.
 
-Proof: docs/theory/queries.md, 1.4, 1.5, 1.6, 1.9.
+Proof: docs/theory/periods.md, 13.3; docs/theory/queries.md, 1.4, 1.5, 1.6, 1.9.
 """
 
 import abc
@@ -11,6 +11,7 @@ from typing import TypeVar, final
 import attrs
 
 from onlineic._typing import Ints
+from onlineic.errors import checked_integer, set_fields
 
 Weight = TypeVar("Weight", int, Ints)
 
@@ -55,6 +56,11 @@ class Neighbours(abc.ABC):
     @abc.abstractmethod
     def largest_gap(self, unit: int = 1) -> int:
         """Return how far the count of any one block moves, and so the largest gap from its guess."""
+
+    @property
+    def rows(self) -> int:
+        """How many records a neighbour changes at once, at most: what is rounded is rounded for each."""
+        return 1
 
     def any_gap(self, unit: int = 1) -> int:
         """Return the most that a tested gap moves: of weights in [0, unit], or the largest of a table."""
@@ -118,6 +124,45 @@ class AddRemove(Neighbours):
 
     def largest_gap(self, unit: int = 1) -> int:
         return unit
+
+
+@final
+@attrs.frozen
+class ReplaceRows(Neighbours):
+    """So many records are replaced at once, at most: those of one person; the number of records is public.
+
+    All of them may leave one block of a table for one other, so that distances are those of `ReplaceOne`
+    times their number, and squares of distances times its square.
+
+    Parameters
+    ----------
+    rows : int, >= 1
+        r, the most records of one person.
+
+    References
+    ----------
+    Theory 13.3. By the triangle inequality, which tables of r equal rows attain.
+    """
+
+    rows: int = attrs.field()
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, rows=checked_integer("rows", self.rows, at_least=1))
+
+    def test(self, lowest: Weight, highest: Weight) -> Weight:
+        return self.rows * (highest - lowest)
+
+    def number(self, lowest: Weight, highest: Weight) -> Weight:
+        return self.rows * (highest - lowest)
+
+    def table_l1(self, unit: int = 1) -> int:
+        return 2 * self.rows * unit
+
+    def table_squared(self, unit: int = 1) -> int:
+        return 2 * (self.rows * unit) ** 2
+
+    def largest_gap(self, unit: int = 1) -> int:
+        return self.rows * unit
 
 
 REPLACE_ONE = ReplaceOne()

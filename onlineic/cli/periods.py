@@ -12,11 +12,13 @@ from onlineic.cli.numbers import whole
 from onlineic.cli.statuses import SAID
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidDataError
 from onlineic.ledger.lines import Written
 from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
-from onlineic.periods.periods import Periods, book_of
+from onlineic.periods.periods import Periods, book_of, persons_of, protected_over, whose_budget
+from onlineic.periods.persons import Persons
 
 PLACE = "{}"  # what a label stands in for, in the name of a file
 
@@ -49,22 +51,37 @@ def _opened(arguments: argparse.Namespace) -> Periods:
     for name in ("domain", "epsilon", "table"):
         if getattr(arguments, name, None) is None:
             arguments.parser.error(f"--{name} must be given for a new root ledger")
-    levels = [one.strip() for one in arguments.levels.split(",")]
+    levels = None if arguments.levels is None else [one.strip() for one in arguments.levels.split(",")]
+    most, within = arguments.most_periods, arguments.within
+    persons = None if most is None and within is None else Persons(periods=most, within=within)
     wish = {} if arguments.max_queries is None else {"max_queries": arguments.max_queries}
     budget, domain = Budget(arguments.epsilon, arguments.delta), _domain(arguments.domain)
     table = arguments.table
-    return Periods(arguments.file, domain, budget, levels=levels, table=table, load=load, **wish)
+    return Periods(
+        arguments.file, domain, budget, levels=levels, persons=persons, table=table, load=load, **wish
+    )
 
 
 def _loader(arguments: argparse.Namespace) -> Callable[[str], PrivateData] | None:
     """Return what loads the table of a block that was added earlier, or None."""
     if getattr(arguments, "data", None) is None:
         return None
-    if PLACE not in arguments.data:
-        arguments.parser.error(f"--data must have {PLACE} where the label stands")
+    return loader(arguments.file, arguments.data, arguments.person, arguments.parser)
 
-    domain = Domain.from_json(read(arguments.file).beginning["settings"]["domain"])
-    return lambda label: PrivateData.from_csv(arguments.data.replace(PLACE, label), domain)
+
+def loader(
+    root: str, name: str, person: str | None, parser: argparse.ArgumentParser
+) -> Callable[[str], PrivateData]:
+    """Return what loads the table of a block of a root ledger, from a file that its label names."""
+    if PLACE not in name:
+        parser.error(f"--data must have {PLACE} where the label stands")
+    domain = Domain.from_json(read(root).beginning["settings"]["domain"])
+    return lambda label: PrivateData.from_csv(name.replace(PLACE, label), domain, unit=_unit(person))
+
+
+def _unit(person: str | None) -> Unit | None:
+    """Return that one row of each person counts in a period, chosen by a public hash; None: all rows do."""
+    return None if person is None else Unit(person, units=1)
 
 
 def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) -> PrivateData:
@@ -74,7 +91,7 @@ def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) 
     if arguments.date is not None:
         domain = held.loading(label, arguments.date, late=arguments.late)
     try:
-        return PrivateData.from_csv(path, domain)
+        return PrivateData.from_csv(path, domain, unit=_unit(arguments.person))
     except InvalidDataError:
         if arguments.show_data_errors:
             print(PrivateData.check(path, domain).curator_report(), file=sys.stderr)
@@ -97,6 +114,7 @@ def shown_periods(written: Written, as_json: bool) -> str:
                 "delta": budget.delta,
                 "levels": list(book.calendar.levels),
                 "shares": [str(part) for part in book.shares],
+                "protects": protected_over(book.calendar.finest, persons_of(line["settings"])),
                 "blocks": [
                     {"label": one.label, "n": one.n, "late": one.late, "left": str(book.account.left(label))}
                     for label, one in book.blocks.items()
@@ -109,6 +127,7 @@ def shown_periods(written: Written, as_json: bool) -> str:
             }
         )
     finest, order = book.calendar.finest, book.account.whole.order
+    whose = whose_budget(finest, persons_of(line["settings"]))
     adds = "epsilons add" if order is None else f"Renyi order {float(order):.6g}"
     shares = ", ".join(
         f"{level} {float(part):.4g}" for level, part in zip(book.calendar.levels, book.shares, strict=True)
@@ -116,9 +135,9 @@ def shown_periods(written: Written, as_json: bool) -> str:
     lines = [
         f"periods   of the table {line['table']}; {adds}",
         f"opened    {line['created']} by onlineic {line['version']}",
-        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of every {finest}",
+        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of {whose}",
         f"shares    {shares}",
-        f"protects  one record within its {finest}; not in which {finest} a record lies",
+        protected_over(finest, persons_of(line["settings"])).replace("protects ", "protects  ", 1),
         f"receipt   {written.receipt}",
     ]
     for label, block in book.blocks.items():
@@ -148,6 +167,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--json", action="store_true", help="one JSON object instead of a text")
             continue
         action.add_argument("label", metavar="PERIOD", help="such as 2026-01, or 2026 to close a year")
+        action.add_argument(
+            "--person", metavar="COLUMN", help="whose row it is: one row of each person counts in a period"
+        )
         action.add_argument("--receipt", metavar="RECEIPT", help="an older copy of FILE is refused")
         if name == "close":
             action.add_argument(
@@ -165,6 +187,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--domain", metavar="FILE.json", help="of a new FILE: the public domain")
         action.add_argument("--epsilon", type=float, help="of a new FILE: of every period")
         action.add_argument("--delta", type=float, default=0.0, help="default 0")
-        action.add_argument("--levels", default="month,year", help="finest first, default month,year")
+        action.add_argument("--levels", help="finest first, default month,year; of persons month")
         action.add_argument("--table", metavar="LABEL", help="of a new FILE: the name of the table")
         action.add_argument("--max-queries", type=whole, metavar="Q", help="of every session")
+        action.add_argument(
+            "--most-periods", type=whole, metavar="P", help="of a new FILE: a person has rows in at most P"
+        )
+        action.add_argument(
+            "--within",
+            type=whole,
+            metavar="W",
+            help="of a new FILE: all of a person's rows lie in W in a row",
+        )

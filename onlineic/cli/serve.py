@@ -8,18 +8,28 @@ from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.ask import _domain, add_protected, protected_by
+from onlineic.cli.periods import loader
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError, shown
+from onlineic.errors import (
+    InvalidDataError,
+    InvalidParameterError,
+    LedgerMismatchError,
+    MissingExtraError,
+    shown,
+)
 from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
 from onlineic.ledger.total import TableBudget, total_of
+from onlineic.periods.periods import Periods
+from onlineic.periods.served import ServedPeriods
 from onlineic.service.users import PER_MINUTE, Users
 from onlineic.session.session import OnlineIC
 
 SERVE = """\
 The table stays in this process; analysts ask over HTTP, by a page in the browser, by
 onlineic.connect in Python, or by curl. All share one budget; each has a part of it.
-The ledger is made at the first start, which needs --epsilon, and gone on with at the next."""
+The ledger is made at the first start, which needs --epsilon, and gone on with at the next.
+A root ledger of onlineic periods is served with all of its periods."""
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -32,12 +42,42 @@ def _serve(arguments: argparse.Namespace) -> int:
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
     host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
+    if exists(arguments.ledger) and read(arguments.ledger).beginning.get("periods"):
+        return _serve_periods(arguments)
+    if arguments.domain is None:
+        arguments.parser.error("--domain must be given, but for a root ledger of periods")
     domain = _domain(arguments.domain)
     data = _table(arguments.data, domain, protected_by(arguments))
     with contextlib.ExitStack() as stack:
         if arguments.total is not None:
             data.draw_on(stack.enter_context(_total(arguments)))
         return _served(arguments, data)
+
+
+def _serve_periods(arguments: argparse.Namespace) -> int:
+    """Serve a table that grows: its settings stand in its root ledger."""
+    for name, option in (
+        ("total", "--total"),
+        ("epsilon", "--epsilon"),
+        ("domain", "--domain"),
+        ("rows_per_person", "--rows-per-person"),
+        ("max_queries", "--max-queries"),
+        ("hard_answers", "--hard-answers"),
+    ):
+        if getattr(arguments, name) is not None:
+            arguments.parser.error(
+                f"{option} must be left out for a root ledger of periods, which has its own"
+            )
+    load = loader(arguments.ledger, arguments.data, arguments.person, arguments.parser)
+    held = Periods.resume(arguments.ledger, load=load, receipt=arguments.receipt, durability="all")
+    try:
+        if arguments.table is not None and arguments.table != held.table:
+            raise LedgerMismatchError(
+                f"table must be that of the root ledger, {shown(held.table)}, got {shown(arguments.table)}."
+            )
+        return _go(arguments, ServedPeriods(held))
+    finally:
+        held.release()
 
 
 def _total(arguments: argparse.Namespace) -> TableBudget:
@@ -67,8 +107,6 @@ def _check_first(arguments: argparse.Namespace) -> None:
 
 
 def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
-    from onlineic.service.serving import check_served, serve
-
     if exists(arguments.ledger):
         session = OnlineIC.resume(
             arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
@@ -84,6 +122,13 @@ def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
         session = OnlineIC(
             data, budget, ledger=arguments.ledger, table=arguments.table, durability="all", **options
         )
+    return _go(arguments, session)
+
+
+def _go(arguments: argparse.Namespace, session: Any) -> int:
+    """Serve a session, or what has the face of one, until the process is told to end."""
+    from onlineic.service.serving import check_served, serve
+
     try:
         check_served(session)
         print(f"onlineic: serving on {arguments.listen}; {session!r}", file=sys.stderr, flush=True)
@@ -162,11 +207,13 @@ def _user_quota(arguments: argparse.Namespace) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic serve` takes."""
     parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("ledger", metavar="FILE.db", help="the ledger, made at the first start")
     parser.add_argument(
-        "--data", required=True, metavar="FILE", help="CSV or Parquet; adult5: the shipped table"
+        "ledger", metavar="FILE.db", help="the ledger, made at the first start; or that of periods"
     )
-    parser.add_argument("--domain", required=True, metavar="FILE.json", help="its public domain")
+    parser.add_argument(
+        "--data", required=True, metavar="FILE", help="CSV or Parquet; of periods NAME{}.csv; adult5: shipped"
+    )
+    parser.add_argument("--domain", metavar="FILE.json", help="its public domain; not of periods")
     add_protected(parser)
     parser.add_argument("--table", metavar="LABEL", help="name and release of the table")
     parser.add_argument("--users", required=True, metavar="FILE.db", help="made by onlineic user add")

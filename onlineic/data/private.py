@@ -266,7 +266,8 @@ class PrivateData:
             )
         domain = held[0].domain
         for one in held:
-            if one.unit is not None or one.neighbours == ADD_REMOVE:
+            several = one.unit is not None and one.unit.moved > 1
+            if several or one.neighbours == ADD_REMOVE:
                 raise InvalidParameterError(
                     "tables must be of one record a row, and of a public number of them, got another; load "
                     "it without unit= and neighbours=."
@@ -303,7 +304,7 @@ class PrivateData:
             If the table is one of persons, or something was released of it.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        public = self.unit is None and self.neighbours != ADD_REMOVE
+        public = (self.unit is None or self.unit.moved == 1) and self.neighbours != ADD_REMOVE
         if not public or self._budgets or self._total is not None:
             raise InvalidParameterError(
                 "data must be of one record a row, of a public number of them, and unused, to be projected; "

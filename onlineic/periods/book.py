@@ -2,7 +2,7 @@
 
 A fold over its records, and the covers of a range by nodes: public facts alone.
 
-Proof: docs/theory/periods.md, 13.6.
+Proof: docs/theory/periods.md, 13.3, 13.6.
 """
 
 import math
@@ -136,6 +136,27 @@ class PeriodsBook:
         """Return the part of a block's capacity that the node of this label draws."""
         return self.shares[self.calendar.levels.index(self.calendar.level(label))]
 
+    def rows(self, blocks: int) -> int:
+        """Return at how many rows of one person a node over so many blocks is priced."""
+        return self.account.rows_in(blocks)
+
+    def part(self, label: str, blocks: int) -> Fraction:
+        """Return the part of the capacity that a node over so many blocks may spend by itself.
+
+        It is its share, r/p of it where a person has p rows in all and r of them in the node: each block
+        draws p/r times that.
+        """
+        return self.share(label) * Fraction(self.rows(blocks), self.account.rows)
+
+    def variance(self, label: str) -> Fraction:
+        """Return the variance of a node's noise, in squared records, up to one factor of all nodes.
+
+        At one Renyi order it is that of r rows over what the node may spend; where epsilons add, squared.
+        """
+        blocks = len(self.nodes[label].blocks)
+        rows, part = self.rows(blocks), self.part(label, blocks)
+        return rows**2 / (part**2 if self.account.whole.order is None else part)
+
     def span(self, since: object, until: object) -> tuple[str, ...]:
         """Return the blocks from one period to another, both included and of any level; None is an end.
 
@@ -168,10 +189,10 @@ class PeriodsBook:
         return tuple(labels[first : last + 1])
 
     def cover(self, blocks: Sequence[str]) -> tuple[str, ...]:
-        """Return the nodes, in order, of least predicted variance that hold consecutive blocks once.
+        """Return the nodes, in order, of least predicted `variance` that hold consecutive blocks once.
 
-        A node's noise has a variance, in squared records, of about one over its share: so months of half the
-        capacity are worth a year of the other half, and one node is better than several.
+        Months of half the capacity are worth a year of the other half each, so one node is better than
+        several; where a person has a row in every month it is no better than they are.
         """
         places = {label: place for place, label in enumerate(blocks)}
         ends: dict[int, list[tuple[int, str]]] = {}  # by the place behind its last block: where it begins
@@ -184,7 +205,7 @@ class PeriodsBook:
             found = []
             for start, label in ends.get(stop, []):
                 variance, count, nodes = best[start]
-                found.append((variance + 1 / self.share(label), count + 1, (*nodes, label)))
+                found.append((variance + self.variance(label), count + 1, (*nodes, label)))
             if not self.blocks[blocks[stop - 1]].n:
                 found.append(best[stop - 1])  # nobody is in it
             best.append(min(found, key=lambda one: one[:2]))

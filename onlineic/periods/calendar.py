@@ -8,6 +8,7 @@ import attrs
 from onlineic.domain.dates import dates
 from onlineic.errors import InvalidDomainError, InvalidParameterError, checked_list, set_fields, shown
 
+LONGEST = 10  # letters of a label
 LEVELS = ("day", "month", "quarter", "year")  # finest first: each period lies in one of the next level
 
 
@@ -53,7 +54,7 @@ class Calendar:
         InvalidParameterError
             If it is that of no period of these levels.
         """
-        if isinstance(label, str):
+        if isinstance(label, str) and len(label) <= LONGEST:
             for level in self.levels:
                 if _is_label(label, level):
                     return level

@@ -3,7 +3,7 @@
 A root ledger names blocks and nodes, and pays each node from every block that it covers before the node can
 read. The session of a node has a ledger of its own beside it.
 
-Proof: docs/theory/periods.md, 13.1, 13.2, 13.3, 13.4.
+Proof: docs/theory/periods.md, 13.1, 13.2.
 """
 
 import contextlib
@@ -15,12 +15,14 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, NoReturn, final
 
+import attrs
 import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import Budget, Filter, check_budget
 from onlineic.accounting.composition import zcdp_order
+from onlineic.accounting.neighbours import REPLACE_ONE, ReplaceRows
 from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
@@ -35,6 +37,7 @@ from onlineic.errors import (
     LedgerCorruptError,
     LedgerMismatchError,
     SessionStateError,
+    check_choice,
     check_kind,
     checked_list,
     checked_ratio,
@@ -63,6 +66,7 @@ from onlineic.ledger.sqlite import SqliteLedger, read, receipt_of
 from onlineic.noise.sources import Noise, checked_source
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.calendar import Calendar
+from onlineic.periods.persons import Persons
 from onlineic.periods.pooled import WARM_MOST, Bought, fitted, start_from
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
@@ -71,9 +75,11 @@ from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.session.durable import Durability
 from onlineic.session.session import OnlineIC
 
-KNOWN = {"Budget": Budget}
+KNOWN = {"Budget": Budget, "Persons": Persons}
+USUAL_LEVELS = ("month", "year")
 FREE = ("ledger", "resumed", "closed")  # lines of a node's ledger that release nothing
 KEPT_FITS = 32
 
@@ -85,7 +91,8 @@ class Periods:
     Everything that all periods together release is jointly (epsilon, delta)-differentially private for tables
     that differ in one record within one block, a period of the finest level. The number of records of every
     block is public. **In which period a record lies is not protected.** A record is in one block alone; a
-    person with records in several blocks has the loss of all of them.
+    person with records in several blocks has the loss of all of them, unless `persons` says in how many:
+    then tables may differ in all rows of one person, and everything costs more.
 
     Parameters
     ----------
@@ -96,11 +103,18 @@ class Periods:
         Of the records, without their period.
     budget : Budget
         Of every block, for as long as the table grows.
-    levels : iterable of "day", "month", "quarter" and "year"
-        Finest first: that of the blocks. Nodes of the others are opened by `close`.
+    levels : iterable of "day", "month", "quarter" and "year", optional
+        Finest first: that of the blocks. Nodes of the others are opened by `close`. By default months and
+        years; of persons months alone, since a node over m blocks has the noise of all of their rows in it.
     shares : iterable of float or Fraction, optional
         Of every level, the part of a block's capacity that one node of it draws; at most 1 together. By
-        default equal parts: the noise of a node is sqrt(L) times that of a session with all of it.
+        default equal parts: the noise of a node is sqrt(L) times that of a session with all of it. Of persons
+        a node that holds r of a person's p rows may spend r/p of its share.
+    persons : Persons, optional
+        Whoever has rows in several blocks: `Persons(periods=3)`, at most one row a block in at most three,
+        or `Persons(within=3)`, all within three consecutive ones. Load each block with
+        `unit=Unit(person="id", units=1)`, which takes one row of each person by a public hash; of a table
+        without, that is the curator's promise. None: one record is protected.
     table : str, optional
         With a file: the public name of the table.
     load : callable (label) -> PrivateData, optional
@@ -111,6 +125,8 @@ class Periods:
         As of `OnlineIC`, for every node.
     receipt : Receipt or str, optional
         As `receipt` returned it at any time: an older copy of the root ledger is refused.
+    durability : "hits" or "all"
+        Of every session, as of `OnlineIC`: a server needs "all".
     noise : Noise, optional
         Simulated noise stamps everything NOT PRIVATE, and meets no file.
 
@@ -132,13 +148,15 @@ class Periods:
         domain: Domain,
         budget: Budget,
         *,
-        levels: Iterable[str] = ("month", "year"),
+        levels: Iterable[str] | None = None,
         shares: Iterable[float | Fraction] | None = None,
+        persons: Persons | None = None,
         table: str | None = None,
         load: Callable[[str], PrivateData] | None = None,
         beta: float = 0.05,
         max_queries: int = 10_000,
         receipt: Receipt | str | None = None,
+        durability: Durability = "hits",
         noise: Noise | None = None,
     ) -> None:
         if hasattr(self, "_ledger"):
@@ -149,22 +167,28 @@ class Periods:
             raise InvalidParameterError(
                 "budget must be a Budget without an order, got a share of a total; write Budget(1.0, 1e-9)."
             )
-        calendar = Calendar(levels)  # type: ignore[arg-type]  # checks and makes a tuple
+        if persons is not None:
+            check_kind("persons", persons, Persons, remedy="write Persons(periods=3), or leave it out")
+        usual = USUAL_LEVELS if persons is None else USUAL_LEVELS[:1]
+        calendar = Calendar(usual if levels is None else levels)  # type: ignore[arg-type]  # makes a tuple
         parts = _checked_shares(shares, len(calendar.levels))
         self._beta = checked_real("beta", beta, above=0.0, below=1.0)
         self._domain, self._budget, self._load = domain, budget, load
         self._settings = Settings(budget, beta=NODE_SHARE * self._beta, max_queries=max_queries)
         self._noise = None if noise is None else checked_source(noise)
         self._private = self._noise is None or is_private(self._noise)
+        check_choice("durability", durability, "hits", "all")
+        self._durability: Durability = durability
         self._lock, self._released = threading.RLock(), False
         self._data: dict[str, PrivateData] = {}
         self._sessions: dict[str, OnlineIC] = {}
         self._bought: dict[str, Bought] = {}
         self._fits: dict[tuple[str, ...], Any] = {}
         whole = _whole(budget)
-        self._book = PeriodsBook(calendar, parts, BlockAccount(whole))
+        rows = 1 if persons is None else persons.rows
+        self._persons, self._book = persons, PeriodsBook(calendar, parts, BlockAccount(whole, rows=rows))
         for level, part in zip(calendar.levels, parts, strict=True):
-            self._share_of(part, level)  # refused now, if it pays for nothing
+            self._share_of(part / rows, level, 1)  # refused now, if it pays for nothing
         self._ledger: SqliteLedger | MemoryLedger
         if path is None:
             if table is not None or receipt is not None:
@@ -187,6 +211,8 @@ class Periods:
             "max_queries": self._settings.max_queries,
             "domain": domain.to_json(),
         }
+        if persons is not None:  # as older files, where nothing is said
+            written["persons"] = settings_to_json(persons, KNOWN)
         self._ledger = _opened(path, checked_label(table), written, whole, receipt)
         try:
             self._path = self._ledger.path
@@ -203,6 +229,7 @@ class Periods:
         *,
         load: Callable[[str], PrivateData] | None = None,
         receipt: Receipt | str | None = None,
+        durability: Durability = "hits",
     ) -> "Periods":
         """Return the table that grows of a root ledger, as it was: its settings stand in the file.
 
@@ -210,7 +237,7 @@ class Periods:
         ----------
         path : str or path
             Of the root ledger.
-        load, receipt
+        load, receipt, durability
             As at its opening.
 
         Raises
@@ -227,14 +254,26 @@ class Periods:
             budget,
             levels=book.calendar.levels,
             shares=book.shares,
+            persons=persons_of(settings),
             table=written.beginning["table"],
             load=load,
             beta=settings["beta"],
             max_queries=settings["max_queries"],
             receipt=receipt,
+            durability=durability,
         )
 
     # -- what is public --
+
+    @property
+    def table(self) -> str | None:
+        """The public name of the table; None in memory."""
+        return None if isinstance(self._ledger, MemoryLedger) else str(self._ledger.beginning["table"])
+
+    @property
+    def durability(self) -> Durability | None:
+        """Which answers no crash can lose, "hits" or "all"; None: there is no root ledger."""
+        return None if self._path is None else self._durability
 
     @property
     def book(self) -> PeriodsBook:
@@ -272,13 +311,14 @@ class Periods:
         return tuple(self._book.nodes)
 
     @property
+    def persons(self) -> Persons | None:
+        """Who has rows in several blocks; None: one record is protected."""
+        return self._persons
+
+    @property
     def said(self) -> str:
-        """What is protected, in words."""
-        finest = self._book.calendar.finest
-        return (
-            f"protects one record within its {finest}; does not protect in which {finest} a record lies, nor "
-            f"a person with records in several {finest}s as a whole"
-        )
+        """What is protected, and what is not, in words."""
+        return protected_over(self._book.calendar.finest, self._persons)
 
     @property
     def receipt(self) -> Receipt:
@@ -450,11 +490,16 @@ class Periods:
         return data
 
     def _check_table(self, label: str, data: PrivateData) -> None:
-        if data.unit is not None:
+        if data.neighbours != REPLACE_ONE:
+            raise InvalidParameterError(
+                f"data of {label} must have a public number of records, which every period tells, got one of "
+                'neighbours="add-remove"; load it without neighbours=, or open one OnlineIC on all of it.'
+            )
+        if data.unit is not None and (self._persons is None or data.unit.moved > 1):
             raise InvalidParameterError(
                 f"data of {label} must be of one record a row, got parts of persons, who could have rows in "
-                "several periods: their loss would add up; load one row a person without unit=, or open one "
-                "OnlineIC on all of it."
+                "several periods: their loss would add up; load it with Unit(person=.., units=1), and say "
+                "in how many periods anybody can be: Periods(.., persons=Persons(periods=3))."
             )
         if data.domain != self._domain:
             raise InvalidParameterError(
@@ -482,22 +527,26 @@ class Periods:
             )
         return self._attach(label, self._load(label))
 
-    def _share_of(self, part: Fraction, level: str) -> Budget:
-        """Return the budget of one node that draws this part of a block's capacity."""
+    def _share_of(self, part: Fraction, level: str, rows: int) -> Budget:
+        """Return the budget of one node that may spend this part of the capacity, priced at so many rows."""
         whole = self._book.account.whole
-        if part == 1 and whole.order is None:
-            return self._budget
+        near = REPLACE_ONE if rows == 1 else ReplaceRows(rows)
         try:
-            if whole.order is None:
-                return Budget(float_down(part * whole.capacity), allow_large_epsilon=True)
-            return share_of(part * whole.capacity, whole.order, self._budget.delta)
+            if part == 1 and whole.order is None:
+                budget = self._budget
+            elif whole.order is None:
+                budget = Budget(float_down(part * whole.capacity), allow_large_epsilon=True)
+            else:
+                budget = share_of(part * whole.capacity, whole.order, self._budget.delta)
+            return attrs.evolve(budget, neighbours=near)
         except InvalidParameterError as error:
             raise InvalidParameterError(
                 f"shares must leave a budget for the {level}, got {float(part):.3g}: {error}"
             ) from None
 
-    def _node_settings(self, label: str, prior: Hypothesis | None) -> Settings:
-        budget = self._share_of(self._book.share(label), self._book.calendar.level(label))
+    def _node_settings(self, label: str, blocks: int, prior: Hypothesis | None) -> Settings:
+        part, level = self._book.part(label, blocks), self._book.calendar.level(label)
+        budget = self._share_of(part, level, self._book.rows(blocks))
         known = self._settings
         return Settings(
             budget,
@@ -514,7 +563,7 @@ class Periods:
         if n > WARM_MOST or not last:
             return None
         label = self._book.calendar.following([*self._book.blocks][-1])
-        plan = session_plan(self._domain, n, self._node_settings(label, None))
+        plan = session_plan(self._domain, n, self._node_settings(label, 1, None))
         if plan.first_tables is None or plan.purchases is not None:
             return None  # bought by what is asked: from there nothing is pooled
         bought = [one for one in map(self._tables_of, last) if one is not None]
@@ -545,7 +594,9 @@ class Periods:
         know: it is made anew.
         """
         prior = None if start is None else Histogram(self._domain, start)
-        settings, file = self._node_settings(label, prior), self._file(label)
+        begun = self._book.after_all(before)
+        covered = begun.check_node(label)
+        settings, file = self._node_settings(label, len(covered), prior), self._file(label)
         if file is None:
             session = OnlineIC(data, settings, noise=self._noise)
         else:
@@ -553,12 +604,11 @@ class Periods:
             os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
             if start is not None:
                 _keep(_start_file(file), start)
-            session = OnlineIC(data, settings, ledger=file, table=label)
+            session = OnlineIC(data, settings, ledger=file, table=label, durability=self._durability)
         try:
-            begun = self._book.after_all(before)
             charge = self._charged(label, session.plan, settings.budget)
             link = "" if file is None else session.receipt.head.hex()
-            node = NodeOpened(label, begun.check_node(label), link, charge)
+            node = NodeOpened(label, covered, link, charge)
             begun.after(node)  # refused before it is written
             self._commit([*before, node])
         except BaseException:
@@ -634,7 +684,9 @@ class Periods:
             known = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            session = OnlineIC.resume(file, data, table=label, receipt=known, prior=prior)
+            session = OnlineIC.resume(
+                file, data, table=label, receipt=known, durability=self._durability, prior=prior
+            )
             self._sessions[label] = session
             self._note(label)
             return session
@@ -751,8 +803,9 @@ class Periods:
         n = sum(block.n for block in blocks.values())
         budget = self._budget
         return (
-            f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, each "
-            f"{finest} epsilon={budget.epsilon:g}, delta={budget.delta:g}; {self.said}{stamp})"
+            f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, "
+            f"{whose_budget(finest, self._persons)} epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            f"{self.said}{stamp})"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -856,13 +909,36 @@ def book_of(written: Written) -> tuple[Budget, PeriodsBook]:
         budget = settings_from_json(settings["budget"], KNOWN, domain)
         calendar = Calendar(settings["levels"])
         parts = tuple(Fraction(part) for part in settings["shares"])
-        book = PeriodsBook(calendar, parts, BlockAccount(_whole(budget)))
+        persons = persons_of(settings)
+        rows = 1 if persons is None else persons.rows
+        book = PeriodsBook(calendar, parts, BlockAccount(_whole(budget), rows=rows))
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
             "ledger must hold the settings of a table that grows, got others; restore it from a backup, and "
             "give its newest receipt."
         ) from None
     return budget, _read_book(book, written.records(domain)[0])
+
+
+def persons_of(settings: Mapping[str, Any]) -> Persons | None:
+    """Return who has rows in several blocks, by the settings of a root ledger."""
+    told = settings.get("persons")
+    return None if told is None else Persons(**told["fields"])
+
+
+def whose_budget(finest: str, persons: Persons | None) -> str:
+    """Return whose the budget is: of every block, or of a person in all of theirs together."""
+    return f"each {finest}" if persons is None else f"each person over all {finest}s"
+
+
+def protected_over(finest: str, persons: Persons | None) -> str:
+    """Return what periods protect, and what they do not, in words."""
+    if persons is None:
+        return (
+            f"protects one record within its {finest}; does not protect in which {finest} a record lies, nor "
+            f"a person with records in several {finest}s as a whole"
+        )
+    return f"protects {persons.said(finest)}; does not protect in which {finest}s these lie"
 
 
 def _start_file(file: str) -> str:

@@ -19,12 +19,12 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list
 from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
 from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, check_free, runs
+from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Marginal
+from onlineic.queries.marginals import Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
-from onlineic.session.session import OnlineIC
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64
@@ -32,6 +32,20 @@ NODE_SHARE = 1.0 / (2 * MOST_PARTS)
 RANGE_SHARE = 0.5
 ORDER: tuple[Status, ...] = ("repeat", "easy", "hard", "untested")  # what is worst of the parts is said
 ROUNDED_UP = 1.0 + 1e-9
+
+
+class Node(Protocol):
+    """What a range asks of one node: a session, or one as an asker has it."""
+
+    @property
+    def plan(self) -> Plan:
+        """As it was settled."""
+
+    def answer_many(self, queries: Any) -> Any:
+        """Answer queries in order."""
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold at once."""
 
 
 class Nodes(Protocol):
@@ -53,7 +67,7 @@ class Nodes(Protocol):
     def private(self) -> bool:
         """False: simulated noise."""
 
-    def node(self, label: str) -> OnlineIC:
+    def node(self, label: str) -> "Node":
         """Return the session of a node."""
 
     def fit(self, labels: tuple[str, ...]) -> Any:
@@ -138,6 +152,21 @@ class Range(Answering):
     def nodes(self) -> tuple[str, ...]:
         """The nodes that a question about all of the range is asked of."""
         return self._nodes.book.cover(self._blocks)
+
+    def bind(self, question: Any) -> Question:
+        """Return a question as it is over the range, if it can be asked; asks nothing.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        read = self._read(question)
+        for _, _, one in self._runs(read):
+            if one is not NOBODY and one is not EVERYBODY:
+                bind_question(one, self._nodes.domain)
+        alone = isinstance(read, Query | np.ndarray)
+        return bind_question(read, self._nodes.domain if alone else self._domain)
 
     def answer(self, query: Any) -> Answer:
         """Answer one query about the range.

@@ -52,16 +52,15 @@ from onlineic.errors import (
 from onlineic.ledger.settings import package_version
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
-from onlineic.queries.marginals import Question
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
+from onlineic.service.face import ALL, Grown, Servable, Span, Spanned, over, span_of
 from onlineic.service.openapi import openapi
 from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
 from onlineic.service.users import User, Users, digest_of
 from onlineic.service.wire import cost_of, from_wire
 from onlineic.session.asking import Outcome
-from onlineic.session.session import OnlineIC
 
 MOST_BYTES = 2**16  # of a body
 MOST_QUESTIONS = 256  # of a request
@@ -137,22 +136,23 @@ class Service:
 
     Parameters
     ----------
-    session : OnlineIC
-        With a ledger file and durability "all": an answer that left must come back after a crash.
+    session : Servable
+        A session, or periods, with a ledger file and durability "all": an answer that left must come back
+        after a crash.
     desk : Desk
     users : Users
         Of the event loop's thread.
     limits : Limits
     """
 
-    def __init__(self, session: OnlineIC, desk: Desk, users: Users, limits: Limits) -> None:
+    def __init__(self, session: Servable, desk: Desk, users: Users, limits: Limits) -> None:
         self._session, self._desk, self._users, self._limits = session, desk, users, limits
         self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digest of a cookie: name, end
         self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
         self._requests: dict[int, int] = {}
         self._listening: Counter[str] = Counter()  # streams of events, by user
         self.ending: Callable[[], bool] = lambda: False  # whether the server goes down, and streams must end
-        self._about = self._told()
+        self._about = self._told(ALL)
         folder = Path(__file__).parent
         self._script = (folder / "page.js").read_bytes()
         self._looks = (folder / "page.css").read_bytes()
@@ -268,10 +268,12 @@ class Service:
 
     # -- programs -------------------------------------------------------------------------------------------
 
-    def _told(self) -> dict[str, Any]:
-        session, view = self._session, self._desk.view
+    def _told(self, span: Span) -> dict[str, Any]:
+        session, view = over(self._session, span), self._desk.view
         statistics = view.statistics
+        grown = {"periods": _grown(view)} if isinstance(view, Grown) else {}
         return {
+            **grown,
             "domain": json.loads(session.domain.to_json()),
             "n": session.n,
             "n_bound": session.n_bound,
@@ -284,13 +286,16 @@ class Service:
         }
 
     async def about(self, request: Request, user: User) -> Response:
-        """Tell what is asked about."""
-        return JSONResponse(self._about)
+        """Tell what is asked about, over some periods if they are named."""
+        span = span_of({name: request.query_params.get(name) for name in ("since", "until")})
+        return JSONResponse(self._about if span == ALL else self._told(span))
 
     async def answers(self, request: Request, user: User) -> Response:
         """Answer questions, each by itself."""
         raw = await _body(request)
-        asked = _member(_parsed(raw), "questions", list)
+        sent = _parsed(raw)
+        asked, span = _member(sent, "questions", list), span_of(sent)
+        face = over(self._session, span)
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
         self._count(user, max(1, len(asked)))
@@ -301,7 +306,7 @@ class Service:
                 await asyncio.sleep(0)
                 began = time.monotonic()
             try:
-                question, own = self._bound(one)
+                question, own = self._bound(one, face)
                 if cost + own > MOST_COST:
                     raise TooLargeError(
                         f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
@@ -314,32 +319,39 @@ class Service:
                 cost += own
         found: list[dict[str, Any]] = []
         if questions:
-            found = await self._desk.outcomes(user, questions, cost, raw)
+            found = await self._desk.outcomes(user, questions, cost, raw, span)
         answered = iter(found)
         told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
         return JSONResponse({"answers": told})
 
-    def _read(self, sent: Any) -> Any:
+    def _read(self, sent: Any, face: Any) -> Any:
         """Return a question that was sent."""
         if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
-        return from_wire(sent, self._session.domain)
+        return from_wire(sent, face.domain)
 
-    def _bound(self, sent: Any) -> tuple[Question, int]:
-        """Return the same as it would be tested, and its cost."""
-        return self._session.bind(self._read(sent)), cost_of(sent, self._session.domain)
+    def _bound(self, sent: Any, face: Any) -> tuple[Any, int]:
+        """Return the same as it would be tested, if it can be asked, and its cost.
+
+        Periods take a question by its conditions, and bind what they ask of each.
+        """
+        question = self._read(sent, face)
+        bound = face.bind(question)
+        return question if isinstance(self._session, Spanned) else bound, cost_of(sent, face.domain)
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
         raw = await _body(request)
-        text = _member(_parsed(raw), "sql", str)
+        sent = _parsed(raw)
+        text, span = _member(sent, "sql", str), span_of(sent)
+        over(self._session, span)
         self._count(user, 1)
-        return JSONResponse(await self._statement(user, text, raw))
+        return JSONResponse(await self._statement(user, text, raw, span))
 
-    async def _statement(self, user: User, text: str, raw: bytes) -> dict[str, Any]:
+    async def _statement(self, user: User, text: str, raw: bytes, span: Span) -> dict[str, Any]:
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.sql(text)), raw)
+        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.over(span).sql(text)), raw)
         return found
 
     async def explain(self, request: Request, user: User) -> Response:
@@ -351,8 +363,11 @@ class Service:
         statement = isinstance(asked, str) and asked.lstrip()[:6].upper() == "SELECT"
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
-        question = asked if statement else self._read(asked)
-        found = await self._desk.look(user, lambda view: view.explain(question, EXPLAINED).to_dict())
+        span = span_of(sent)
+        question = asked if statement else self._read(asked, over(self._session, span))
+        found = await self._desk.look(
+            user, lambda view: over(view, span).explain(question, EXPLAINED).to_dict()
+        )
         return JSONResponse(found)
 
     async def bounds(self, request: Request, user: User) -> Response:
@@ -363,16 +378,21 @@ class Service:
         if not len(asked) == len(values) == len(statuses) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
         self._count(user, 1)
+        span = span_of(sent)
+        face = over(self._session, span)
         questions, cost = [], 0
         for one in asked:
-            question, own = self._bound(one)
+            question, own = self._bound(one, face)
             questions.append(question)
             cost += own
             await asyncio.sleep(0)
         answers = [_given(*one) for one in zip(values, statuses, strict=True)]
-        found = await self._desk.do(
-            user, max(1, cost // 8), lambda to: to.joint_bounds(questions, answers).tolist(), raw
-        )
+
+        def bounded(to: Capped) -> list[float]:
+            found: list[float] = to.over(span).joint_bounds(questions, answers).tolist()
+            return found
+
+        found = await self._desk.do(user, max(1, cost // 8), bounded, raw)
         return JSONResponse({"bounds": strict(found)})
 
     def _facts(self, user: User) -> dict[str, Any]:
@@ -471,7 +491,7 @@ class Service:
         rows, seed = _number(request, "rows", 1000), _number(request, "seed", 0)
         if rows > MOST_ROWS:
             raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
-        if not self._desk.view.account.spent:
+        if not isinstance(self._desk.view, Grown) and not self._desk.view.account.spent:
             raise SessionStateError("something must be asked before rows can be drawn from what was learned.")
 
         def drawn(to: Capped) -> str:
@@ -556,7 +576,7 @@ class Service:
         ]
 
         def summed_up(to: Capped) -> str:
-            return to.session.summary(20)._repr_html_()
+            return str(to.session.summary(20)._repr_html_())
 
         summary = await self._desk.do(user, 8, summed_up, b"summary")
         return _html(curator_page(rows, log, summary, view.statistics.private))
@@ -593,13 +613,14 @@ class Service:
         form = _fields(raw)
         try:
             self._count(user, 1)
-            asked = read_form(form, self._session.domain)
+            span = span_of({name: form.get(name) or None for name in ("since", "until")})
+            asked = read_form(form, over(self._session, span).domain)
             if len(asked.text) > LONGEST_TEXT:
                 raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
             if form.get("act") == "explain":
-                result = await self._desk.look(user, asked.explained)
+                result = await self._desk.look(user, lambda view: asked.explained(over(view, span)))
             else:
-                result = await self._desk.do(user, 8, asked.answered, raw)
+                result = await self._desk.do(user, 8, lambda to: asked.answered(to.over(span)), raw)
         except OnlineICError as error:
             result = asked_problem(error)
         except RefusedError as error:
@@ -707,6 +728,14 @@ def _parsed(raw: bytes) -> Any:
         raise
     except (ValueError, RecursionError):
         raise RefusedError(400, "form", "the body must be JSON in UTF-8, with finite numbers.") from None
+
+
+def _grown(view: Grown) -> dict[str, Any]:
+    """Return the public facts of periods as plain values."""
+    rows: list[dict[str, Any]] = [
+        {"label": label, "n": n, "level": level, "late": late} for label, n, level, _, late in view.rows()
+    ]
+    return {"levels": list(view.levels), "protects": view.protects, "periods": rows}
 
 
 def _member(sent: Any, name: str, kind: type[Any]) -> Any:

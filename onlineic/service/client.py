@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Iterable
 from typing import Any, NoReturn, final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import attrs
 import numpy as np
@@ -155,11 +155,36 @@ class Remote(Answering):
             parts.path.rstrip("/"),
         )
         self._token, self._timeout = token, timeout
-        self._connection: http.client.HTTPConnection | None = None
+        self._open: list[http.client.HTTPConnection] = []  # one or none, shared by ranges of it
         self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
         self._n_bound = 0
+        self._span: dict[str, str] = {}
+        self._learn()
+
+    def over(self, since: str | None = None, until: str | None = None) -> "Remote":
+        """Return a table that grows over the periods from one to another, as `Periods.over`.
+
+        Parameters
+        ----------
+        since, until : str, optional
+            Both included and of any level; by default the first and the last period of all.
+
+        Raises
+        ------
+        InvalidQueryError, InvalidParameterError
+            If it is no table that grows, or has no such period.
+        """
+        ends = {name: end for name, end in (("since", since), ("until", until)) if end is not None}
+        found = Remote.__new__(Remote)
+        found.__dict__.update(self.__dict__, _span=ends)
+        found._learn()
+        return found
+
+    def _learn(self) -> None:
+        """Take what the server says that it is asked about."""
+        ends = f"?{urlencode(self._span)}" if self._span else ""
         try:
-            about = self._call("GET", "/v1/about")
+            about = self._call("GET", f"/v1/about{ends}")
         except BaseException:
             self.close()
             raise
@@ -202,7 +227,7 @@ class Remote(Answering):
         found: list[Answer] = []
         for start in range(0, len(sent), AT_ONCE):
             part = sent[start : start + AT_ONCE]
-            told = self._call("POST", "/v1/answers", {"questions": part})["answers"]
+            told = self._call("POST", "/v1/answers", {**self._span, "questions": part})["answers"]
             for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
                 if "error" in one:
                     raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
@@ -228,6 +253,7 @@ class Remote(Answering):
             part = slice(start, start + AT_ONCE)
             values = [one.value for one in given[part]]
             body = {
+                **self._span,
                 "questions": sent[part],
                 "values": [one.tolist() if isinstance(one, np.ndarray) else one for one in values],
                 "statuses": [one.status for one in given[part]],
@@ -245,7 +271,7 @@ class Remote(Answering):
             )
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
         sent = question if select else to_wire(question, self._domain)
-        told = self._call("POST", "/v1/explain", {"question": sent})
+        told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
         told.pop("free", None)
         told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
         for name in ("bound_easy", "bound_hard"):
@@ -283,9 +309,8 @@ class Remote(Answering):
 
     def close(self) -> None:
         """Let the connection go."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        while self._open:
+            self._open.pop().close()
 
     def __enter__(self) -> "Remote":
         return self
@@ -328,16 +353,18 @@ class Remote(Answering):
     def _once(
         self, method: str, path: str, sent: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float]:
-        if self._connection is None:
+        if not self._open:
             if self._tls:
                 context = ssl.create_default_context()
-                self._connection = http.client.HTTPSConnection(
-                    self._host, self._port, timeout=self._timeout, context=context
+                self._open.append(
+                    http.client.HTTPSConnection(
+                        self._host, self._port, timeout=self._timeout, context=context
+                    )
                 )
             else:
-                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        self._connection.request(method, path, sent, headers)
-        reply = self._connection.getresponse()
+                self._open.append(http.client.HTTPConnection(self._host, self._port, timeout=self._timeout))
+        self._open[0].request(method, path, sent, headers)
+        reply = self._open[0].getresponse()
         raw, after = reply.read(), reply.headers.get("Retry-After", "1")
         if reply.will_close:
             self.close()

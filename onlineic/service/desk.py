@@ -27,11 +27,11 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
+from onlineic.service.face import ALL, Servable, Shown, Span, over
+from onlineic.service.face import Asked as Face
 from onlineic.service.users import Asked, User, Users
-from onlineic.session.asking import Asking, Outcome
+from onlineic.session.asking import Outcome
 from onlineic.session.purse import Purse
-from onlineic.session.session import OnlineIC
-from onlineic.session.view import View
 
 LINES = 256  # of the log that wait for a turn behind which nobody waits
 TURN = 64  # cost that is answered together
@@ -87,7 +87,7 @@ class Job:
 class Capped(Answering):
     """A session as an asker has it, that refuses a derived question which becomes too many."""
 
-    def __init__(self, asking: Asking, session: OnlineIC, most: int = MOST_QUESTIONS) -> None:
+    def __init__(self, asking: Face, session: Servable, most: int = MOST_QUESTIONS) -> None:
         self.asking, self.session, self._left, self.statuses = asking, session, most, Counter[str]()
 
     @property
@@ -109,6 +109,12 @@ class Capped(Answering):
     @property
     def answers_tables(self) -> bool:
         return self.asking.answers_tables
+
+    def over(self, span: Span) -> "Capped":
+        """Return it over some periods; what is asked counts together."""
+        found = Capped(over(self.asking, span), self.session, self._left)
+        found.statuses = self.statuses
+        return found
 
     def _take(self, count: int) -> None:
         if count > self._left:
@@ -158,12 +164,12 @@ class Desk:
 
     Parameters
     ----------
-    session : OnlineIC
+    session : Servable
     users : str or path
         The users file, for the log and the purses.
     """
 
-    def __init__(self, session: OnlineIC, users: str | os.PathLike[str]) -> None:
+    def __init__(self, session: Servable, users: str | os.PathLike[str]) -> None:
         self._session, self._users = session, users
         self._waiting: dict[str, deque[Job]] = {}
         self._cost: Counter[str] = Counter()  # that waits, by asker
@@ -175,7 +181,7 @@ class Desk:
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
         self._lines: list[Asked] = []  # of the log, not written yet
-        self.view: View = session.view()
+        self.view: Shown = session.view()
         self._reading: Counter[str] = Counter()  # looks at the view, by asker
         self._reader = ThreadPoolExecutor(1, "onlineic-reader")
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
@@ -243,7 +249,7 @@ class Desk:
             self._wake.notify()
         return job.future
 
-    async def look(self, user: User, act: Callable[[View], T], view: View | None = None) -> T:
+    async def look(self, user: User, act: Callable[[Any], T], view: Shown | None = None) -> T:
         """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
 
         Raises
@@ -261,7 +267,7 @@ class Desk:
             self._reading[user.name] -= 1
 
     async def outcomes(
-        self, user: User, questions: list[Any], cost: int, sent: bytes
+        self, user: User, questions: list[Any], cost: int, sent: bytes, span: Span = ALL
     ) -> list[dict[str, Any]]:
         """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
@@ -274,7 +280,8 @@ class Desk:
                 answers = [one.answer for one, _ in known if one.answer is not None]
                 self._put(user, cost, lambda to: to.count(answers), sent)
                 return [told for _, told in known]
-        found: list[dict[str, Any]] = await self._put(user, cost, lambda to: to.told(questions), sent)
+        turn = self._put(user, cost, lambda to: to.over(span).told(questions), sent)
+        found: list[dict[str, Any]] = await turn
         return found
 
     def _turn(self) -> list[Job]:
@@ -377,7 +384,7 @@ class Desk:
             job.stopped = capped.asking.length
 
 
-def _known(view: View, questions: Iterable[Any]) -> list[tuple[Outcome, dict[str, Any]]] | None:
+def _known(view: Shown, questions: Iterable[Any]) -> list[tuple[Outcome, dict[str, Any]]] | None:
     """Return the outcomes of questions none of which needed a test at the moment of a view, or None."""
     found = []
     for question in questions:

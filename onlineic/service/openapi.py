@@ -35,6 +35,10 @@ QUESTION = {
     "description": "A condition in SQL, or an object: conditions by attribute, and, or, not, marginal.",
     "oneOf": [{"type": "string"}, {"type": "object"}],
 }
+ENDS = {  # optional, of a table that grows
+    name: {"type": "string", "maxLength": 10, "description": f"the {which} period that is asked about"}
+    for name, which in (("since", "first"), ("until", "last"))
+}
 BODIES: dict[str, Any] = {
     "/v1/answers": {"questions": {"type": "array", "items": QUESTION, "maxItems": 256}},
     "/v1/sql": {"sql": {"type": "string", "maxLength": 4096}},
@@ -73,7 +77,8 @@ def openapi() -> dict[str, Any]:
         if path not in OPEN:
             said["security"] = [{"token": []}]
         if path in BODIES:
-            schema = {"type": "object", "properties": BODIES[path], "required": [*BODIES[path]]}
+            properties = {**BODIES[path], **ENDS}
+            schema = {"type": "object", "properties": properties, "required": [*BODIES[path]]}
             said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         paths.setdefault(path, {})[method] = said
     return {

@@ -25,7 +25,7 @@
   const kind = part("kind");
   if (kind) {
     const fit = () => {
-      part("of").hidden = kind.value === "count";
+      part("of").hidden = kind.value === "count" || kind.value === "series";
       part("by").hidden = kind.value !== "table";
     };
     kind.addEventListener("change", fit);

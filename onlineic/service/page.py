@@ -4,17 +4,21 @@ Blocks of `onlineic.display.html` are shown without their own styles, which a st
 the looks stand in `page.css`.
 """
 
+import csv
+import io
 import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
+from urllib.parse import quote
 
 import attrs
 import numpy as np
 
 from onlineic.ask.json import described, written
 from onlineic.display.html import bars, escaped, facts, share, span_bar, table
+from onlineic.display.plain import csv_field
 from onlineic.display.text import (
     around,
     probability,
@@ -34,10 +38,11 @@ from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Quantile
+from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.service.face import ALL, Grown, Shown, Span, span_of
 from onlineic.session.explain import Explanation
-from onlineic.session.view import View
 
 EXPLAINED = 1024  # questions that one which is explained may become
 ROWS = 3  # conditions of the form
@@ -51,6 +56,7 @@ KINDS = {
     "sum": "the sum of",
     "median": "the median of",
 }
+SERIES = ("series", "records over time")
 OPERATORS = {
     "is": "is",
     "not": "is not",
@@ -62,6 +68,10 @@ OPERATORS = {
 BUTTONS = (
     '<div class="row"><button type="submit" name="act" value="explain" class="quiet">Explain first</button>'
     '<button type="submit" name="act" value="ask">Ask</button></div>'
+)
+SYNTHETIC = (
+    ' · <a href="/v1/synthetic.csv?rows=1000">1,000 synthetic rows</a> to develop on first: drawn from the '
+    "hypothesis, without any guarantee.</p>"
 )
 USERS_HEAD = ("name", "state", "part", "paid", "left", "a minute", "since")
 LOG_HEAD = ("when", "who", "digest", "records", "answers")
@@ -123,7 +133,7 @@ def login_page(problem: str = "") -> str:
 
 def page_of(
     domain: Domain,
-    view: View,
+    view: Shown,
     told: Mapping[str, Any],
     latest: Sequence[tuple[int, Answer]],
     form: Mapping[str, str],
@@ -132,6 +142,7 @@ def page_of(
 ) -> str:
     """Return the page of one who has logged in."""
     you, statistics = told["you"], view.statistics
+    grown = view if isinstance(view, Grown) else None
     link = '<a href="/curator">Users</a> · ' if curator else ""
     head = (
         f"<header><h1>{escaped(f'Private answers about {view.n:,} {whose(statistics.unit)}')}</h1>"
@@ -162,10 +173,10 @@ def page_of(
         "What was released",
         '<p id="news" role="status" hidden>More was released since: <a href="/">show it</a>.</p>'
         f'<div class="wide released" id="released" data-length="{told["length"]}">{released}</div>',
-        '<p><a href="/v1/answers.csv">All as CSV</a> · <a href="/v1/synthetic.csv?rows=1000">1,000 synthetic '
-        "rows</a> to develop on first: drawn from the hypothesis, without any guarantee.</p>",
+        '<p><a href="/v1/answers.csv">All as CSV</a>' + ("</p>" if grown else SYNTHETIC),
         note(
-            "Everybody who asks sees the same record. Asked again these are repeated, and free, as long as "
+            ("Since the server started. " if grown else "")
+            + "Everybody who asks sees the same record. Asked again these are repeated, and free, as long as "
             "nothing was learned since."
         ),
     )
@@ -176,8 +187,8 @@ def page_of(
     )
     return whole(
         "Private answers · onlineic", head, '<main><div class="two"><div>',
-        f'<div id="result" aria-live="polite">{result}</div>', ask_form(domain, form), sql_form(form),
-        "</div><div>", gauge, record,
+        f'<div id="result" aria-live="polite">{result}</div>', ask_form(domain, form, grown), sql_form(form),
+        "</div><div>", gauge, "" if grown is None else periods_card(grown), record,
         attributes, "</div></div></main>",
     )  # fmt: skip
 
@@ -230,18 +241,47 @@ def _options(names: Sequence[tuple[str, str]], chosen: str) -> str:
     )
 
 
-def ask_form(domain: Domain, form: Mapping[str, str]) -> str:
-    """Return the form that makes a question from the domain."""
+def periods_card(grown: Grown) -> str:
+    """Return what periods there are, and what of them is protected."""
+    rows = [
+        [label, level, f"{n:,}", "late rows of earlier ones among them" if late else ""]
+        for label, n, level, _, late in grown.rows()
+    ]
+    many = f"{len(rows):,} periods"
+    listed = bare(table(["period", "level", "records", ""], rows, left=2))
+    shown_open = " open" if len(rows) <= FEW else ""
+    return card(
+        "Periods",
+        f'<details{shown_open}><summary>{many}</summary><div class="wide">{listed}</div></details>',
+        note(_capital(f"{grown.protects}.")),
+    )
+
+
+def _span_row(grown: Grown, form: Mapping[str, str]) -> str:
+    """Return the ends of the range that is asked about."""
+    ends = [(label, label) for label in sorted(grown.labels)]
+    since, until = (
+        f'<label for="{name}">{said}</label><select id="{name}" name="{name}">'
+        f"{_options([('', usual), *ends], form.get(name, ''))}</select>"
+        for name, said, usual in (("since", "from", "the first"), ("until", "to", "the last"))
+    )
+    return f'<div class="row">{since}{until}</div>'
+
+
+def ask_form(domain: Domain, form: Mapping[str, str], grown: Grown | None = None) -> str:
+    """Return the form that makes a question from the domain, of periods over some of them."""
+    kinds = [*KINDS.items(), *([] if grown is None else [SERIES])]
     names = [("", "choose"), *((name, name) for name in domain.names)]
     rows = [_condition_row(domain, form, row) for row in range(ROWS)]
     return card(
         "Ask",
         '<form method="post" action="/ask" id="ask"><input type="hidden" name="form" value="form">'
         '<div class="row"><label for="kind">I want</label><select id="kind" name="kind">'
-        f"{_options([*KINDS.items()], form.get('kind', 'count'))}</select>"
+        f"{_options(kinds, form.get('kind', 'count'))}</select>"
         f'<select id="of" name="of" aria-label="attribute">{_options(names, form.get("of", ""))}</select>'
         '<select id="by" name="by" aria-label="second attribute">'
         f"{_options(names, form.get('by', ''))}</select></div>"
+        f"{'' if grown is None else _span_row(grown, form)}"
         f"<fieldset><legend>among records where</legend>{''.join(rows)}</fieldset>"
         f"{_labels(domain)}"
         f"{BUTTONS}</form>",
@@ -301,6 +341,8 @@ class AskedForm:
         The question as a program sends it, if one question is enough.
     call : str
         The call in Python that asks it, if it becomes several.
+    span : (since, until)
+        Of periods, None where it is an end of all.
     """
 
     text: str
@@ -309,12 +351,13 @@ class AskedForm:
     explain: Any
     sent: Any
     call: str = ""
+    span: Span = ALL
 
     def answered(self, to: Answering) -> str:
         """Ask, and return the answer as a block."""
         return result_block(self.said, self.of(to), to.n, to.beta) + self._snippets()
 
-    def explained(self, view: View) -> str:
+    def explained(self, view: Shown) -> str:
         """Explain, and return it as a block."""
         return explanation_block(self.said, view.explain(self.explain, EXPLAINED), view.n)
 
@@ -325,10 +368,14 @@ class AskedForm:
             call, path, body = f"session.sql({json.dumps(self.text)})", "/v1/sql", {"sql": self.text}
         elif not call:
             call, body = f"session.answer({self.sent})", {"questions": [self.sent]}
-        python = f"import onlineic as ic\nsession = ic.connect(URL, TOKEN)\n{call}"
+        ends = {name: end for name, end in zip(("since", "until"), self.span, strict=True) if end}
+        over = (
+            f".over({', '.join(f'{name}={json.dumps(end)}' for name, end in ends.items())})" if ends else ""
+        )
+        python = f"import onlineic as ic\nsession = ic.connect(URL, TOKEN){over}\n{call}"
         parts = [f"<pre>{escaped(python)}</pre>"]
         if body is not None:
-            quoted = json.dumps(body).replace("'", "'\\''")
+            quoted = json.dumps({**ends, **body}).replace("'", "'\\''")
             curl = f"curl -H \"Authorization: Bearer $TOKEN\" --data '{quoted}' URL{path}"
             parts.append(f"<pre>{escaped(curl)}</pre>")
         title = "The same in Python" + (" and by curl" if body is not None else "")
@@ -336,6 +383,20 @@ class AskedForm:
 
 
 def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
+    """Return what a form asks, of periods over those that it names.
+
+    Raises
+    ------
+    InvalidQueryError
+        If it does not fit the domain.
+    """
+    return attrs.evolve(
+        _read_form(form, domain),
+        span=span_of({name: form.get(name) or None for name in ("since", "until")}),
+    )
+
+
+def _read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
     """Return what a form asks.
 
     Raises
@@ -363,6 +424,15 @@ def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
         title = f"records by {' and '.join(names)}{said}"
         return AskedForm("", title, lambda to: to.answer(cells), cells, written(cells))
 
+    if kind == SERIES[0]:
+        name = domain.names[0]  # of periods that is theirs
+        given = json.dumps(name) + (f", {written(among)}" if among is not None else "")
+        title = f"records by {name}{said}"
+
+        def over_time(to: Answering) -> Groups:
+            return to.group_by(name, among)
+
+        return AskedForm("", title, over_time, over_time, None, f"session.group_by({given})")
     if kind in ("mean", "sum", "median"):
         domain.axis(of)
 
@@ -448,6 +518,8 @@ def result_block(said: str, found: Any, n: int, beta: float) -> str:
         ends = f"from {shortened(found.low)} to {shortened(found.high)}"
         text = f"The {said}, {ends}{_sure(found.confidence)}."
         return card(shortened(found.value), f"<p>{escaped(text)}</p>", kind="answer", private=found.private)
+    if isinstance(found, Groups):
+        return _series_block(said, found)
     if isinstance(found, AnswerTable):
         block = f'<div class="wide">{bare(found._repr_html_())}</div>'
         return card(shortened(said, 200), block, kind="answer statement")
@@ -521,6 +593,39 @@ def _table_block(said: str, answer: Answer) -> str:
         parts.append(note("A table of more than two attributes: take it as CSV."))
     parts.append(f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>')
     return card(_capital(shortened(said, 200)), *parts, kind="answer", private=answer.private)
+
+
+def _series_block(said: str, found: Groups) -> str:
+    """Return a count for each period: drawn with whiskers, as a table, and as CSV."""
+    (labels,), (name,) = found.labels, found.keys
+    values, bounds = found.values.tolist(), found.error_bounds.tolist()
+    lows = [max(0.0, value - bound) for value, bound in zip(values, bounds, strict=True)]
+    highs = [value + bound for value, bound in zip(values, bounds, strict=True)]
+    finite = all(map(math.isfinite, highs))
+    whiskers = (lows, highs) if finite else (None, None)
+    rows = [
+        [label, records(value), f"± {records_bound(bound)}" if math.isfinite(bound) else "no bound"]
+        for label, value, bound in zip(labels, values, bounds, strict=True)
+    ]
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow([name, "count", "error_bound", "low", "high"])
+    for row in zip(labels, values, bounds, lows, highs, strict=True):
+        lines.writerow(map(csv_field, row))
+    file = f"data:text/csv;charset=utf-8,{quote(out.getvalue())}"
+    numbers = bare(table([name, "records", "off by at most"], rows))
+    shown_open = " open" if len(rows) <= FEW else ""
+    together = f"All hold at once{_sure(found.confidence)}." if finite else "Not all are bounded."
+    return card(
+        _capital(shortened(said, 200)),
+        bare(bars([str(label) for label in labels], values, *whiskers, title=f"records by {name}")),
+        f'<details{shown_open}><summary>The {len(rows):,} numbers</summary><div class="wide">{numbers}</div>'
+        "</details>",
+        f'<p><a href="{escaped(file)}" download="by-{escaped(name)}.csv">As CSV</a></p>',
+        note(together),
+        kind="answer",
+        private=all(answer.private for answer in found.answers),
+    )
 
 
 def _heat(answer: Answer) -> str:

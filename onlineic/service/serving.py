@@ -16,8 +16,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from onlineic.errors import InvalidParameterError, checked_integer, shown
 from onlineic.service.app import Limits, Service
 from onlineic.service.desk import Desk
+from onlineic.service.face import Servable
 from onlineic.service.users import Users
-from onlineic.session.session import OnlineIC
 
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
 DEADLINE = 10.0  # seconds for a whole request, headers and body
@@ -108,7 +108,7 @@ def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, i
 
 
 def serve(
-    session: OnlineIC,
+    session: Servable,
     users: str | os.PathLike[str],
     *,
     listen: str = "127.0.0.1:8765",
@@ -123,8 +123,8 @@ def serve(
 
     Parameters
     ----------
-    session : OnlineIC
-        With a ledger file, durability "all" and the system's noise.
+    session : Servable
+        A session, or periods, with a ledger file, durability "all" and the system's noise.
     users : str or path
     listen : str
         "HOST:PORT"; port 0: any that is free.
@@ -176,7 +176,7 @@ def ending_in_order() -> Iterator[None]:
 
 @contextlib.contextmanager
 def standing(
-    session: OnlineIC,
+    session: Servable,
     users: str | os.PathLike[str],
     host: str,
     port: int,
@@ -217,7 +217,7 @@ def standing(
         session.close()
 
 
-def check_served(session: OnlineIC) -> None:
+def check_served(session: Servable) -> None:
     """Raise `InvalidParameterError` unless what is answered comes back after a crash, and is private."""
     view = session.view()
     if not view.statistics.private:

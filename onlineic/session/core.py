@@ -235,7 +235,8 @@ class Core:
         shifts = sparse.grid_bits - queries.grid_bits
         up, down = np.maximum(shifts, 0), np.maximum(-shifts, 0)
         gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
-        moved = -(-sparse.neighbours.test(*queries.extremes) << up >> down)
+        near = sparse.neighbours
+        moved = near.rows * -(-(near.test(*queries.extremes) // near.rows) << up >> down)
         state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:

@@ -16,7 +16,7 @@ import attrs
 
 from onlineic.accounting.budget import Budget, Charge
 from onlineic.accounting.first_release import FirstRelease
-from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
+from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove, ReplaceRows
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, parts_of
@@ -74,7 +74,7 @@ KNOWN: Mapping[str, type[Any]] = {
         AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
         FittedAt, FittedStart, FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy,
         MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts,
-        Perceptron, Plan, Reach, TestsOnly, UnconditionalNumbers, Unit,
+        Perceptron, Plan, Reach, ReplaceRows, TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 

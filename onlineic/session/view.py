@@ -15,7 +15,7 @@ from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.session.asking import Outcome, Places
-from onlineic.session.explain import Explanation, Outlook
+from onlineic.session.explain import Explanation, Outlook, Prospect
 from onlineic.session.statistics import SessionStatistics
 
 
@@ -76,6 +76,17 @@ class View:
         """
         with self._gate:
             return self._outlook.explained(question, most)
+
+    def prospect(self, question: Any) -> Prospect:
+        """Return what was known then of one question before it is asked.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it cannot be asked.
+        """
+        with self._gate:
+            return self._outlook.prospect(self._outlook.bound(question))
 
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.

@@ -140,12 +140,13 @@ class NumericSparse(abc.ABC):
     def moved_by(self, target: "Query | Value") -> int:
         """Return how far a neighbour moves a number of this target, in units of its own grid, `bits_of`."""
         moved = self.neighbours.number(target.lowest, target.highest)
-        return steps_up(moved, target.grid_bits, self.bits_of(target))
+        rows = self.neighbours.rows  # one after the other, so that fewer cost at most their part
+        return rows * steps_up(moved // rows, target.grid_bits, self.bits_of(target))
 
     def tested_by(self, target: "Query | Value") -> int:
         """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K)."""
-        moved = self.neighbours.test(target.lowest, target.highest)
-        return steps_up(moved, target.grid_bits, self.grid_bits)
+        moved, rows = self.neighbours.test(target.lowest, target.highest), self.neighbours.rows
+        return rows * steps_up(moved // rows, target.grid_bits, self.grid_bits)
 
     @abc.abstractmethod
     def account(self) -> Filter:

@@ -169,7 +169,8 @@ class UnconditionalNumbers(NumericSparse):
                     f"query must have sensitivity >= 1, got sensitivity={moved}; answer a constant "
                     "query without a measurement."
                 )
-            moved = steps_up(moved, target.grid_bits, self.grid_bits)
+            rows = self.neighbours.rows
+            moved = rows * steps_up(moved // rows, target.grid_bits, self.grid_bits)
             squared = moved**2
         else:
             moved, squared = self.neighbours.table_l1(unit), self.neighbours.table_squared(unit)

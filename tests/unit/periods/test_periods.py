@@ -16,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onlineic as ic
+from onlineic.accounting import REPLACE_ONE, ReplaceRows
+from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import (
     InvalidDataError,
@@ -32,7 +34,7 @@ from onlineic.errors import (
 from onlineic.evaluate import exact_values, random_stream
 from onlineic.ledger import BlockBegun, Noted, Opened, read
 from onlineic.noise import SimulatedNoise
-from onlineic.periods import Bought, Calendar, Periods, book_of, pooled, range_nats
+from onlineic.periods import Bought, Calendar, Periods, Persons, book_of, pooled, range_nats
 from onlineic.periods import periods as module
 from onlineic.periods.conditions import inside
 from support.noise import Silent
@@ -174,6 +176,123 @@ def test_tables_of_persons_are_refused():
 
     with pytest.raises(InvalidParameterError, match="parts of persons, who could have rows in several"):
         grown(months=()).add("2026-01", data)
+    with pytest.raises(InvalidParameterError, match="parts of persons, who could have rows in several"):
+        grown(months=(), persons=Persons(periods=2)).add("2026-01", data)
+
+
+def test_a_private_number_of_records_is_refused():
+    data = ic.PrivateData(COUNTS[LABELS[0]], DOMAIN, neighbours="add-remove")
+
+    with pytest.raises(InvalidParameterError, match="must have a public number of records, which every"):
+        grown(months=()).add("2026-01", data)
+
+
+# -- persons with rows in several periods --
+
+
+@pytest.mark.parametrize(
+    ("persons", "rows", "said"),
+    [
+        (Persons(periods=2), 2, "at most one in a month, in at most 2 months"),
+        (Persons(within=6), 6, "at most one in a month, in 6 consecutive months"),
+        (
+            Persons(periods=2, within=6),
+            2,
+            "at most one in a month, in at most 2 months and within 6 consecutive months",
+        ),
+        (Persons(within=1), 1, "at most one in a month, in one month"),
+    ],
+)
+def test_who_has_rows_in_several_months_is_said(persons, rows, said):
+    held = grown(months=LABELS[:1], persons=persons)
+
+    assert (rows, persons) == (persons.rows, held.persons)
+    assert f"protects all rows of a person who has {said}" in repr(held)
+    assert "does not protect in which months these lie" in held.said
+    assert "each person over all months epsilon=1" in repr(held)
+    with pytest.raises(InvalidParameterError, match="periods or within must be given"):
+        Persons()
+    with pytest.raises(InvalidParameterError, match="within must be"):
+        Persons(within=0)
+    with pytest.raises(InvalidParameterError, match="persons must be"):
+        Periods(None, DOMAIN, BUDGET, persons=3, noise=Silent())
+
+
+@pytest.mark.parametrize("budget", [BUDGET, ic.Budget(1.0)])
+def test_a_session_is_priced_at_the_rows_that_it_can_hold_of_a_person(budget):
+    """What all sessions that hold a person can spend on their rows is one capacity at most."""
+    held = Periods(None, DOMAIN, budget, persons=Persons(periods=2), noise=Silent(), **QUARTER)
+    for label in LABELS:
+        held.add(label, data_of(label))
+    held.close("2026-Q1")
+    whole = held.book.account.whole.capacity
+    spent = {label: held[label].account.capacity for label in held.nodes}
+    rows = {label: held[label].plan.sparse.neighbours for label in held.nodes}
+
+    assert {REPLACE_ONE} == {rows[label] for label in LABELS}
+    assert ReplaceRows(2) == rows["2026-Q1"]
+    assert {ReplaceRows(2)} == {
+        held[one].plan.first_tables.neighbours for one in held.nodes if one not in LABELS
+    }
+    assert 0.99 < float((spent[LABELS[0]] + spent[LABELS[1]] + spent["2026-Q1"]) / whole) <= 1
+    assert 0.24 < float(spent[LABELS[0]] / whole) <= 0.25
+    assert 0.49 < float(spent["2026-Q1"] / whole) <= 0.5
+    alone = Periods(None, DOMAIN, budget, noise=Silent(), **QUARTER)
+    tables = [one.add(LABELS[0], data_of(LABELS[0])).plan.first_tables for one in (alone, held_anew(budget))]
+    wider = np.mean([float(b / a) for a, b in zip(*(one.scales for one in tables), strict=True)])
+    assert 1.99 < wider < 2.01 if budget.pure else 1.4 < wider < 2.0
+
+
+def held_anew(budget):
+    return Periods(None, DOMAIN, budget, persons=Persons(periods=2), noise=Silent(), **QUARTER)
+
+
+def test_a_year_of_persons_is_worth_no_more_than_its_months_where_they_are_in_all_of_them():
+    everywhere, twice = (grown(persons=Persons(periods=rows)) for rows in (3, 2))
+
+    for held in (everywhere, twice):
+        held.close("2026-Q1")
+
+    variances = [[held.book.variance(label) for label in held.nodes] for held in (everywhere, twice)]
+    assert Fraction(18) == sum(variances[0][:3]) == variances[0][3]
+    assert (Fraction(12), Fraction(8)) == (sum(variances[1][:3]), variances[1][3])
+    assert ("month",) == Periods(
+        None, DOMAIN, BUDGET, persons=Persons(within=2), noise=Silent()
+    ).book.calendar.levels
+
+
+def test_one_row_of_each_person_counts_in_a_month_and_all_goes_on_from_its_files(tmp_path):
+    rows = {"id": [1, 1, 2, 3], "age": [0, 1, 2, 2], "sex": ["F", "F", "M", "M"], "city": [0, 1, 3, 3]}
+    rows["on"] = ["2026-01-05", "2026-01-09", "2026-01-28", "2026-01-02"]
+    who = ic.Unit("id", units=1)
+
+    def load(label):
+        dated = {**rows, "on": [f"{label}-{day[-2:]}" for day in rows["on"]]}
+        return ic.PrivateData.from_records(
+            dated, ic.Domain.of({"on": ic.dates(label, label, by="month"), **dict(DOMAIN)}), unit=who
+        )
+
+    def again(**options):
+        return opened(
+            tmp_path, budget=ic.Budget(20.0, 1e-2), load=load, persons=Persons(periods=2), **options
+        )
+
+    with again() as held:
+        for label in LABELS[:2]:
+            held.add(label, load(label))
+        held.add(LABELS[2], None)
+        held.close("2026-Q1")
+        assert {**dict.fromkeys(LABELS[:2], 3), LABELS[2]: 0} == dict(held.blocks)
+    with Periods.resume(tmp_path / "t.db", load=load) as held:
+        assert Persons(periods=2) == held.persons
+        assert ReplaceRows(2) == held["2026-Q1"].plan.sparse.neighbours
+        assert 6 == held["2026-Q1"].n
+    for other in (None, Persons(periods=3)):
+        with pytest.raises(LedgerMismatchError, match="persons must be"):
+            opened(tmp_path, budget=ic.Budget(20.0, 1e-2), load=load, persons=other)
+    _, book = book_of(read(tmp_path / "t.db"))
+    assert 2 == book.account.rows
+    assert all(() == verified(read(node_file(tmp_path, label))).problems for label in book.nodes)
 
 
 def test_a_table_that_something_else_spends_on_is_refused():
@@ -484,9 +603,9 @@ def test_a_range_of_many_blocks_says_a_larger_beta():
 # -- files --
 
 
-def opened(folder, **options):
+def opened(folder, budget=BUDGET, **options):
     load = options.pop("load", data_of)
-    return Periods(folder / "t.db", DOMAIN, BUDGET, table="t", load=load, **{**QUARTER, **options})
+    return Periods(folder / "t.db", DOMAIN, budget, table="t", load=load, **{**QUARTER, **options})
 
 
 def test_a_table_that_grows_goes_on_from_its_files(tmp_path):
@@ -784,11 +903,33 @@ def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, 
     assert text == capsys.readouterr().out
 
     assert "month     2026-02, n 600, 0.0000% left" in text
-    assert "not in which month a record lies" in text
+    assert "protects  one record within its month; does not protect in which month a record lies" in text
+    assert told["protects"].startswith("protects one record within its month")
     assert ["2026-01", "2026-02", "2026-Q1"] == [node["label"] for node in told["nodes"]]
     assert [600, 600, 0] == [block["n"] for block in told["blocks"]]
     with Periods.resume("t.db") as held:
         assert ("month", "quarter") == held.book.calendar.levels
+
+
+def test_persons_come_in_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "domain.json").write_text(DOMAIN.to_json())
+    for label in LABELS[:2]:
+        rows = [f"{at % 200},{label}-03,{at % 5},{'FM'[at % 2]},{at % 4}" for at in range(600)]
+        (tmp_path / f"{label}.csv").write_text("\n".join(["id,on,age,sex,city", *rows]) + "\n")
+    who = ["--date", "on", "--person", "id"]
+    first = ["--domain", "domain.json", "--epsilon", "4", "--delta", "1e-6", "--most-periods", "2", *TABLE]
+
+    assert 0 == main(["periods", "add", "t.db", "2026-01", "2026-01.csv", *who, *first, "--within", "6"])
+    assert 0 == main(["periods", "add", "t.db", "2026-02", "2026-02.csv", *who])
+    capsys.readouterr()
+    assert 0 == main(["periods", "show", "t.db"])
+    text = capsys.readouterr().out
+
+    assert "protects  all rows of a person who has at most one in a month, in at most 2 months and wi" in text
+    assert "of each person over all months" in text
+    assert "month     2026-02, n 200, 0.0000% left" in text
+    assert "shares    month 1" in text
 
 
 TABLE = ["--table", "trips", "--max-queries", "100"]

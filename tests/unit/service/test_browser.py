@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.periods import ServedPeriods
 from support.served import served
 
 pytestmark = pytest.mark.browser
@@ -142,3 +143,57 @@ def test_hostile_labels_stay_text(page):
 def test_a_visit_ends(page):
     page.click(".leave button")
     page.wait_for_selector("#token")
+
+
+@pytest.fixture(scope="module")
+def over_time(tmp_path_factory, visited):
+    """A server of periods, of which one is late."""
+    folder = tmp_path_factory.mktemp("periods")
+    labels = [f"2025-{month:02}" for month in range(1, 13)]
+    domain = ic.Domain.of(age=range(20, 40), label=HOSTILE)
+
+    def load(label):
+        draw = np.random.default_rng(labels.index(label))
+        return ic.PrivateData(draw.multinomial(6_000, np.full(80, 1 / 80)), domain)
+
+    path = folder / "t.db"
+    with ic.Periods(path, domain, ic.Budget(1.0, 1e-6), table="t", max_queries=100) as held:
+        for label in labels:
+            held.add(label, load(label), late=label == "2025-03")
+        held.close("2025")
+    grown = ServedPeriods(ic.Periods.resume(path, load=load, durability="all"))
+    with served(grown, folder) as server:
+        yield server
+
+
+@pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_time_series_is_drawn_with_whiskers_and_saved(over_time, visited, width):
+    context = visited[0].new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    broken = []
+    page.on("console", lambda said: broken.append(said.text) if "Content Security" in said.text else None)
+    page.on("pageerror", lambda error: broken.append(str(error)))
+    page.goto(over_time.url)
+    page.fill("#token", over_time.tokens["ann"])
+    page.click("button")
+    page.wait_for_selector("#kind")
+    page.select_option("#since", "2025-02")
+    page.select_option("#until", "2025-04")
+    page.fill("[name=v0]", "30")
+    page.select_option("[name=o0]", "below")
+
+    said = asked(page, kind="series", a0="age")
+    with page.expect_download() as saved:
+        page.click("#result >> text=As CSV")
+    lines = saved.value.path().read_text().splitlines()
+
+    assert "Records by month where age is below 30" in said
+    assert not page.is_visible("#of")
+    assert 3 == page.locator("#result svg g rect").count()
+    assert ["month", "2025-02", "2025-03", "2025-04"] == [line.split(",")[0] for line in lines]
+    assert "late rows of earlier ones" in page.text_content("main")
+    assert [] == broken
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert None is page.evaluate("window.bad ?? null")
+    context.close()
