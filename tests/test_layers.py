@@ -29,9 +29,17 @@ ROWS = (
 ROW = {wing: row for row, wings in enumerate(ROWS) for wing in wings}
 
 # Exact counts are read by these files and wings only; never by testing.
-READERS = ("data.private", "session.core", "session.counting", "offline", "baselines", "evaluate", "audit")
+READERS = (
+    "data.private",
+    "session.core",
+    "session.counting",
+    "offline",
+    "baselines",
+    "evaluate",
+    "audit",
+)
 # These may build a PrivateData, or hand the name on.
-IMPORTERS = (*READERS, "data", "session.session", "periods", "cli", "__init__")
+IMPORTERS = (*READERS, "data", "session.fetching", "session.session", "periods", "cli", "__init__")
 RANDOM_MODULES = ("noise",)
 RANDOMNESS = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats")
 DETOURS = ("__import__", "builtins.__import__", "importlib", "runpy", "sys.modules", "eval", "exec")

@@ -44,6 +44,7 @@ INSIDE = {
     "session.core.Core.buy",
     "session.core.Core.cover",
     "session.core.Core.test",
+    "session.fetching.Fetching",
     "session.prices.Prices.cover",
 }
 WIDEST = 118

@@ -101,7 +101,7 @@ class Batches:
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
             return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
-        if testable and (fits := self._core.fitting(queries.chosen(tested))) < len(tested):
+        if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
             stop = int(tested[fits])
             return self._run(queries[:stop], columns.part(0, stop))
         payable, stop = self._payable(queries, tested, testable)

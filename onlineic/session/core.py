@@ -19,10 +19,9 @@ bounds in `AnswerBook`; what is bought without a test in the `PurchaseRule`. Pri
 `_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
 
 Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
-docs/theory/session.md, 4.1, 4.2, 4.9, 4.11, 4.12.
+docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
 """
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, final
@@ -32,34 +31,25 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
-from onlineic.data.release import guarded, is_private
-from onlineic.errors import EngineError, InternalError
+from onlineic.data.release import is_private
+from onlineic.errors import InternalError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
-from onlineic.plan.kinds import check_supported, sets_asked
+from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
-from onlineic.queries.reach import Axes
 from onlineic.session.answers import AnswerBook
+from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
-
-MOST_MISSED = 3  # counts in a row that fail, after which a session tests nothing more
-MISSED = (
-    "table must be counted by the engine that holds it, got an error, {} of {} in a row that end the "
-    "session; nothing was reserved or spent: see that the engine runs and the table is as it was loaded, "
-    "and ask again."
-)
-
-_log = logging.getLogger("onlineic")
 
 
 @final
@@ -97,8 +87,7 @@ class Core:
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
-        self.till = Till(ledger)
-        self.reach, self._missed = data.reach, 0
+        self.till, self.fetching = Till(ledger), Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
@@ -111,7 +100,7 @@ class Core:
         self.seal.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
-        check_supported(question, self.prices.sparse, self.book.belief.hypothesis, self.reach)
+        check_supported(question, self.prices.sparse, self.book.belief.hypothesis, self._data.reach)
         return question
 
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
@@ -129,8 +118,8 @@ class Core:
         """Set aside the price of a hit, and return which of the leading questions it pays."""
         self.seal.check()
         count, afforded = self.till.leading(questions, self.prices.cost)
-        if afforded and self.reach is not None and self.prices.affords(questions[0]):
-            self._fetch(self._sets(questions[:count]))
+        if afforded:
+            self.fetching.before_tests(questions[:count])
         return self.prices.cover(questions[:count]) if afforded else [False] * count
 
     def buy(self, questions: tuple[Question, ...]) -> bool:
@@ -146,8 +135,7 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             drawn = self._state.threshold_noise is not None
             tables = check_bought(named, self._ledger, self.prices.sparse, drawn)
-            if self.reach is not None:
-                self._fetch((), tables.targets)
+            self.fetching.before_tables(tables.targets)
             self._ledger.reserve(tables.charge)
             payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))
@@ -161,53 +149,6 @@ class Core:
             raise InternalError("a test must be reserved before the data are read.")
         step: Any = self._test_many if isinstance(questions, Queries) else self._test
         self.seal.run(partial(step, questions, guesses))
-
-    def fitting(self, questions: Sequence[Question]) -> int:
-        """Return how many of the leading questions are tested together: as many as are counted together."""
-        if self.reach is None or not questions:
-            return len(questions)
-        counts, sets = list[int](), list[Axes]()
-        for question in questions:
-            sets += self._sets((question,))
-            counts.append(len(sets))
-        fits = self._data.fitting(sets)
-        return max(1, sum(count <= fits for count in counts))
-
-    def _sets(self, questions: Sequence[Question]) -> list[Axes]:
-        """Return the sets of attributes that tests of questions read, and those of what hits release."""
-        targets = (self.prices.target(question) for question in questions)
-        pairs = zip(questions, targets, strict=True)
-        return [axes for question, target in pairs for axes in (*sets_asked(question), target.axes) if axes]
-
-    def _fetch(self, sets: Sequence[Axes], partitions: Sequence[Partition] = ()) -> None:
-        """Have what will be read counted where the table lives, while nothing is reserved for it.
-
-        What is counted follows from public facts, and nothing that is released depends on it until the
-        reservation stands. So a failure costs nothing; but that it came may depend on the table.
-
-        Raises
-        ------
-        TooLargeError
-            If a table of it cannot be counted.
-        EngineError
-            If the engine failed, whose text is dropped; after three in a row the session tests nothing more.
-        """
-        if self.reach is None:
-            return
-        for axes in (*sets, *(one.axes for one in partitions)):
-            self.reach.check(self._data.domain, axes)
-
-        def failed(name: str, place: str, interrupted: bool) -> None:
-            if interrupted:
-                return
-            self._missed += 1
-            _log.error("table not counted: %s at %s", name, place)
-            if self._missed >= MOST_MISSED:
-                self.seal.end()
-            raise EngineError(MISSED.format(min(self._missed, MOST_MISSED), MOST_MISSED))
-
-        guarded(partial(self._data.fetch, sets, partitions), failed, "")
-        self._missed = 0
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""

@@ -231,7 +231,7 @@ class Outlook:
             sealed,
             loop.beta,
             n_bound,
-            loop.core.reach,
+            loop.core.fetching.reach,
         )
 
     def still(self, ledger: Ledger) -> "Outlook":

@@ -93,7 +93,7 @@ class Loop:
         parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         self.book.catch_up()
         for part in parts:
-            check_supported(part, self.plan.sparse, self.book.belief.hypothesis, self.core.reach)
+            check_supported(part, self.plan.sparse, self.book.belief.hypothesis, self.core.fetching.reach)
         answers = self._batches.answer(parts, isinstance(queries, Queries))
         self.book.warn_if_more()
         return answers

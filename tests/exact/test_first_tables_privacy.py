@@ -94,7 +94,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
 def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
     measured = Core._measure_tables
 
-    def narrow(self, tables, payer):
+    def narrow(self, tables, heard, payer):
         noise = self._noise
 
         class Narrow(Wrapped):
@@ -102,7 +102,7 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
                 return noise.discrete_gaussian(max(1, sigma // first_tables.RECORD_PARTS), size)
 
         self._noise = Narrow(1)
-        measured(self, tables, payer)
+        measured(self, tables, heard, payer)
 
     monkeypatch.setattr(Core, "_measure_tables", narrow)
     divergence, charge, _ = cost_and_charge(5.0)
