@@ -571,6 +571,7 @@ class PrivateData:
         cls, source: Source, engine: str, announced: Sequence[Axes], on_demand: bool
     ) -> "PrivateData":
         """Return a table of which sets of attributes are counted where it lives."""
+        check_kind("source", source, Source, remedy="load with from_frame(.., counting='at load')")
         if on_demand and source.version is None:
             raise InvalidParameterError(UNTOLD)
         tables = StandingTables(source, announced, on_demand)
@@ -595,7 +596,7 @@ class PrivateData:
 
     def fitting(self, sets: Iterable[Axes]) -> int:
         """Return for how many of the leading sets `fetch` keeps the tables together."""
-        tables, held = self._tables, [*sets]
+        tables, held = self._tables, checked_list("sets", sets, remedy="write [(0, 1)]")
         return tables.fitting(held) if isinstance(tables, StandingTables) else len(held)
 
     @classmethod

@@ -1164,6 +1164,16 @@ EXAMPLES = {
             updates.MeasuredSteps(ic.Perceptron()),
         )
     },
+    "ReplaceRows": Example(
+        lambda rows: (lambda near: (near, near.table_l1(), near.table_squared()))(ac.ReplaceRows(rows)),
+        {"rows": 3},
+    ),
+    "BlockAccount": Example(
+        lambda rows: ac.BlockAccount(ac.Filter(Fraction(1)), {}, rows).rows_in(2), {"rows": 3}
+    ),
+    "BlockAccount.rows_in": Example(
+        lambda blocks: ac.BlockAccount(ac.Filter(Fraction(1)), {}, 3).rows_in(blocks), {"blocks": 2}
+    ),
     "MultiplicativeWeights.bound_from": Example(
         lambda **given: ic.MultiplicativeWeights().bound_from(DOMAIN, **given),
         {"alpha": 0.1, "divergence": 100.0},
@@ -1521,6 +1531,29 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "statement": {"params"},
     "OnlineIC.sql": {"params"},
     "Asking.sql": {"params"},
+    # places of attributes, as the session hands them on: in test_tables_that_stay
+    "Reach": {"cells", "sets"},
+    "Reach.holds": {"shape", "axes"},
+    "Reach.check": {"axes"},
+    "PrivateData.standing": {"announced"},
+    "PrivateData.fetch": {"sets"},
+    "PrivateData.fitting": {"sets"},
+    **{f"ReplaceRows.{name}": {"unit"} for name in ("table_l1", "table_squared", "largest_gap")},  # of a grid
+    # of a session, which counts its releases: in test_bounded_work
+    **{
+        f"{rule}.most_passes": {"releases"}
+        for rule in (
+            "FittedAt",
+            "FittedStart",
+            "MaximumEntropy",
+            "MeasuredSteps",
+            "MeasuredWeights",
+            "Median",
+            "MixtureOfProducts",
+            "MultiplicativeWeights",
+            "Perceptron",
+        )
+    },
     "Purse": {"limit"},  # an exact amount of the account: in test_askers
     "OnlineIC.released": {"start", "stop"},  # places of records: in test_hostile_calls
     "View.released": {"start", "stop"},
