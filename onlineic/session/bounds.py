@@ -176,13 +176,15 @@ class Bounds:
         """Return the radius of what was measured, when so much was spent, by its noise alone."""
         return self._radius(target, weights, spent, EASY_OR_HARD * self._plan.tested_beta, 1)
 
-    def measured_together(self, target: Query | Partition, weights: Floats | None, spent: Spent) -> float:
-        """Return the same of all hits at once: each may fail with 1/m of what all may.
+    def measured_together(
+        self, target: Query | Partition, weights: Floats | None, spent: Spent, share: float = 1.0
+    ) -> float:
+        """Return the same of all hits at once: each may fail with 1/m of what all may, or a `share` of that.
 
         Cheap ones can be many, so m follows the price.
         """
         sharing = max(2, math.ceil(self._payable / self._spending.at(spent).price(target).amount))
-        beta = self._share(spent) * ALL_HARD * self._plan.tested_beta
+        beta = share * ALL_HARD * self._plan.tested_beta
         return self._radius(target, weights, spent, beta, sharing)
 
     def _radius(
@@ -217,7 +219,7 @@ class Bounds:
             # the blocks that are left out are taken from n
             moved += self.slack * float(block_weights(question, target).mean())
 
-        together = moved + self.measured_together(target, weights, spent)
+        together = moved + self.measured_together(target, weights, spent, self._share(spent))
         self._hardest = max(self._hardest, min(self.known(question, value), together))
         return moved + self.measured(target, weights, spent)
 

@@ -128,7 +128,7 @@ def test_a_session_fits_sets_by_themselves_where_the_mixture_does_not_hold_the_t
     queries = [
         where({f"a{at}": 1, f"a{at + 1}": code, f"a{at + 2}": 3}) for at in range(0, 7, 3) for code in (2, 5)
     ]
-    answers = session.answer_many(queries)
+    answers = [session.answer(query) for query in queries]  # each buys by itself
     truths = [
         np.mean((codes[at] == 1) & (codes[at + 1] == code) & (codes[at + 2] == 3))
         for at in range(0, 7, 3)

@@ -201,7 +201,8 @@ def test_all_hits_of_a_pure_session_share_one_tenth_of_beta_numbers_and_tables_a
             radii = [sum_radius(cell, weights, b) for b in (0.5 * beta, float(0.1 * beta * share))]
         else:
             kinds.add("table")
-            moved, parts = 0.0, target.blocks
+            released = record.query.table(record.measurement.values)
+            moved, parts = float(np.abs(answer.value - released).max()), target.blocks
             radii = [laplace_radius(cell, b / parts) for b in (0.5 * beta, 0.1 * beta * share)]
         one, all_of_them = (moved + radius / data.n for radius in radii)
         worst = max(worst, all_of_them)
