@@ -196,7 +196,8 @@ def trace(
         Called with the engine's statistics after every few hundred answers.
     timing : "batch" or "single"
         Ask in batches, as `answer_many` is meant to be used, or one by one, so that each answer has a time
-        of its own. The answers are the same. An analyst's are always single.
+        of its own. The answers are the same, but of a session that buys tables by what is asked, which hears
+        a batch before it answers it. An analyst's are always single.
     clock : callable
         Returns seconds: `time.perf_counter`, or `time.process_time` where other programs share the cores.
     """

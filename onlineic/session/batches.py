@@ -66,6 +66,8 @@ class Batches:
         """Return the questions that a purchase before the first of them may rest on: new ones, each once."""
         found, most = dict[Any, Question](), self._core.purchases.hears
         for part in parts:
+            if len(found) >= most:
+                break
             for one in _first_tested(part, most):
                 if len(found) < most and not self._book.remembers(one):
                     found.setdefault(one.key, one)
