@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo serve-demo docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -18,6 +18,10 @@ serve-demo: $(VENV)/.serve
 	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
 	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
 	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo
+
+# Of the page, for the guide: needs Chromium and playwright.
+pictures: $(VENV)/.serve
+	$(BIN)/python docs/pictures.py
 
 # One worker a core; a test that fails is easier to look at without -n.
 test: $(VENV)/.test
