@@ -317,6 +317,9 @@ class _Kept(Ledger):
     def burn(self) -> None:
         self._kept.burn()
 
+    def pay(self, kept: Charge) -> None:
+        self._kept.pay(kept)
+
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._kept.close(kept, record)
 

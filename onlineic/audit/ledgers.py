@@ -31,6 +31,7 @@ from onlineic.ledger.lines import (
 )
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
+    IN_ORDER,
     Burned,
     Checkpoint,
     Closed,
@@ -417,6 +418,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
         if isinstance(record, Closed) and drawn and standing and sparse.unfinished(standing, due):
             wrong(place, "closed without what tests of a kept threshold have used up")
         if isinstance(record, Opened):
+            if drawn and due:
+                wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
             which, opened = "later tables" if opened else "first tables", True
             named = [rule.next(facts(*record.heard))]
@@ -433,15 +436,17 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             elif (book.account.spent or tested_before) and any(one.first is not None for one in bought):
                 wrong(place, f"{which} that are paid as the first release, behind another one")
         if isinstance(record, Burned):
-            kept = standing if record.reason != "closed" else sparse.unfinished(standing, due)
+            kept = sparse.unfinished(standing, due) if record.reason in IN_ORDER else standing
             if record.charge.amount != kept:
                 wrong(place, f"{record.charge.amount} burned in the place of {kept}")
+            if record.reason == "bought":  # the threshold goes on, and is paid
+                due = Fraction(0)
         for released in measured(record):
             if isinstance(released.target, Partition):
                 pairs |= sets_of(released.target)
         book, spent = book.after(record), spending.after(spent, record)
         heard = rule.heard(heard, record)
-    if isinstance(last, Burned) and last.reason != "interrupted":
+    if isinstance(last, Burned) and last.reason in ("closed", "restarted"):
         wrong(len(records), "a line is missing behind what was burned, which was written with it")
     return problems
 
@@ -460,9 +465,8 @@ def _next(last: Record | None) -> tuple[type[Any], ...]:
         return (Resumed,)
     if isinstance(last, Burned):
         # of a release that was recorded before the interrupted test the update may fail later
-        return {"closed": (Closed,), "restarted": (Resumed,), "interrupted": (Resumed, UpdateFailed)}[
-            last.reason
-        ]
+        behind = {"closed": (Closed,), "restarted": (Resumed,), "interrupted": (Resumed, UpdateFailed)}
+        return behind.get(last.reason, (object,))
     return (object,)
 
 

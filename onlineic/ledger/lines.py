@@ -341,7 +341,7 @@ def _paid(line: Line) -> Paid:
 
 
 def _burned(line: Line) -> Burned:
-    if line["reason"] not in ("interrupted", "restarted", "closed"):
+    if line["reason"] not in ("interrupted", "restarted", "closed", "bought"):
         raise ValueError
     return Burned(charge_from_json(line["charge"]), line["reason"])
 

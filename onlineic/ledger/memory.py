@@ -98,6 +98,9 @@ class MemoryLedger(Ledger):
         if self.reserved is not None:
             self._write([Burned(self.reserved, "interrupted")])
 
+    def pay(self, kept: Charge) -> None:
+        self._write([Burned(kept, "bought")])
+
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._write([record] if kept is None else [Burned(kept, "closed"), record])
 

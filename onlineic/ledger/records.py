@@ -103,6 +103,9 @@ class UpdateFailed:
     error: str  # class name only: a message could hold anything
 
 
+IN_ORDER = ("closed", "bought")  # reasons for which tests of a kept threshold are paid, and no answer is lost
+
+
 @final
 @attrs.frozen
 class Burned:
@@ -111,13 +114,14 @@ class Burned:
     Attributes
     ----------
     charge : Charge
-    reason : "interrupted", "restarted" or "closed"
+    reason : "interrupted", "restarted", "closed" or "bought"
         The session was interrupted behind a read and sealed; its process ended with the reservation standing;
-        or it was closed behind tests against a threshold whose noise is lost with the process.
+        it was closed behind tests against a threshold whose noise is lost with the process; or tables were
+        bought behind such tests, whose threshold goes on and is paid from here on.
     """
 
     charge: Charge
-    reason: Literal["interrupted", "restarted", "closed"]
+    reason: Literal["interrupted", "restarted", "closed", "bought"]
 
 
 @final
@@ -394,6 +398,16 @@ class Ledger(abc.ABC):
         """Use up the reservation without an answer."""
 
     @abc.abstractmethod
+    def pay(self, kept: Charge) -> None:
+        """Give the reservation back, but for what easy tests have used up: tables are bought next.
+
+        Raises
+        ------
+        InternalError
+            If more is kept than was reserved.
+        """
+
+    @abc.abstractmethod
     def close(self, kept: Charge | None, record: Closed) -> None:
         """Give the reservation back, but for what is `kept` as spent, and take no more records.
 
@@ -500,7 +514,7 @@ class Past(Ledger):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise InternalError("a ledger of one moment takes no records.")
 
-    claim = give_back = reserve = commit = burn = close = keep = _refuse
+    claim = give_back = reserve = commit = burn = pay = close = keep = _refuse
 
     @property
     def account(self) -> Filter:

@@ -376,6 +376,9 @@ class SqliteLedger(Ledger):
         if self.reserved is not None:
             self._append([Burned(self.reserved, "interrupted")], durable=True)
 
+    def pay(self, kept: Charge) -> None:
+        self._append([Burned(kept, "bought")], durable=True)
+
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._append([record] if kept is None else [Burned(kept, "closed"), record], durable=True)
         self.release()

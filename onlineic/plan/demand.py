@@ -6,8 +6,10 @@ released tables suggest (`interactions.sizes`), and divides an instalment betwee
 
     sum over subspaces of  weight / (1 / size + precision bought + precision to buy)
 
-is least: a convex programme, solved by a few hundred multiplicative steps. Instalments grow with the number
-of questions asked, so that a few questions cost little and many have everything.
+is least. Of Gaussian tables the precision is what they cost, and this is a convex programme, solved by a few
+hundred multiplicative steps. Of Laplace ones it is the square of that, so few tables are best, which steps
+find from the convex solution, or by choosing one after another. Instalments grow with the number of questions
+asked, so that a few questions cost little and many have everything.
 
 Proof: docs/theory/session.md, 4.9a.
 """
@@ -24,6 +26,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.neighbours import Neighbours
 from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
@@ -32,7 +35,7 @@ from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, tables_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
 from onlineic.plan.defaults import PARTS_AT_MOST
-from onlineic.plan.first_tables import FirstTables, least_gaussian
+from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
@@ -208,7 +211,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         heard, question, order = facts.heard, facts.question, facts.account.order
         asked, planned = [one for one in facts.questions if one.constant is None], self.planned(facts.account)
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
-        if order is None or planned - heard.spent <= least or (question and not asked):
+        if planned - heard.spent <= least or (question and not asked):
             return None
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
         # the first instalment tells how large interactions are, which the next one goes by
@@ -223,12 +226,13 @@ class DemandPurchases(PurchaseRule[Listened]):
             due, kept = (planned - heard.spent) * self.one, THIRD
             demand = Demand.of_one(facts.domain, asked_of(question))
         most = min(due, facts.account.left)
-        if most < 1:
+        if most <= 0:
             return None
-        # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
-        budget = float(2 * most * TICK / (order * facts.neighbours.table_squared())) * facts.n**2
-        design = cheapest(facts.domain, demand, heard.held, budget, self.reach)
-        return None if design.after > kept * design.before else _priced(facts, design, most, order)
+        budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
+        design = cheapest(facts.domain, demand, heard.held, budget, self.reach, laplace=order is None)
+        if design.after > kept * design.before:
+            return None
+        return _priced(facts, design, most)
 
 
 def pays_to_listen(domain: Domain, n: int, budget: Budget, *, cells: bool = False) -> bool:
@@ -241,26 +245,45 @@ def pays_to_listen(domain: Domain, n: int, budget: Budget, *, cells: bool = Fals
     """
     parts = np.array([min(size, PARTS_AT_MOST) for size in domain.shape if size > 1], np.float64)
     of_pairs = (parts.sum() ** 2 - (parts**2).sum()) / 2.0
-    if cells:
-        return domain.size >= MANY_CELLS and n * budget.epsilon >= MANY_RECORDS
+    if cells:  # one table has less Laplace noise than several that cost as much
+        return not budget.pure and domain.size >= MANY_CELLS and n * budget.epsilon >= MANY_RECORDS
     return bool(of_pairs >= MANY_CELLS or n * budget.epsilon >= MANY_RECORDS)
 
 
-def _priced(facts: Facts[Listened], design: "Design", most: Fraction, order: Fraction) -> FirstTables | None:
-    """Return the tables of a design with the least noise that so many ticks pay, if it can be drawn."""
-    scales = {
-        key: least_gaussian(order, most * Fraction(part), facts.neighbours)
-        for key, part in design.parts.items()
-    }
-    bought = [(table_of(facts.domain, key), scale) for key, scale in scales.items() if scale is not None]
+def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
+    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
+    if account.order is None:  # Laplace noise, of scale L1 / epsilon
+        return float(most / neighbours.table_l1()) ** 2 / 2.0
+    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
+    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
+
+
+def _priced(facts: Facts[Listened], design: "Design", most: Fraction) -> FirstTables | None:
+    """Return the tables of a design with the least noise that so much pays, if it can be drawn."""
+    account, neighbours = facts.account, facts.neighbours
+    whole = max(Fraction(1), sum(map(Fraction, design.parts.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.parts.values()]
+    order, pure = account.order, account.order is None
+    scales = [
+        least_laplace(most * part, neighbours)
+        if order is None
+        else least_gaussian(order, most * part, neighbours)
+        for part in parts
+    ]
+    bought = [
+        (table_of(facts.domain, key), scale)
+        for key, scale in zip(design.parts, scales, strict=True)
+        if scale is not None
+    ]
     if not bought:
         return None
-    unpaid = Charge(most, f"{len(bought)} tables", facts.account.unit, order)
+    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
     tables = FirstTables(
         tuple(one for one, _ in bought),
         tuple(scale for _, scale in bought),
         unpaid,
-        neighbours=facts.neighbours,
+        pure,
+        neighbours=neighbours,
     )
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
@@ -293,6 +316,8 @@ class _Programme:
     subspaces : int64 array, (subspaces, attributes)
     weights, known : float64 arrays, (subspaces,)
         What questions ask of each, and one over its size with the precision of what was bought.
+    budget : float
+        Precision of a table that gets all.
     counted : (levels of a table) -> bool, optional
         Whether its attributes can be counted together; None: any can.
     """
@@ -301,15 +326,16 @@ class _Programme:
     subspaces: Ints
     weights: Floats
     known: Floats
+    budget: float
     counted: Callable[[Ints], bool] | None = None
 
-    def error(self, given: Floats, bought: Floats) -> float:
-        """Return the root of the mean squared error expected with these precisions."""
-        return math.sqrt(float((self.weights / (self.known + given @ bought)).sum()))
+    def error(self, given: Floats, precisions: Floats) -> float:
+        """Return the root of the mean squared error expected with these precisions of tables."""
+        return math.sqrt(float((self.weights / (self.known + given @ precisions)).sum()))
 
-    def slopes(self, given: Floats, bought: Floats) -> Floats:
+    def slopes(self, given: Floats, precisions: Floats) -> Floats:
         """Return by how much the squared error falls with the precision of each subspace."""
-        return np.asarray(self.weights / (self.known + given @ bought) ** 2)
+        return np.asarray(self.weights / (self.known + given @ precisions) ** 2)
 
     def informed(self, tables: Ints) -> Floats:
         return informed(self.levels, self.subspaces, tables)
@@ -321,12 +347,50 @@ class _Programme:
         kept = tables[blocks <= MOST_BLOCKS]
         return np.asarray(kept if self.counted is None else kept[[*map(self.counted, kept)]])
 
-    def settled(self, given: Floats, bought: Floats, budget: float, steps: int) -> Floats:
-        """Return the division of a budget that steps lead to: each part grows as the root of its slope."""
-        for _ in range(steps):
-            bought = bought * np.sqrt(given.T @ self.slopes(given, bought))
-            bought = bought * (budget / bought.sum())
-        return bought
+    def settled(self, given: Floats, parts: Floats) -> Floats:
+        """Return the division between Gaussian tables: in each step parts grow as the root of their slopes."""
+        for _ in range(STEPS):
+            parts = parts * np.sqrt(given.T @ self.slopes(given, self.budget * parts))
+            parts = parts / parts.sum()
+        return parts
+
+    def squared(self, given: Floats, parts: Floats) -> Floats:
+        """Return the division between Laplace tables, whose precision goes with the square of their part.
+
+        Steps from these parts, or from tables that were taken one after another; the one with less error.
+        A step grows parts with the cube root of their slope: of tables that inform different subspaces, one
+        finds the best division.
+        """
+
+        def error(parts: Floats) -> float:
+            return self.error(given, self.budget * parts**2)
+
+        found = []
+        for start in (parts, self.taken(given)):
+            parts = start
+            for _ in range(STEPS):
+                slopes = given.T @ self.slopes(given, self.budget * parts**2)
+                parts = parts * np.cbrt(parts * slopes)
+                parts = parts / parts.sum()
+            found += [start, parts]
+        return min(found, key=error)
+
+    def taken(self, given: Floats) -> Floats:
+        """Return equal parts of tables taken one after another, while one more lowers the error."""
+        places, least, held = list[int](), math.inf, np.zeros(len(given))
+        for count in range(1, 1 + given.shape[1]):
+            precision = self.budget / count**2
+            told = self.known + precision * held
+            errors = (self.weights[:, None] / (told[:, None] + precision * given)).sum(axis=0)
+            place = int(np.argmin(errors))
+            if errors[place] >= least or place in places:
+                break
+            least = float(errors[place])
+            places.append(place)
+            held = held + given[:, place]
+        parts = np.zeros(given.shape[1])
+        parts[places] = 1.0 / len(places)
+        return parts
 
     def reached(self, row: Ints, slopes: Floats) -> Floats:
         """Return the slope of a table with one more level of each attribute, 0 where it cannot be had."""
@@ -348,13 +412,13 @@ class _Programme:
             drawn &= np.array([self.counted(row + (axes == axis)) for axis in axes], np.bool_)
         return np.asarray(np.where(drawn, given.T @ slopes, 0.0))
 
-    def grown(self, tables: Ints, bought: Floats) -> Ints:
+    def grown(self, tables: Ints, parts: Floats) -> Ints:
         """Return tables made of the best ones by more attributes and levels, while their slope rises."""
         given = self.informed(tables)
-        slopes = self.slopes(given, bought)
+        slopes = self.slopes(given, self.budget * parts)
         best, found = float((given.T @ slopes).max()), dict[bytes, Ints]()
         present = {row.tobytes() for row in tables}
-        for place in np.argsort(-bought, kind="stable")[:MOST_GROWN]:
+        for place in np.argsort(-parts, kind="stable")[:MOST_GROWN]:
             row, slope = tables[place], 0.0
             while (reached := self.reached(row, slopes)).max() > slope:
                 slope = float(reached.max())
@@ -365,16 +429,23 @@ class _Programme:
 
 
 def cheapest(
-    domain: Domain, demand: Demand, held: Held | None, budget: float, reach: Reach | None = None
+    domain: Domain,
+    demand: Demand,
+    held: Held | None,
+    budget: float,
+    reach: Reach | None = None,
+    laplace: bool = False,
 ) -> Design:
     """Return which tables to buy at this budget.
 
     Parameters
     ----------
     budget : float
-        Precision in all: the sum of 1 / variance over tables, fractions of records.
+        Precision of a table that gets all of it: 1 / variance, fractions of records.
     reach : Reach, optional
         Which sets of attributes can be counted.
+    laplace : bool
+        Whether the precision of a table goes with the square of its part, and not with its part.
     """
     levels = levels_of(domain)
     known = 1.0 / (held.sizes if held else Sizes.learned(domain, ())).squares(demand.subspaces)
@@ -394,31 +465,41 @@ def cheapest(
         subspaces,
         demand.weights[order],
         known[order],
+        budget,
         None if reach is None else lambda row: reach.holds(domain.shape, tuple(live[row > 0].tolist())),
     )
-    tables = programme.drawable(np.unique(programme.subspaces, axis=0))[:MOST_CANDIDATES]
+    tables = np.unique(subspaces, axis=0)
+    if laplace:  # one table of all cells may be best, and is not reached by growing
+        tables = np.unique(np.vstack([tables, subspaces.max(axis=0, initial=0)[None]]), axis=0)
+    tables = programme.drawable(tables)[:MOST_CANDIDATES]
     # nothing is asked but constants, or all that is asked has too many blocks
     if not live.size or not len(tables):
         unbought = math.sqrt(float(errors.sum()))
         return Design({}, unbought, unbought)
-    bought = np.full(len(tables), budget / len(tables))
-    bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
+    given = programme.informed(tables)
+    parts = programme.settled(given, np.full(len(tables), 1.0 / len(tables)))
     for _ in range(GROWTHS):
-        grown = programme.grown(tables, bought)
+        grown = programme.grown(tables, parts)
         if not len(grown):
             break
-        kept = bought > UNUSED * budget
+        kept = np.flatnonzero((parts > UNUSED) | laplace)
         tables = np.concatenate([tables[kept], grown])
-        bought = np.concatenate([bought[kept], np.full(len(grown), bought.sum() / len(grown) / 2)])
-        bought = programme.settled(programme.informed(tables), bought, budget, STEPS)
-    ranked = np.argsort(-bought, kind="stable")[:MOST_TABLES]
-    ranked = ranked[bought[ranked] > UNUSED * budget]
-    tables, bought = tables[ranked], bought[ranked]
-    given, bought = programme.informed(tables), bought * (budget / bought.sum())
-    parts = {
-        tuple((int(axis), int(level)) for axis, level in zip(live, row, strict=True) if level): float(
-            part / budget
-        )
-        for row, part in zip(tables, bought, strict=True)
-    }
-    return Design(parts, programme.error(given, 0.0 * bought), programme.error(given, bought))
+        given = programme.informed(tables)
+        share = parts[kept].sum() / len(grown) / 2
+        parts = programme.settled(given, np.concatenate([parts[kept], np.full(len(grown), share)]))
+    if laplace:
+        parts = programme.squared(given, parts / parts.sum())
+    ranked = np.argsort(-parts, kind="stable")[:MOST_TABLES]
+    ranked = ranked[parts[ranked] > UNUSED]
+    tables, parts = tables[ranked], parts[ranked] / parts[ranked].sum()
+    bought = budget * (parts**2 if laplace else parts)
+    given = programme.informed(tables)
+    keys = [
+        tuple((int(axis), int(level)) for axis, level in zip(live, row, strict=True) if level)
+        for row in tables
+    ]
+    return Design(
+        dict(zip(keys, parts.tolist(), strict=True)),
+        programme.error(given, 0.0 * bought),
+        programme.error(given, bought),
+    )

@@ -142,12 +142,11 @@ class FirstTables:
         return tuple(unit * float(scale) / n for scale in self.scales)
 
 
-def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, kept: bool) -> FirstTables:
+def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
     Its class prices it when it is made. Tables that are paid as the first release of a filter (theory 4.10)
-    are, and easy tests before them are releases too, although they cost nothing. In a run whose threshold
-    noise was drawn (`kept`) nothing is bought: the reservation that pays for it would be replaced.
+    are, and easy tests before them are releases too, although they cost nothing.
 
     Raises
     ------
@@ -170,11 +169,6 @@ def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, kept: bo
         raise InvalidParameterError(
             f"purchases must be priced for the neighbours of the session, {sparse.neighbours}, got those of "
             f"{tables.neighbours}; nothing was spent: hand on what the mechanism has."
-        )
-    if kept:
-        raise InvalidParameterError(
-            "purchases must come before the first test of a run that keeps a threshold (delta = 0), got one "
-            "after it; nothing was spent: buy first, or test by 'gumbel'."
         )
     if tables.first is None:
         return tables
@@ -472,6 +466,13 @@ def _levels(domain: Domain, axis: int) -> tuple[Partition, ...]:
     return tuple(levels)
 
 
+def least_laplace(most: Fraction, neighbours: Neighbours) -> Fraction | None:
+    """Return the least Laplace scale, records, of a table for so much epsilon, or None."""
+    if most <= 0 or neighbours.table_l1() > most * SIGMA_LIMIT:
+        return None
+    return scale_at_least(neighbours.table_l1() / most)
+
+
 def _least_laplace(
     order: Fraction, most: Fraction, enough: tuple[Fraction, ...], neighbours: Neighbours
 ) -> tuple[Fraction, ...]:
@@ -518,9 +519,7 @@ def _least_scale(mechanism: GumbelSparse | ExponentialSparse, share: Fraction) -
     """Return the least scale with which one table costs at most its share, or None if none is drawable."""
     most = share * mechanism.account().capacity
     if isinstance(mechanism, ExponentialSparse):
-        moved = mechanism.neighbours.table_l1()
-        scale = scale_at_least(moved / most) if most > 0 else Fraction(SIGMA_LIMIT + 1)
-        return scale if scale <= SIGMA_LIMIT else None
+        return least_laplace(most, mechanism.neighbours)
     return least_gaussian(mechanism.order, most, mechanism.neighbours)
 
 

@@ -193,13 +193,13 @@ def _announced(domain: Domain, settings: Settings) -> tuple[Axes, ...]:
 def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:
     """Return the plan of a session whose tables are bought as questions come."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.max_queries, settings.hard_answers)
-    cutoff = shares.hard_answers
+    cutoff, name = shares.hard_answers, chosen_name(None, 1, 1, settings.of_row, partition=True)
     account = mechanism_for(
-        "gumbel", settings.of_row, n=n, hard_answers=1, max_queries=settings.max_queries, beta=settings.beta,
+        name, settings.of_row, n=n, hard_answers=1, max_queries=settings.max_queries, beta=settings.beta,
         partition=True,
     ).account()  # fmt: skip
     mechanism = mechanism_for(
-        "gumbel",
+        name,
         settings.of_row,
         n=n,
         hard_answers=cutoff,

@@ -183,10 +183,10 @@ class Settings:
                 )
         if rule is None or isinstance(rule, TestsOnly):
             return
-        if not self.only("release", "hard_answers", "threshold") or not self.partition or self.of_row.pure:
+        if not self.only("release", "hard_answers", "threshold") or not self.partition:
             raise InvalidParameterError(
-                "purchases must be None or TestsOnly with certify, prior, update, sparse, release='answer' "
-                "or delta = 0, got another rule; leave out one of them."
+                "purchases must be None or TestsOnly with certify, prior, update, sparse or "
+                "release='answer', got another rule; leave out one of them."
             )
 
     @property
@@ -248,7 +248,7 @@ class Settings:
     def listens(self) -> bool:
         """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
         settled = not self.only("release", "hard_answers", "threshold") or "dense" in self.kinds
-        return self.partition and not settled and not self.of_row.pure
+        return self.partition and not settled
 
     @property
     def may_start_otherwise(self) -> bool:

@@ -99,7 +99,10 @@ class Spending:
             # a run that ends in order burns what its tests have used up, where each hit ends a run
             ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
             amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended
-            return attrs.evolve(spent, amount=amount, restarts=restarts, version=version)
+            # a threshold that was paid when tables were bought serves on, and is not paid again
+            paid = isinstance(record, Burned) and record.reason == "bought"
+            due = Fraction(0) if paid else spent.due
+            return attrs.evolve(spent, amount=amount, restarts=restarts, due=due, version=version)
         if isinstance(record, Resumed) and self._start:
             return attrs.evolve(spent, restarts=spent.restarts + 1, due=self._start, version=version)
         return spent

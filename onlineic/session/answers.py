@@ -23,6 +23,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Known
 from onlineic.ledger.records import (
+    IN_ORDER,
     Burned,
     Closed,
     Easy,
@@ -217,11 +218,11 @@ class AnswerBook:
             self._untaken = {status: counted[status] for status in self._untaken}
             self._bounds.rounding = max(self._bounds.rounding, record.rounding)
         # a reservation that was burned is missing in the hard answers that were certified
-        self._lost = self._lost or (isinstance(record, Burned) and record.reason != "closed")
+        self._lost = self._lost or (isinstance(record, Burned) and record.reason not in IN_ORDER)
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Burned | Resumed):
-            self._burned = isinstance(record, Burned)
+            self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         if isinstance(record, Opened):
             self._opened(record, at.instalments)

@@ -133,9 +133,10 @@ class Core:
             if not general and not self.till.affords(named.charge.amount):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            drawn = self._state.threshold_noise is not None
-            tables = check_bought(named, self._ledger, self.prices.sparse, drawn)
+            tables = check_bought(named, self._ledger, self.prices.sparse)
             self.fetching.before_tables(tables.targets)
+            if (used := self.prices.unfinished(self._state.threshold_noise is not None)) is not None:
+                self._ledger.pay(used)
             self._ledger.reserve(tables.charge)
             payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))

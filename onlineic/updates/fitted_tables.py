@@ -12,8 +12,9 @@ from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
-from onlineic.interactions.sizes import expected_misfit, tables_of
-from onlineic.queries.partitions import Measurement
+from onlineic.hypothesis.nested import fit_nested
+from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
+from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy
 from onlineic.updates.mixture import MixtureOfProducts
@@ -72,10 +73,17 @@ class FittedTables(UpdateRule[Any]):
             mixture = MixtureOfProducts()
             fitted = isinstance(hypothesis, Mixture | LocalFits)
             return mixture.update(hypothesis if fitted else mixture.init(domain), measurements, alpha)
+        held = MaximumEntropy().init(domain)
+        bought = [one for one in tables if _is_at_levels(one)]
+        found = fit_nested(held.prior, bought) if bought else None
+        if found is not None:  # tables that refine each other: what hits have released comes beside them
+            nested = FittedHistogram(
+                found.histogram, held.prior, found.potentials, self.most_cells, found.exponents
+            )
+            return nested if len(bought) == len(tables) else self._further(nested, tables)
         if self._goes_on(hypothesis, measurements, tables):
             learned = _is_fitted(measurements[-1])
             return self._further(hypothesis, tables) if learned else hypothesis
-        held = MaximumEntropy().init(domain)
         levelled = tables_of(domain, tables)
         misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
@@ -111,7 +119,8 @@ class FittedTables(UpdateRule[Any]):
         )
 
     def _holds(self, domain: Domain, tables: tuple[Measurement, ...]) -> bool:
-        return 1 < class_cells([one.target for one in tables]) <= self.most_cells
+        few = domain.size <= self.most_cells  # classes of tables of one attribute each are not counted
+        return few or 1 < class_cells([one.target for one in tables]) <= self.most_cells
 
     def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
         return MaximumEntropy().parameters(hypothesis) if hasattr(hypothesis, "exponents") else ()
@@ -132,7 +141,10 @@ def _is_fitted(one: Measurement) -> bool:
 
 
 def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
-    """Return what a fit can read, a table that was released again in its mean by precision; oldest first."""
+    """Return what a fit can read, a table that was released again in its mean by precision.
+
+    Tables at levels come first, as purchases release them, each kind oldest first.
+    """
     found: dict[Any, list[Measurement]] = {}
     for one in measurements:
         if _is_fitted(one):
@@ -142,4 +154,8 @@ def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         precision = sum(one.scale**-2.0 for one in alike)
         values = sum(one.values * one.scale**-2.0 for one in alike) / precision
         merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
-    return tuple(merged)
+    return tuple(sorted(merged, key=lambda one: not _is_at_levels(one)))
+
+
+def _is_at_levels(one: Measurement) -> bool:
+    return isinstance(one.target, Partition) and table_key(one.target) is not None

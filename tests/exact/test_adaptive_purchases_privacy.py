@@ -1,5 +1,7 @@
 """What tables bought by what is asked cost, against their charges, and that nothing private chooses them."""
 
+import itertools
+import math
 from fractions import Fraction
 
 import attrs
@@ -9,7 +11,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.ledger import Opened
+from onlineic.ledger import Burned, Opened
 from onlineic.plan.demand import DemandPurchases
 from onlineic.session.core import Core
 from support.inside import table_of
@@ -38,11 +40,11 @@ class Released(Wrapped):
         return drawn
 
 
-def instalments(counts, noise):
-    """(releases of tables, session) of ten questions, every test of which is easy."""
+def instalments(counts, noise, delta=1e-9):
+    """(releases of tables, session) of six questions, every test of which is easy."""
     rule = DemandPurchases(after=(1, 4), parts=(Fraction(1, 2), Fraction(1)))
     data = PrivateData(counts, DOMAIN)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=noise, purchases=rule, threshold=0.9)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=noise, purchases=rule, threshold=0.9)
     for code in range(5):
         session.answer(ic.where(a=code, b=ic.between(0, 2)))
     session.answer(ic.where(b=1, c=2))
@@ -66,6 +68,20 @@ def cost_and_charge():
     return ratios
 
 
+def pure_cost_and_charge():
+    """The same where delta = 0: the loss in epsilon of Laplace tables, behind tests of a kept threshold."""
+    records, session = instalments(COUNTS, Released(), 0.0)
+    n, ratios = int(COUNTS.sum()), []
+    for record in records:
+        loss = 0.0
+        for one in record.measurements:
+            here, there = (PrivateData(counts, DOMAIN).exact_counts(one.target) for counts in (COUNTS, MOVED))
+            loss += float(np.abs(there - here).sum()) * math.sqrt(2.0) / (one.scale * n)
+        ratios.append(loss / float(record.charge.amount))
+    burned = [record for record in session.transcript if isinstance(record, Burned)]
+    return ratios, burned, session.plan.sparse.start_charge()
+
+
 def same_choices():
     """Whether a neighbour that releases the same numbers buys the same tables at the same scales."""
     noise = Released()
@@ -86,6 +102,45 @@ def test_every_instalment_costs_its_charge():
 
     assert len(ratios) >= 2
     assert all(0.9 < ratio <= 1.0 for ratio in ratios)
+
+
+def test_instalments_of_a_pure_session_cost_their_charge_and_the_threshold_is_paid_before_the_second():
+    ratios, burned, start = pure_cost_and_charge()
+
+    assert len(ratios) >= 2
+    assert all(0.99 < ratio <= 1.0 + 1e-9 for ratio in ratios)
+    assert [("bought", start.amount)] == [(one.reason, one.charge.amount) for one in burned]
+
+
+@pytest.mark.parametrize("paid", [True, False], ids=["as it is", "the threshold is not paid"])
+def test_tables_between_tests_of_one_threshold_lose_what_is_charged(paid):
+    """Every transcript of: easy, a table, easy, hit; the answers of two neighbours lie one apart.
+
+    The sum over the kept threshold is made exactly. The planted slip charges tests and tables alone.
+    """
+    first, second, table, threshold = Fraction(2), Fraction(3), Fraction(4), 4
+    kept = np.exp(-np.arange(200) / float(first))
+
+    def above(gap):
+        """Chance that a test of this gap is a hit, by the kept noise."""
+        need = np.maximum(0, threshold + np.arange(200) - gap)
+        return np.exp(-need / float(second))
+
+    def chance(gaps, released):
+        easy, again, hit = gaps
+        own = kept * (1.0 - above(easy)) * (1.0 - above(again)) * above(hit)
+        return float(own.sum()) * math.exp(-abs(released) / float(table))
+
+    charged = 1 / table + 2 / second + (1 / first if paid else 0)
+    worst = 0.0
+    for gaps in itertools.product(range(-3, 4), repeat=3):
+        for moves in itertools.product((-1, 0, 1), repeat=3):
+            for released in range(-3, 4):
+                other = tuple(gap + move for gap, move in zip(gaps, moves, strict=True))
+                here, there = chance(gaps, released), chance(other, released + 1)
+                worst = max(worst, abs(math.log(here / there)))
+
+    assert (worst <= charged + 1e-9) is paid
 
 
 def test_instalments_of_less_noise_than_they_are_charged_for_are_found(monkeypatch):

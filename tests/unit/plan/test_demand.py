@@ -126,7 +126,10 @@ def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_man
     plans = [session_plan(domain, 20_000, budget) for domain in (few, many)]
     assert [None, DemandPurchases()] == [plan.purchases for plan in plans]
     assert None is session_plan(many, 20_000, budget, first_tables=True).purchases
-    assert None is session_plan(many, 20_000, ic.Budget(1.0)).purchases  # fixed beforehand where delta = 0
+    assert DemandPurchases() == session_plan(many, 20_000, ic.Budget(1.0)).purchases
+    # one table of all cells has less Laplace noise than any others that cost as much
+    assert not pays_to_listen(many, 10**6, ic.Budget(1.0), cells=True)
+    assert pays_to_listen(many, 10**6, budget, cells=True)
 
 
 def test_announced_sets_are_bought_with_the_first_question_and_nothing_is_without_purchases():

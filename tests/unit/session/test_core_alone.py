@@ -8,7 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
-from onlineic.ledger import Easy, Hard, Opened, TableBudget
+from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
 from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
 from onlineic.plan.later_tables import Asked
@@ -29,17 +29,20 @@ FALLING = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), release="answer", h
 class Named(PurchaseRule):
     """Names the same after so many easy tests, and is trusted by nobody."""
 
-    def __init__(self, tables, after=0):
-        self.tables, self.after = tables, after
+    def __init__(self, tables, after=0, times=None):
+        self.tables, self.after, self.times = tables, after, times
 
     def start(self):
         return Asked()
 
     def heard(self, so_far, record):
+        if isinstance(record, Opened):
+            return so_far.with_release(record)
         return attrs.evolve(so_far, tested=so_far.tested + isinstance(record, Easy))
 
     def next(self, facts):
-        return self.tables if facts.heard.tested >= self.after else None
+        enough = self.times is not None and facts.heard.releases >= self.times
+        return self.tables if facts.heard.tested >= self.after and not enough else None
 
 
 def ruled(rule, sparse=SPARSE, noise=None, data=None):
@@ -48,6 +51,16 @@ def ruled(rule, sparse=SPARSE, noise=None, data=None):
     plain, ledger = core_of(data, sparse)
     source = Silent() if noise is None else noise
     return Core(data, source, ledger, 2, plain.prices, plain.book, rule), ledger, data
+
+
+def cheap(parts):
+    """Return the tables of `PURE` for a part of their price."""
+    price = PURE.charge.amount / parts
+    return attrs.evolve(
+        PURE,
+        scales=tuple(scale * parts for scale in PURE.scales),
+        charge=attrs.evolve(PURE.charge, amount=price),
+    )
 
 
 def refused(rule, error, match, **more):
@@ -82,17 +95,33 @@ def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refu
     assert 0 == data.reads
 
 
-def test_nothing_is_bought_once_a_kept_threshold_was_drawn_since_its_reservation_would_be_lost():
-    tables = attrs.evolve(PURE, charge=attrs.evolve(PURE.charge, amount=PURE.charge.amount))
-    core, ledger, _ = ruled(Named(tables, after=2))
-    answers = [core.answer(ic.where(a=place)) for place in range(2)]
-    standing = ledger.reserved
+def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
+    """What stood reserved would have paid the threshold with the first hit; the tables' takes its place."""
+    tables, start = cheap(8), SPARSE.start_charge().amount
+    core, ledger, _ = ruled(Named(tables, after=2, times=2))
+    for place in range(4):
+        core.answer(ic.where(a=place))
+    paid = [record for record in ledger.records() if isinstance(record, Burned | Opened)]
 
-    assert ["easy", "easy"] == [answer.status for answer in answers]
-    with pytest.raises(InvalidParameterError, match="before the first test of a run"):
+    assert [Burned, Opened, Opened] == [*map(type, paid)]
+    assert ("bought", start) == (paid[0].reason, paid[0].charge.amount)
+    assert start + 2 * tables.charge.amount == ledger.account.spent
+    assert SPARSE.price(ic.where(a=3).bind(DOMAIN, 2)).amount == ledger.reserved.amount
+    core.close()
+    assert start + 2 * tables.charge.amount == ledger.account.spent  # nothing is left to pay
+
+
+def test_an_interrupt_behind_what_a_threshold_has_used_up_leaves_it_paid():
+    class Stopped(Silent):
+        def discrete_laplace(self, scale, size):
+            raise KeyboardInterrupt
+
+    core, ledger, _ = ruled(Named(cheap(8), after=2), noise=Stopped())
+    for place in range(2):
+        core.answer(ic.where(a=place))
+    with pytest.raises((KeyboardInterrupt, SessionSealedError)):
         core.answer(ic.where(a=2))
-    assert standing is ledger.reserved
-    assert standing.amount >= SPARSE.start_charge().amount
+    assert SPARSE.start_charge().amount + cheap(8).charge.amount == ledger.account.spent
 
 
 def test_the_system_s_noise_is_drawn_for_a_ledger_alone_that_the_table_knows():

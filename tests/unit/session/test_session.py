@@ -79,6 +79,9 @@ class PaperLedger(Ledger):
     def burn(self):
         self.inner.burn()
 
+    def pay(self, kept):
+        self.inner.pay(kept)
+
     def close(self, kept, record):
         self.inner.close(kept, record)
 
