@@ -348,7 +348,7 @@ class _Programme:
         return np.asarray(kept if self.counted is None else kept[[*map(self.counted, kept)]])
 
     def settled(self, given: Floats, parts: Floats) -> Floats:
-        """Return the division between Gaussian tables: in each step parts grow as the root of their slopes."""
+        """Return the division between Gaussian tables: each step lets parts grow as the root of slopes."""
         for _ in range(STEPS):
             parts = parts * np.sqrt(given.T @ self.slopes(given, self.budget * parts))
             parts = parts / parts.sum()

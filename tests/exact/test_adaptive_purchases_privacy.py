@@ -104,7 +104,7 @@ def test_every_instalment_costs_its_charge():
     assert all(0.9 < ratio <= 1.0 for ratio in ratios)
 
 
-def test_instalments_of_a_pure_session_cost_their_charge_and_the_threshold_is_paid_before_the_second():
+def test_pure_instalments_cost_their_charge_and_pay_the_threshold():
     ratios, burned, start = pure_cost_and_charge()
 
     assert len(ratios) >= 2
