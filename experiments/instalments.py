@@ -57,7 +57,7 @@ def farthest(stream: Stream, opened: list[Any], most: int) -> Callable[..., list
         if not opened:  # while the session is planned, nobody asks yet
             return tables
         session = opened[-1]
-        later, order = session.plan.later_tables, session.plan.sparse.order
+        later, order = session.plan.purchases.later, session.plan.sparse.order
         sigma = math.sqrt(float(order) * most * 2**40 / float(later.charge.amount))
 
         def score(table: Partition) -> float:

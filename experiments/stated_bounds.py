@@ -137,7 +137,8 @@ def opening(session: ic.OnlineIC, beta: float) -> Estimates | None:
     record = next((record for record in session.transcript if isinstance(record, Opened)), None)
     if record is None:
         return None
-    tables = session.plan.opening_of(record)
+    rule = session.plan.purchases
+    tables = rule.held_by(record, rule.start(), session.plan.sparse.n)
     design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
     values = [one.values for one in record.measurements]
     return Estimates(design, values, session.plan.sparse.n, KNOWN * beta)

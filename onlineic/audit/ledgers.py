@@ -50,7 +50,6 @@ from onlineic.noise.sources import SimulatedNoise
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.defaults import RULES
 from onlineic.plan.plan import Plan
-from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts
 from onlineic.plan.spending import Spent
@@ -376,7 +375,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     # whether the noise of the present threshold was drawn: for a run that is paid at its start, or for a hit
     drawn, last = False, None
     tested_before, opened, spent = False, False, Spent()
-    rule = purchase_rule(plan)
+    rule = plan.purchases
     heard = rule.start()
 
     def facts(*questions: Question) -> Facts[Any]:
@@ -423,7 +422,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             targets = tuple(one.target for one in record.measurements)
             which, opened = "later tables" if opened else "first tables", True
             named = [rule.next(facts(*record.heard))]
-            if plan.purchases is None and not record.heard:  # files of 0.1.0 do not tell for which question
+            if rule.settled and not record.heard:  # files of 0.1.0 do not tell for which question
                 named += [rule.next(facts(*_tested_after(records, place)))]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
             held = [one.scale for one in record.measurements]

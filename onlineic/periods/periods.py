@@ -564,7 +564,7 @@ class Periods:
             return None
         label = self._book.calendar.following([*self._book.blocks][-1])
         plan = session_plan(self._domain, n, self._node_settings(label, 1, None))
-        if plan.first_tables is None or plan.purchases is not None:
+        if plan.first_tables is None:
             return None  # bought by what is asked: from there nothing is pooled
         bought = [one for one in map(self._tables_of, last) if one is not None]
         return start_from(plan.update, self._domain, bought)

@@ -285,7 +285,7 @@ class Range(Answering):
         for part, answer in held:
             query, plan = answer.query, self._nodes.node(part.node).plan
             simple = isinstance(query, Query) and query.box is not None and len(query.axes) <= MOST_AXES
-            fixed = plan.first_tables is not None and plan.purchases is None and answer.law == "gaussian"
+            fixed = plan.first_tables is not None and answer.law == "gaussian"
             if not simple or not fixed or answer.estimate is None or answer.standard_error is None:
                 return None, None
             total += self._share(part) * answer.estimate

@@ -8,7 +8,7 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases, pays_to_listen
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planned_purchases import PlannedPurchases, purchase_rule
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
@@ -32,7 +32,6 @@ __all__ = [
     "TestsOnly",
     "forecast",
     "pays_to_listen",
-    "purchase_rule",
     "session_plan",
     "textbook_plan",
 ]

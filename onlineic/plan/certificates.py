@@ -37,6 +37,8 @@ from onlineic.plan.defaults import (
 from onlineic.plan.first_tables import chosen_first_tables, laplace_opens
 from onlineic.plan.forecasts import error_of_pairs, forecast
 from onlineic.plan.plan import KNOWN, MOST_HARD, TRIVIAL, Plan, Rule, checked_facts
+from onlineic.plan.planned_purchases import PlannedPurchases
+from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
@@ -320,7 +322,7 @@ def _certificate_at(
         hard_answers=cutoff,
         error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
-        first_tables=tables,
+        purchases=TestsOnly() if tables is None else PlannedPurchases(tables),
         restarts=settings.restarts,
     )
 

@@ -1,9 +1,9 @@
 """All that a session fixes before the data are touched: its plan, a function of public facts.
 
-Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.2, 4.5, 4.9.
+Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -14,19 +14,18 @@ from onlineic.display.html import card, facts
 from onlineic.display.text import probability, records, shortened, upward
 from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
-from onlineic.ledger.records import Opened, Record
 from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.kinds import is_dense, is_range
-from onlineic.plan.later_tables import Asked, LaterTables
-from onlineic.plan.purchases import PurchaseRule
+from onlineic.plan.planned_purchases import planned_purchases
+from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.plan.spending import Spending
-from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import PartitionRule
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule
 
 Rule = UpdateRule[Any]
+
+TABLES = frozenset(("first_tables", "dense_tables", "later_tables", "range_tables"))  # fields of 0.1.0
 
 # beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
@@ -69,14 +68,6 @@ class Plan:
         Whether answers carry the theorem's own bound, 3 alpha.
     partitions : PartitionRule or None
         Which partition a hard query releases; None: its number alone.
-    first_tables : FirstTables or None
-        Tables released at the start; None: none are.
-    dense_tables : FirstTables or None
-        What is released in their place, at the charge of all tables, if the first question is a dense one.
-    later_tables : LaterTables or None
-        Released behind the first ones, once the questions tell which.
-    range_tables : FirstTables or None
-        What is released in their place, at the same charge, if the first question is a range of codes.
     hit_price : Fraction
         Of a planned hit, in the unit of the account.
     next_share : Fraction or None
@@ -86,8 +77,8 @@ class Plan:
         announced, and what a number must cost to be of use.
     restarts : int or None
         How many restarts are paid for besides the hard answers. None: the plan of an older file.
-    purchases : PurchaseRule or None
-        What else is bought, in the place of all these tables, as questions come.
+    purchases : PurchaseRule
+        What is bought without a test, and when.
     """
 
     sparse: NumericSparse
@@ -100,83 +91,32 @@ class Plan:
     certified: bool
     textbook: bool = False
     partitions: PartitionRule | None = None
-    first_tables: FirstTables | None = None
     hit_price: Fraction = Fraction(0)
     next_share: Fraction | None = None
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
-    dense_tables: FirstTables | None = None
-    later_tables: LaterTables | None = attrs.field(default=None, metadata={"later": True})
-    range_tables: FirstTables | None = attrs.field(default=None, metadata={"later": True})
     restarts: int | None = attrs.field(default=None, metadata={"later": True})
-    purchases: PurchaseRule[Any] | None = attrs.field(default=None, metadata={"later": True})
+    purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
 
     @property
-    def openings(self) -> tuple[FirstTables, ...]:
-        """What may be released at the start: one of these."""
-        held = (self.first_tables, self.dense_tables, self.range_tables)
-        return tuple(one for one in held if one is not None)
+    def first_tables(self) -> FirstTables | None:
+        """The tables that are bought with the first question, where these were settled before it."""
+        return self.purchases.fixed
 
-    def opening(self, question: Question | None) -> FirstTables | None:
-        """Return what is released before this question, as the first, or before there is any."""
-        if self.dense_tables is not None and question is not None and is_dense(question):
-            return self.dense_tables
-        if self.range_tables is not None and question is not None and is_range(question):
-            return self.range_tables
-        return self.first_tables
-
-    def opening_of(self, record: Opened) -> FirstTables | None:
-        """Return which of the openings a record holds, if it is one."""
-        return next((one for one in self.openings if _is_of(record, one, self.sparse.n)), None)
-
-    def later(self, asked: Asked) -> FirstTables | None:
-        """Return what is released behind what was asked, besides the first tables, or None."""
-        if self.later_tables is None or self.first_tables is None:
-            return None
-        return self.later_tables.tables(asked, self.first_tables)
-
-    def heard(self, so_far: Asked, record: Record) -> Asked:
-        """Return what was asked and bought with one more record, as far as purchases go by it."""
-        if self.later_tables is not None:
-            return self.later_tables.behind(so_far, record)
-        if isinstance(record, Opened):
-            return so_far.with_release(record)
-        return so_far
-
-    def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
-        """Return after how many of these questions later tables are bought; None: not before the last."""
-        later = self.later_tables
-        if later is None or not later.waits(heard) or later.due(heard):
-            return None
-        return later.due_at(heard, questions)
-
-    def owed(self, heard: Asked, account: Filter) -> Fraction:
-        """Return the charge of tables that questions will buy."""
-        if not heard.releases:
-            return Fraction(0) if self.first_tables is None or account.spent else self.spending.bought
-        later = self.later_tables
-        payable = later is not None and later.waits(heard) and later.charge.amount <= account.left
-        return later.charge.amount if later is not None and payable else Fraction(0)
-
-    def released(self, record: Opened, asked: Asked) -> FirstTables | None:
-        """Return which tables of this plan a record holds, behind what was asked, if any."""
-        if not asked.releases:
-            return self.opening_of(record)
-        later = self.later(asked)
-        return later if later is not None and _is_of(record, later, self.sparse.n) else None
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> "Plan":
+        """Return the plan that a file holds by the names of its fields; of 0.1.0 one a kind of table."""
+        named = {name: one for name, one in fields.items() if name not in TABLES}
+        if TABLES & {*fields} and named.get("purchases") is None:
+            named["purchases"] = planned_purchases(fields) or TestsOnly()
+        return cls(**named)
 
     @property
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
-        planned = [one.charge.amount for one in (self.first_tables, self.later_tables) if one is not None]
-        bought = (
-            sum(planned, Fraction(0))
-            if self.purchases is None
-            else self.purchases.planned(self.sparse.account())
-        )
         return Spending(
             self.sparse,
-            bought,
+            self.purchases.planned(self.sparse.account()),
             self.hit_price,
             self.next_share,
             self.reserve,
@@ -204,7 +144,7 @@ class Plan:
     def drawn(self) -> Filter:
         """The account as a total of the table pays it: with what first tables cost wherever they come."""
         account = self.sparse.account()
-        saved = (one.cost - one.charge.amount for one in self.openings)
+        saved = (one.cost - one.charge.amount for one in self.purchases.openings)
         return attrs.evolve(account, capacity=account.capacity + max([Fraction(0), *saved]))
 
     @property
@@ -215,17 +155,10 @@ class Plan:
     @property
     def buys(self) -> bool:
         """Whether tables are bought whose noise bounds answers beside the tests."""
-        return self.first_tables is not None or self.purchases is not None
+        return not isinstance(self.purchases, TestsOnly)
 
     def _repr_html_(self) -> str:
         return card(f"Plan for {self.sparse.n:,} records", facts(plan_facts(self)))
-
-
-def _is_of(record: Opened, tables: FirstTables, n: int) -> bool:
-    """Whether a record holds these tables."""
-    targets = tuple(one.target for one in record.measurements)
-    scales = tuple(one.scale for one in record.measurements)
-    return (tables.targets, tables.charge, tables.deviations(n)) == (targets, record.charge, scales)
 
 
 def checked_facts(n: int, budget: Budget, max_queries: int, beta: float) -> tuple[int, Budget, int, float]:
@@ -259,25 +192,7 @@ def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
          f"{records(n * threshold)} {whose(unit)} is measured{', at first' * falls}"),
         ("learns by", shortened(repr(plan.update), 120)),
     ]  # fmt: skip
-    if plan.first_tables is not None:
-        part = float(plan.first_tables.charge.amount / plan.sparse.account().capacity)
-        many, when = f"{len(plan.first_tables.targets)} of counts", "at the start"
-        if plan.dense_tables is not None:
-            many = f"{many}, or {len(plan.dense_tables.targets)} of all cells where that is a dense question"
-            when = "behind the first question"
-        if plan.range_tables is not None:
-            many = f"{many}, coarse ones with less noise where that is a range"
-            when = "behind the first question"
-        said.append(("first tables", f"released {when} for {part:.0%} of the budget: {many}"))
-    if plan.purchases is not None:
-        part = float(plan.spending.bought / plan.sparse.account().capacity)
-        said.append(("tables", f"bought as questions come, for up to {part:.0%} of the budget"))
-    if plan.later_tables is not None:
-        later = plan.later_tables
-        part = float(later.charge.amount / plan.sparse.account().capacity)
-        when = f"once {later.joint} questions have joined three attributes"
-        again = f"of pairs again, once {later.patience} questions came without that"
-        said.append(("later tables", f"released for {part:.0%}: of triples, {when}; or {again}"))
+    said += [(name, text) for name, text in plan.purchases.told(plan.sparse.account())]
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
     promise = "every answer but cross tables" if plan.certified else "every easy answer"

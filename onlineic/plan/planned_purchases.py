@@ -1,16 +1,20 @@
-"""The purchases of a plan whose tables are settled before the first question."""
+"""Purchases that are settled before the first question: tables with it, and later ones by what is asked.
 
-from collections.abc import Iterable
+Proof: docs/theory/session.md, 4.2, 4.9.
+"""
+
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
+from attrs.validators import instance_of, optional
 
 from onlineic.accounting.budget import Filter
-from onlineic.ledger.records import Record
+from onlineic.ledger.records import Opened, Record
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.later_tables import Asked
-from onlineic.plan.plan import Plan
+from onlineic.plan.kinds import is_dense, is_range
+from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 
@@ -18,40 +22,110 @@ from onlineic.queries.marginals import Question
 @final
 @attrs.frozen
 class PlannedPurchases(PurchaseRule[Asked]):
-    """The tables of a plan: the first ones with the first question, later ones once the questions tell which.
+    """One release of tables with the first question, which may choose among three, and a later one.
 
     Attributes
     ----------
-    plan : Plan
+    first : FirstTables
+        Unless the first question is of another kind.
+    dense : FirstTables or None
+        If it is a dense one: at the charge of all tables.
+    ranges : FirstTables or None
+        If it is a range of codes: at the charge of `first`.
+    later : LaterTables or None
+        Released after the first ones, once the questions tell which.
     """
 
-    plan: Plan
+    settled: ClassVar[bool] = True
+
+    first: FirstTables = attrs.field(validator=instance_of(FirstTables))
+    dense: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
+    ranges: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
+    later: LaterTables | None = attrs.field(default=None, validator=optional(instance_of(LaterTables)))
+
+    @property
+    def fixed(self) -> FirstTables:
+        return self.first
+
+    @property
+    def openings(self) -> tuple[FirstTables, ...]:
+        return tuple(one for one in (self.first, self.dense, self.ranges) if one is not None)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.plan.spending.bought
+        later = Fraction(0) if self.later is None else self.later.charge.amount
+        return self.first.charge.amount + later
 
     def start(self) -> Asked:
         return Asked()
 
     def heard(self, so_far: Asked, record: Record) -> Asked:
-        return self.plan.heard(so_far, record)
+        if self.later is not None:
+            return self.later.behind(so_far, record)
+        return so_far.with_release(record) if isinstance(record, Opened) else so_far
 
     def due_at(self, heard: Asked, questions: Iterable[Question]) -> int | None:
-        return self.plan.due_at(heard, questions)
+        if self.later is None or not self.later.waits(heard) or self.later.due(heard):
+            return None
+        return self.later.due_at(heard, questions)
 
     def next(self, facts: Facts[Asked]) -> FirstTables | None:
         if facts.heard.releases:
-            tables = self.plan.later(facts.heard)
+            tables = None if self.later is None else self.later.tables(facts.heard, self.first)
         elif facts.question is not None and facts.question.constant is not None:
             return None  # it is answered without the table
         else:
-            tables = self.plan.opening(facts.question)
+            tables = self.opening(facts.question)
         return tables if tables is not None and tables.affordable(facts.account) else None
 
     def owed(self, heard: Asked, account: Filter) -> Fraction:
-        return self.plan.owed(heard, account)
+        if not heard.releases:
+            return Fraction(0) if account.spent else self.planned(account)
+        if self.later is None or not self.later.waits(heard) or self.later.charge.amount > account.left:
+            return Fraction(0)
+        return self.later.charge.amount
+
+    def told(self, account: Filter) -> list[tuple[str, str]]:
+        part = float(self.first.charge.amount / account.capacity)
+        many, when = f"{len(self.first.targets)} of counts", "at the start"
+        if self.dense is not None:
+            many = f"{many}, or {len(self.dense.targets)} of all cells where that is a dense question"
+            when = "behind the first question"
+        if self.ranges is not None:
+            many = f"{many}, coarse ones with less noise where that is a range"
+            when = "behind the first question"
+        said = [("first tables", f"released {when} for {part:.0%} of the budget: {many}")]
+        if self.later is not None:
+            part = float(self.later.charge.amount / account.capacity)
+            when = f"once {self.later.joint} questions have joined three attributes"
+            again = f"of pairs again, once {self.later.patience} questions came without that"
+            said.append(("later tables", f"released for {part:.0%}: of triples, {when}; or {again}"))
+        return said
+
+    def opening(self, question: Question | None) -> FirstTables:
+        """Return what is released before this question, as the first, or before there is any."""
+        if self.dense is not None and question is not None and is_dense(question):
+            return self.dense
+        if self.ranges is not None and question is not None and is_range(question):
+            return self.ranges
+        return self.first
+
+    def held_by(self, record: Opened, heard: Asked, n: int) -> FirstTables | None:
+        """Return which of these tables a record holds, after what was asked, if any."""
+        if not heard.releases:
+            return next((one for one in self.openings if _is_of(record, one, n)), None)
+        later = None if self.later is None else self.later.tables(heard, self.first)
+        return later if later is not None and _is_of(record, later, n) else None
 
 
-def purchase_rule(plan: Plan) -> PurchaseRule[Any]:
-    """Return what a session of this plan buys by."""
-    return PlannedPurchases(plan) if plan.purchases is None else plan.purchases
+def planned_purchases(fields: Mapping[str, Any]) -> PlannedPurchases | None:
+    """Return the purchases of a plan that a file of 0.1.0 holds table by table, if it buys any."""
+    names = ("first_tables", "dense_tables", "range_tables", "later_tables")
+    first, *others = (fields.get(name) for name in names)
+    return None if first is None else PlannedPurchases(first, *others)
+
+
+def _is_of(record: Opened, tables: FirstTables, n: int) -> bool:
+    """Whether a record holds these tables."""
+    targets = tuple(one.target for one in record.measurements)
+    scales = tuple(one.scale for one in record.measurements)
+    return (tables.targets, tables.charge, tables.deviations(n)) == (targets, record.charge, scales)

@@ -59,6 +59,7 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
@@ -168,13 +169,10 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         error_bound=max(easy, number) + rounded_down(mechanism),
         certified=False,
         partitions=cut if chosen.partition else None,
-        first_tables=tables,
         hit_price=hit_price(mechanism, domain, chosen.partition),
         next_share=NEXT_SHARE if chosen.prices_fall else None,
-        dense_tables=cells,
-        later_tables=later,
-        range_tables=of_ranges,
         restarts=chosen.restarts,
+        purchases=TestsOnly() if tables is None else PlannedPurchases(tables, cells, of_ranges, later),
     )
 
 

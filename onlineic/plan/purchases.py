@@ -6,7 +6,7 @@ Proof: docs/theory/session.md, 4.9a.
 import abc
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import attrs
 
@@ -56,6 +56,18 @@ class Facts(Generic[S]):
 class PurchaseRule(abc.ABC, Generic[S]):
     """What to buy next; pure and deterministic, so that whoever holds the record can work it out again."""
 
+    settled: ClassVar[bool] = False  # whether which tables are bought is fixed before the first question
+
+    @property
+    def fixed(self) -> FirstTables | None:
+        """The tables that are bought with the first question, where no question has a part in them."""
+        return None
+
+    @property
+    def openings(self) -> tuple[FirstTables, ...]:
+        """What may be released with the first question, where that is settled before it: one of these."""
+        return ()
+
     def planned(self, account: Filter) -> Fraction:
         """Return what all purchases may cost, in the unit of the account: prices of hits leave it aside."""
         return Fraction(0)
@@ -80,6 +92,11 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
+    def told(self, account: Filter) -> list[tuple[str, str]]:
+        """Return what is bought, in words, each under its name."""
+        part = float(self.planned(account) / account.capacity)
+        return [("tables", f"bought as questions come, for up to {part:.0%} of the budget")]
+
     def owed(self, heard: S, account: Filter) -> Fraction:
         """Return the charge of what questions to come will buy, in the unit of the account."""
         return Fraction(0)
@@ -91,6 +108,7 @@ class TestsOnly(PurchaseRule[None]):
     """Nothing is bought without a test: the loop of the book."""
 
     __test__ = False  # its name is no test of pytest's
+    settled: ClassVar[bool] = True
 
     def start(self) -> None:
         return None
@@ -100,6 +118,9 @@ class TestsOnly(PurchaseRule[None]):
 
     def next(self, facts: Facts[None]) -> None:
         return None
+
+    def told(self, account: Filter) -> list[tuple[str, str]]:
+        return []
 
 
 @final

@@ -77,8 +77,8 @@ class Settings:
         start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
-        unless `first_tables` says when, a dense first question buys all cells (`Plan.dense_tables`), and a
-        range of one long attribute its levels with less noise in coarse ones (`Plan.range_tables`).
+        unless `first_tables` says when, a dense first question buys all cells, and a range of one long
+        attribute its levels with less noise in coarse ones (`PlannedPurchases`).
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up.
     restarts : int

@@ -37,6 +37,7 @@ from onlineic.ledger.records import (
 )
 from onlineic.ledger.transcript import Transcript
 from onlineic.plan.plan import Plan
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Stated, Status
 from onlineic.queries.batch import Queries
@@ -121,12 +122,13 @@ class AnswerBook:
         self._ledger, self._private, self._spending = ledger, private, plan.spending
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
-        self._memory = AnswerMemory(lasting=not plan.textbook and plan.purchases is None)
+        self._memory = AnswerMemory(lasting=not plan.textbook and plan.purchases.settled)
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
         self._lost = False  # whether a test that failed has used up what was certified
-        later = plan.later_tables  # what they will cost, until it is known that they are bought, or never
+        # what later tables will cost, until it is known that they are bought, or never
+        later = plan.purchases.later if isinstance(plan.purchases, PlannedPurchases) else None
         self._awaited = Fraction(0) if later is None else later.charge.amount
         self._settled: tuple[int, Settled] | None = None  # at a version of what is spent
 
@@ -243,13 +245,14 @@ class AnswerBook:
 
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
-        if self._plan.purchases is not None:
+        if not self._plan.purchases.settled:
             self._bounds.buy_instalment(before, record.measurements)
             return
         if before:
             self._awaited = Fraction(0)
             return
-        bought = self._plan.opening_of(record)
+        rule, n = self._plan.purchases, self._plan.sparse.n
+        bought = rule.held_by(record, rule.start(), n) if isinstance(rule, PlannedPurchases) else None
         if bought is not None and bought is not self._plan.first_tables:
             self._bounds.plan_tables(bought)
             self._awaited = Fraction(0)
@@ -382,7 +385,7 @@ class AnswerBook:
         if held is not None and held[0] == spent.version:
             return held[1]
         whole, owed = self._plan.partitions is not None, self._awaited
-        if self._plan.purchases is not None:
+        if not self._plan.purchases.settled:
             owed = max(Fraction(0), self._spending.bought - self._taken.bought)
         elif not self._taken.instalments:  # nothing is bought: all of it is owed
             owed = max(Fraction(0), self._spending.bought - spent.amount)

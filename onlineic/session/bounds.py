@@ -82,7 +82,7 @@ class Bounds:
         if plan.first_tables is not None:
             self._payable -= plan.first_tables.charge.amount
             self.plan_tables(plan.first_tables)
-        elif plan.purchases is not None:
+        elif plan.buys:
             self._payable -= plan.spending.bought
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for

@@ -50,6 +50,7 @@ from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import LaterTables
 from onlineic.plan.plan import Plan
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
@@ -74,7 +75,7 @@ KNOWN: Mapping[str, type[Any]] = {
         AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
         FittedAt, FittedStart, FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy,
         MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts,
-        Perceptron, Plan, Reach, ReplaceRows, TestsOnly, UnconditionalNumbers, Unit,
+        Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows, TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -323,21 +324,15 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         raise LedgerCorruptError(
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
         )
-    held: list[tuple[object, type]] = [
-        (plan.first_tables, FirstTables),
-        (plan.dense_tables, FirstTables),
-        (plan.later_tables, LaterTables),
-        (plan.range_tables, FirstTables),
-        (plan.hit_price, Fraction),
-        (plan.next_share, Fraction),
-    ]
-    later, account = plan.later_tables, plan.sparse.account()
+    rule, account = plan.purchases, plan.sparse.account()
+    later = rule.later if type(rule) is PlannedPurchases else None
     first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
     if (
-        any(one is not None and type(one) is not kind for one, kind in held)
+        type(rule) not in (DemandPurchases, PlannedPurchases, TestsOnly)
+        or type(plan.hit_price) is not Fraction
+        or type(plan.next_share) not in (type(None), Fraction)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
-        or any(one.first not in (None, first) for one in plan.openings)
-        or type(plan.purchases) not in (type(None), DemandPurchases)
+        or any(one.first not in (None, first) for one in rule.openings)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "

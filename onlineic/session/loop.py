@@ -11,8 +11,8 @@ from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
 from onlineic.plan.kinds import answers_tables, check_supported
-from onlineic.plan.later_tables import Asked
 from onlineic.plan.plan import Plan
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -148,14 +148,17 @@ class Loop:
 
     def bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
-        asked, bought = Asked(), False
-        for record in self.ledger.records() if self.plan.openings else ():
+        rule, bought = self.plan.purchases, False
+        if not isinstance(rule, PlannedPurchases):
+            return False
+        asked = rule.start()
+        for record in self.ledger.records():
             if isinstance(record, Opened):
-                if self.plan.released(record, asked) is None:
+                if rule.held_by(record, asked, self.plan.sparse.n) is None:
                     raise LedgerMismatchError(
                         "ledger must hold the first tables of this session's plan, got others; open the "
                         "session as it was opened."
                     )
                 bought = True
-            asked = self.plan.heard(asked, record)
+            asked = rule.heard(asked, record)
         return bought

@@ -51,7 +51,6 @@ from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.plan import TRIVIAL, Plan
-from onlineic.plan.planned_purchases import purchase_rule
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_of
@@ -468,7 +467,7 @@ class OnlineIC(Answering):
                     plan, data.domain, n, held, belief, self._private, persons, raises, released, said
                 )
                 prices = Prices(plan.spending, held, data.domain, plan.partitions)
-                rule = purchase_rule(plan)
+                rule = plan.purchases
                 loop.restore(Core(data, noise, held, plan.weight_bits, prices, book, rule, n))
             if resumed:
                 loop.bought()  # refuses tables that the plan does not buy

@@ -16,12 +16,11 @@ import pytest
 
 import onlineic as ic
 import onlineic.plan.first_tables as first_tables
-import onlineic.plan.plan as plans
 import onlineic.plan.planning as planning
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
-from onlineic.plan import Spent
+from onlineic.plan import PlannedPurchases, Spent
 from onlineic.queries import Marginal, Query, marginal
 from onlineic.session import Core
 from onlineic.updates import MaximumEntropy
@@ -90,7 +89,7 @@ def play(counts, questions, pattern, settled):
     if settled:  # the account is, as with a file: cells are bought in the place of the pairs
         data.draw_on(TableBudget(BUDGET))
     session = ic.OnlineIC(data, BUDGET, ledger=ledger, noise=director, hard_answers=2)
-    assert session.plan.dense_tables is not None  # the first question tells
+    assert session.plan.purchases.dense is not None  # the first question tells
     statuses = [session.answer(question).status for question in questions]
     return session, director, [status for status in statuses if status != "untested"]
 
@@ -221,10 +220,10 @@ def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
         buy(self, question)
 
     def chosen(self, question):
-        return self.dense_tables if seen[0] else self.first_tables
+        return self.dense if seen[0] else self.first
 
     monkeypatch.setattr(Core, "buy", looked)
-    monkeypatch.setattr(plans.Plan, "opening", chosen)
+    monkeypatch.setattr(PlannedPurchases, "opening", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 
 

@@ -276,7 +276,7 @@ def later_cost_and_charge(monkeypatch, scale=1.0):
         *_, record = [record for record in session.transcript if isinstance(record, Opened)]
         found.append((record, session))
     (here, session), (there, _) = found
-    assert here.charge == session.plan.later_tables.charge
+    assert here.charge == session.plan.purchases.later.charge
     assert [one.target for one in here.measurements] == [one.target for one in there.measurements]
     order, divergence = float(session.plan.sparse.order), 0.0
     for one, other in zip(here.measurements, there.measurements, strict=True):

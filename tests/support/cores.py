@@ -1,9 +1,11 @@
 """A core around one mechanism: no plan, no session, and a rule that learns nothing."""
 
+import attrs
+
 from onlineic.hypothesis import Histogram
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import Plan, PlannedPurchases
+from onlineic.plan import Plan
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.core import Core
@@ -19,4 +21,14 @@ def core_of(data, sparse, partitions=None, noise=None):
     book = AnswerBook(plan, domain, data.n, ledger, Belief(Histogram(domain)), private=False)
     prices = Prices(plan.spending, ledger, domain, partitions)
     source = SimulatedNoise(1) if noise is None else noise
-    return Core(data, source, ledger, plan.weight_bits, prices, book, PlannedPurchases(plan)), ledger
+    return Core(data, source, ledger, plan.weight_bits, prices, book, plan.purchases), ledger
+
+
+def replanned(plan, **tables):
+    """Return a plan whose settled purchases are others."""
+    return attrs.evolve(plan, purchases=attrs.evolve(plan.purchases, **tables))
+
+
+def tables_of(plan, which):
+    """Return the tables that settled purchases name so, or None."""
+    return getattr(plan.purchases, which, None)

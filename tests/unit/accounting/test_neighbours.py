@@ -295,7 +295,9 @@ OPENED = {
 def test_the_tables_of_a_plan_are_priced_by_what_they_move(label):
     domain, n, budget, settings = OPENED[label]
     plan = session_plan(domain, n, of(budget), **settings)
-    found = [one for one in (plan.first_tables, plan.dense_tables, plan.range_tables) if one is not None]
+    found = [
+        one for one in (plan.first_tables, plan.purchases.dense, plan.purchases.ranges) if one is not None
+    ]
 
     assert found
     for tables in found:
@@ -306,8 +308,8 @@ def test_the_tables_of_a_plan_are_priced_by_what_they_move(label):
         assert 0.9 * paid <= tables.cost <= (paid if tables.first is None else 1.25 * paid)
         with pytest.raises(InvalidParameterError, match="charge must pay for"):
             attrs.evolve(tables, neighbours=Planted(l1=9, squared=15), first=None)
-    if plan.later_tables is not None:
-        assert PLANTED == plan.later_tables.neighbours
+    if plan.purchases.later is not None:
+        assert PLANTED == plan.purchases.later.neighbours
 
 
 def test_the_errors_that_are_forecast_grow_with_what_tables_and_numbers_move():
@@ -453,7 +455,7 @@ def test_bought_tables_of_another_relation_are_refused():
             return attrs.evolve(plan.first_tables, neighbours=ADDED)
 
     with pytest.raises(InvalidParameterError, match="purchases must be priced for the neighbours"):
-        check_bought(Rule().next(None), ledger_of(ic.OnlineIC(data(), PURE)), plan.sparse, False)
+        check_bought(Rule().next(None), ledger_of(ic.OnlineIC(data(), PURE)), plan.sparse)
 
 
 # Baselines and offline algorithms

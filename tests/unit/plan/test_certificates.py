@@ -17,6 +17,7 @@ from onlineic.plan import ALL_HARD, KNOWN, session_plan
 from onlineic.queries.query import canonical
 from onlineic.sparse import ExponentialSparse, UnconditionalNumbers
 from onlineic.updates import FittedStart
+from support.cores import replanned
 from support.noise import Silent, Wrapped
 
 PAIRS = ic.Domain.of(a=12, b=8, c=5)
@@ -234,7 +235,7 @@ def test_hard_answers_are_the_numbers_and_the_bound_of_all_answers_covers_them(b
     tables = plan.first_tables
     if len(tables.targets) == 1:  # all cells were bought, and nothing is hard: one axis of them instead
         one = attrs.evolve(tables, targets=(tables.targets[0].__class__(CELLS, (0,), (np.arange(2),)),))
-        plan = attrs.evolve(plan, first_tables=one)
+        plan = replanned(plan, first=one)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(session_module, "session_plan", lambda *_, **__: plan)
         session = ic.OnlineIC(data, budget, noise=SimulatedNoise(1))

@@ -19,6 +19,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Queries, marginal
 from onlineic.session import replay
+from support.cores import replanned, tables_of
 from support.inside import all_spent
 from support.ledgers import quick_folder
 from support.sessions import hits
@@ -40,7 +41,7 @@ def opened(budget, seed=1, **settings):
 
 
 def later_charge(plan):
-    return 0 if plan.later_tables is None else plan.later_tables.charge.amount
+    return 0 if plan.purchases.later is None else plan.purchases.later.charge.amount
 
 
 def tables(session):
@@ -71,11 +72,11 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
     assert 0 == len(session.transcript)
     session.answer(first)
     (record,) = tables(session)
-    bought = plan.dense_tables if cells else plan.first_tables
+    bought = plan.purchases.dense if cells else plan.first_tables
 
     assert tuple(one.target for one in record.measurements) == bought.targets
     assert tuple(one.scale for one in record.measurements) == bought.deviations(session.n)
-    assert plan.dense_tables.charge.amount == plan.spending.bought
+    assert plan.purchases.dense.charge.amount == plan.spending.bought
     assert record.charge.amount == plan.spending.bought - (0 if cells else later_charge(plan))
     assert (Reserved(record.charge), record) == tuple(session.transcript)[:2]
     session.answer_many([*DENSE, *NARROW])
@@ -102,10 +103,10 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
 @BUDGETS
 def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     plan = session_plan(DOMAIN, 20_000, budget)
-    (target,), (scale,) = plan.dense_tables.targets, plan.dense_tables.scales
+    (target,), (scale,) = plan.purchases.dense.targets, plan.purchases.dense.scales
 
-    assert (DOMAIN.size, True) == (target.blocks, plan.dense_tables.pure)
-    assert plan.openings == (plan.first_tables, plan.dense_tables)
+    assert (DOMAIN.size, True) == (target.blocks, plan.purchases.dense.pure)
+    assert plan.purchases.openings == (plan.first_tables, plan.purchases.dense)
     unit = plan.first_tables.charge.amount * (1 if budget.pure else 2.0**-40)
     assert 2 / scale <= (unit if budget.pure else 1.2 * unit + 0.1)
 
@@ -123,14 +124,14 @@ def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     ],
 )
 def test_a_start_that_is_told_is_not_left_to_the_first_question(wish):
-    assert session_plan(DOMAIN, 20_000, ic.Budget(1.0, 1e-6), **wish).dense_tables is None
+    assert tables_of(session_plan(DOMAIN, 20_000, ic.Budget(1.0, 1e-6), **wish), "dense") is None
 
 
 @pytest.mark.parametrize(
     ("domain", "n"), [(ic.Domain.of(a=500), 20_000), (ic.Domain.of(a=2, b=2), 10**5), (DOMAIN, 100)]
 )
 def test_where_all_cells_are_the_start_anyway_or_say_nothing_there_is_no_choice(domain, n):
-    assert session_plan(domain, n, ic.Budget(1.0, 1e-6)).dense_tables is None
+    assert tables_of(session_plan(domain, n, ic.Budget(1.0, 1e-6)), "dense") is None
 
 
 @BUDGETS
@@ -179,7 +180,7 @@ def test_a_dense_first_question_is_explained_by_the_plan_that_it_would_make(ques
 
     assert answer.error_bound <= bounds
     assert after.spent <= 1.0 - explained.left + explained.at_most + 1e-9
-    bought = session.plan.dense_tables.charge.amount / session.plan.sparse.account().capacity
+    bought = session.plan.purchases.dense.charge.amount / session.plan.sparse.account().capacity
     assert math.isclose(1.0 - bought, explained.left)
 
 
@@ -232,7 +233,7 @@ def test_an_interrupt_before_the_record_seals_and_one_behind_it_loses_nothing(mo
         else:
             with pytest.raises(SessionSealedError):
                 session.answer(DENSE[0])
-            assert all_spent(session) == session.plan.dense_tables.charge.amount
+            assert all_spent(session) == session.plan.purchases.dense.charge.amount
 
 
 def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeypatch):
@@ -311,7 +312,7 @@ def test_the_same_stream_in_a_plan_of_either_start_is_charged_alike():
     assert rows[0][0] == rows[1][0] + later_charge(other.plan) > rows[1][0]
     assert rows[0][1] == rows[1][1]
     assert math.isclose(session.statistics().spent, other.statistics().spent, rel_tol=0.1)
-    assert attrs.evolve(session.plan, dense_tables=None) == attrs.evolve(other.plan, dense_tables=None)
+    assert replanned(session.plan, dense=None) == replanned(other.plan, dense=None)
     assert all(left <= right for left, right in pairwise(sorted(rows[0])))
 
 
@@ -400,7 +401,7 @@ def test_a_first_range_buys_the_levels_that_suit_ranges_at_one_charge(first, of_
     assert 0 == len(session.transcript)
     session.answer(first)
     (record,) = tables(session)
-    bought = plan.range_tables if of_ranges else plan.first_tables
+    bought = plan.purchases.ranges if of_ranges else plan.first_tables
 
     assert tuple(one.target for one in record.measurements) == bought.targets
     assert tuple(one.scale for one in record.measurements) == bought.deviations(20_000)
@@ -433,7 +434,7 @@ def test_a_batch_of_ranges_and_codes_is_begun_as_one_question_at_a_time(order, b
     ]
     assert [each.error_bound for each in many] == [each.error_bound for each in one]
     assert [each.charge for each in tables(whole)] == [each.charge for each in tables(single)]
-    wanted = whole.plan.range_tables if order == 1 else whole.plan.first_tables
+    wanted = whole.plan.purchases.ranges if order == 1 else whole.plan.first_tables
     assert [wanted.charge] == [each.charge for each in tables(whole)]
 
 
@@ -466,7 +467,7 @@ def test_a_ledger_file_of_one_attribute_keeps_the_choice_and_one_that_was_not_ma
         report = verified(read(path))
 
     assert () == report.problems
-    assert record.charge == (plan.range_tables if first is RANGES[0] else plan.first_tables).charge
+    assert record.charge == (plan.purchases.ranges if first is RANGES[0] else plan.first_tables).charge
 
 
 def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
@@ -475,9 +476,9 @@ def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(planning, "ranges_instead", lambda *_: None)
             long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
-        assert "range_tables" not in read(path).beginning["plan"]["fields"]
+        assert read(path).beginning["plan"]["fields"]["purchases"]["fields"]["ranges"] is None
         with ic.OnlineIC.resume(path, data) as session:
-            assert session.plan.range_tables is None
+            assert session.plan.purchases.ranges is None
             session.answer(RANGES[0])
             (record,) = tables(session)
 

@@ -14,6 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.plan.first_tables import laplace_suits, pair_cover, too_many_pairs
 from onlineic.queries import PartitionRule, pairs_of
+from support.cores import tables_of
 from support.noise import Wrapped
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
@@ -125,7 +126,7 @@ def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
     domain = ic.Domain.of(x=range(4_096))
     for n, codes, ranges in ((10**9, 1.0, 1.0), (65_536, 1.0625, 1.4), (4_096, 1.25, 1.8), (100, 1.35, 1.8)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
-        for bought, expected in ((plan.first_tables, codes), (plan.range_tables, ranges)):
+        for bought, expected in ((plan.first_tables, codes), (plan.purchases.ranges, ranges)):
             if bought is None:  # of so many records the two are one
                 assert n == 10**9
                 continue
@@ -141,9 +142,9 @@ def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
 def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_codes(size, epsilon, delta):
     plan = session_plan(ic.Domain.of(x=range(size)), 20_000, ic.Budget(epsilon, delta))
-    codes, ranges = plan.first_tables, plan.range_tables
+    codes, ranges = plan.first_tables, plan.purchases.ranges
 
-    assert plan.openings == (codes, ranges)
+    assert plan.purchases.openings == (codes, ranges)
     assert (codes.targets, codes.pure) == (ranges.targets, ranges.pure)
     assert codes.charge.amount == ranges.charge.amount == plan.spending.bought
     assert codes.charge.event != ranges.charge.event
@@ -167,7 +168,7 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
     ],
 )
 def test_where_there_is_one_level_or_the_start_is_told_ranges_choose_none(domain, wish):
-    assert session_plan(domain, 20_000, ic.Budget(1.0, 1e-9), **wish).range_tables is None
+    assert tables_of(session_plan(domain, 20_000, ic.Budget(1.0, 1e-9), **wish), "ranges") is None
 
 
 def test_levels_leave_tests_at_most_a_twentieth():

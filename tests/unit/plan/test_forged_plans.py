@@ -54,7 +54,8 @@ def test_a_plan_that_spends_more_than_the_budget_beside_it_or_is_of_another_tabl
         planned(line, DOMAIN)
 
 
-FIELDS = ["first_tables", "dense_tables", "later_tables", "range_tables", "hit_price", "next_share"]
+TABLES = ["first", "dense", "later", "ranges"]
+FIELDS = ["purchases", "hit_price", "next_share"]
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -65,11 +66,20 @@ def test_a_plan_with_something_else_in_the_place_of_tables_or_a_price_is_refused
         planned(line, DOMAIN)
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_purchases_with_something_else_in_the_place_of_tables_are_refused(name):
+    line = beginning()
+    assert line["plan"]["fields"]["purchases"]["class"] == "PlannedPurchases"
+    line["plan"]["fields"]["purchases"]["fields"][name] = line["settings"]["budget"]
+    with pytest.raises(LedgerCorruptError):
+        planned(line, DOMAIN)
+
+
 @pytest.mark.usefixtures("pairs_first")
 @pytest.mark.parametrize("change", [{"order": {"fraction": "5"}}, {"unit": "epsilon", "order": None}])
 def test_later_tables_that_are_charged_in_another_unit_than_the_account_are_refused(change):
     line = beginning()
-    line["plan"]["fields"]["later_tables"]["fields"]["charge"]["fields"].update(change)
+    line["plan"]["fields"]["purchases"]["fields"]["later"]["fields"]["charge"]["fields"].update(change)
     with pytest.raises(LedgerCorruptError):
         planned(line, DOMAIN)
 

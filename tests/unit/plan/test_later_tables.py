@@ -18,6 +18,7 @@ from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.queries import marginal
 from onlineic.session import replay
 from onlineic.session.core import Core
+from support.cores import replanned, tables_of
 from support.inside import ledger_of, loop_of
 from support.ledgers import quick_folder
 
@@ -71,7 +72,7 @@ def test_five_questions_of_three_attributes_buy_all_triples_of_their_attributes(
     assert [target.axes for target in targets] == [(0, 1, 2)]  # nobody asked of d with two others
     assert targets[0].shape == (8, 5, 4)
     assert isinstance(session.transcript[-1], Opened)
-    assert later.charge == session.plan.later_tables.charge
+    assert later.charge == session.plan.purchases.later.charge
     assert first.charge.amount + later.charge.amount == session.plan.spending.bought
     session.answer_many([ic.where(a=1, b=code, d="x") for code in range(5)] + JOINT)
     assert 2 == len(tables(session))
@@ -105,7 +106,7 @@ def test_fifty_questions_without_buy_the_pairs_once_more():
 
     assert [one.target for one in later.measurements] == pairs
     records = list(session.transcript)
-    assert len(questions(records[: records.index(later)])) == session.plan.later_tables.patience == 50
+    assert len(questions(records[: records.index(later)])) == session.plan.purchases.later.patience == 50
     session.answer_many(JOINT)
     assert 2 == len(tables(session))
 
@@ -132,11 +133,11 @@ def test_what_is_bought_is_worked_out_from_the_record_alone():
     asked = Asked()
     for record in records:
         if isinstance(record, Opened):
-            made = plan.released(record, asked)
+            made = plan.purchases.held_by(record, asked, session.n)
             assert made is not None
             assert made.charge == record.charge
             assert made.deviations(session.n) == tuple(one.scale for one in record.measurements)
-        asked = plan.later_tables.behind(asked, record)
+        asked = plan.purchases.later.behind(asked, record)
     again = replay(records, DOMAIN, plan.update, plan.alpha)
 
     assert np.array_equal(again.probabilities(), session.hypothesis.probabilities())
@@ -164,7 +165,7 @@ def test_an_instalment_that_hits_have_used_up_is_never_bought():
         book=attrs.evolve(
             ledger_of(session)._state.book,
             account=attrs.evolve(
-                account, spent=account.capacity - session.plan.later_tables.charge.amount + 1
+                account, spent=account.capacity - session.plan.purchases.later.charge.amount + 1
             ),
         ),
     )
@@ -248,18 +249,18 @@ def test_an_instalment_that_comes_early_or_twice_is_found():
     session = opened()
     session.answer_many(JOINT)
     plan, records = session.plan, list(session.transcript)
-    later = plan.later_tables
+    later = plan.purchases.later
     first, second = tables(session)
     behind_first = later.behind(Asked(), first)
 
-    assert plan.released(first, Asked()) == plan.first_tables
-    assert plan.released(second, Asked()) is None
-    assert plan.released(second, behind_first) is None
-    assert plan.released(first, behind_first) is None
+    assert plan.purchases.held_by(first, Asked(), session.n) == plan.first_tables
+    assert plan.purchases.held_by(second, Asked(), session.n) is None
+    assert plan.purchases.held_by(second, behind_first, session.n) is None
+    assert plan.purchases.held_by(first, behind_first, session.n) is None
     for record in records[records.index(first) + 1 : records.index(second)]:
         behind_first = later.behind(behind_first, record)
-    assert plan.released(second, behind_first) is not None
-    assert plan.released(second, later.behind(behind_first, second)) is None
+    assert plan.purchases.held_by(second, behind_first, session.n) is not None
+    assert plan.purchases.held_by(second, later.behind(behind_first, second), session.n) is None
 
 
 def test_a_session_that_begins_with_all_cells_has_no_later_tables():
@@ -268,12 +269,12 @@ def test_a_session_that_begins_with_all_cells_has_no_later_tables():
     session.answer_many([ic.dense(weights), *JOINT, *PAIRS])
     (record,) = tables(session)
 
-    assert record.measurements[0].target == session.plan.dense_tables.targets[0]
+    assert record.measurements[0].target == session.plan.purchases.dense.targets[0]
     assert record.charge.amount == session.plan.spending.bought
 
 
 def planned(domain=DOMAIN, n=16_000, budget=BUDGET, **settings):
-    return session_plan(domain, n, budget, **settings).later_tables
+    return tables_of(session_plan(domain, n, budget, **settings), "later")
 
 
 @pytest.mark.parametrize(
@@ -298,11 +299,11 @@ def test_nothing_is_kept_back_where_nothing_is_gained(settings):
 def test_what_is_kept_back_is_a_tenth_of_what_pairs_would_cost():
     plan = session_plan(DOMAIN, 16_000, BUDGET)
     capacity = plan.sparse.account().capacity
-    share = plan.later_tables.charge.amount / capacity
+    share = plan.purchases.later.charge.amount / capacity
 
     assert Fraction(7, 100) < share < Fraction(9, 100)
-    assert plan.first_tables.charge.amount + plan.later_tables.charge.amount < Fraction(9, 10) * capacity
-    assert plan.later_tables.first == plan.first_tables.charge.amount
+    assert plan.first_tables.charge.amount + plan.purchases.later.charge.amount < Fraction(9, 10) * capacity
+    assert plan.purchases.later.first == plan.first_tables.charge.amount
 
 
 def test_the_charge_must_be_one_of_gaussian_noise():
@@ -315,7 +316,7 @@ def test_a_memory_ledger_of_another_plan_is_refused():
     ledger = MemoryLedger()
     session = opened(ledger=ledger)
     session.answer_many(JOINT)
-    coarser = attrs.evolve(session.plan.later_tables, parts=4)
-    loop_of(session).plan = attrs.evolve(session.plan, later_tables=coarser)
+    coarser = attrs.evolve(session.plan.purchases.later, parts=4)
+    loop_of(session).plan = replanned(session.plan, later=coarser)
     with pytest.raises(LedgerMismatchError):
         loop_of(session).bought()

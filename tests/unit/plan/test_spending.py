@@ -16,6 +16,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
 from onlineic.sparse import Hit, UnconditionalNumbers
+from support.cores import replanned
 from support.inside import loop_of
 from support.sessions import Still, begun
 
@@ -344,6 +345,6 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
         attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)),
         attrs.evolve(tables, charge=charged),
     ):
-        loop_of(session).plan = attrs.evolve(session.plan, first_tables=others)
+        loop_of(session).plan = replanned(session.plan, first=others)
         with pytest.raises(LedgerMismatchError):
             loop_of(session).bought()

@@ -10,7 +10,7 @@ import onlineic as ic
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
 from onlineic.session import Core, Prices
@@ -111,6 +111,15 @@ def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
     assert start + 2 * tables.charge.amount == ledger.account.spent  # nothing is left to pay
 
 
+def test_tables_before_the_first_test_leave_the_threshold_to_the_first_hit():
+    core, ledger, _ = ruled(Named(cheap(8), times=1))
+    core.answer(ic.where(a=0))
+    price, start = SPARSE.price(ic.where(a=3).bind(DOMAIN, 2)).amount, SPARSE.start_charge().amount
+
+    assert cheap(8).charge.amount == ledger.account.spent
+    assert price + start == ledger.reserved.amount
+
+
 def test_an_interrupt_behind_what_a_threshold_has_used_up_leaves_it_paid():
     class Stopped(Silent):
         def discrete_laplace(self, scale, size):
@@ -195,7 +204,7 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
     plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    core, ledger, _ = ruled(PlannedPurchases(plan), sparse=plan.sparse, data=data)
+    core, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     told = []
 
     def asking(stage, done, total):

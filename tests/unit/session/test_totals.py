@@ -355,7 +355,7 @@ def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_c
     total = TableBudget(ic.Budget(1.0, 1e-6), order=Fraction(20))
     data.draw_on(total)
     session = ic.OnlineIC(data, budget or total.share(0.5))
-    assert session.plan.dense_tables is not None
+    assert session.plan.purchases.dense is not None
     session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
 
     assert session.plan.drawn == total.drawn[0].account  # the tables at what they cost
@@ -618,7 +618,7 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
         assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
 
 
-@pytest.mark.parametrize("name", ["first_tables", "dense_tables"])
+@pytest.mark.parametrize("name", ["first", "dense"])
 @pytest.mark.parametrize(
     "change",
     [
@@ -637,7 +637,7 @@ def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, nam
 
     def changed(texts):
         line = json.loads(texts[0])
-        change(line["plan"]["fields"][name]["fields"])
+        change(line["plan"]["fields"]["purchases"]["fields"][name]["fields"])
         return [canonical_text(line), *texts[1:]]
 
     forged(path, changed)
