@@ -5,7 +5,8 @@
 The first 2,000 questions of streams of the gallery, two of them ranges of one long attribute; the same
 2,000 questions about five attributes of Adult, asked of a table of five, of eight and of all fourteen;
 questions about all of Adult's five attributes, of a million records drawn from it with replacement. At
-(1, 1e-9); simulated noise: NOT PRIVATE.
+(1, 1e-9), and the five attributes of eight and of fourteen at epsilon = 1, delta = 0 too; simulated noise: NOT
+PRIVATE.
 
 Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time,
 stand the same session asked 256 in a call, of which it hears all before it answers the first; one with its
@@ -33,6 +34,7 @@ from onlineic.plan import DemandPurchases, TestsOnly
 
 NAME = "listening"
 BUDGET = ic.Budget(1.0, 1e-9)
+PURE = ", delta = 0"  # ends the label of a stream that is asked at epsilon = 1 alone
 GALLERY = ("adult6", "adult5", "HEPTH", "GROSS")
 FIVE = ("age", "education-num", "race", "sex", "income>50K")
 EIGHT = (*FIVE, "workclass", "marital-status", "relationship")
@@ -48,7 +50,9 @@ SESSIONS: dict[str, Mapping[str, Any]] = {
     "tests only": {"purchases": TestsOnly()},
 }
 CALLS = "256 a call"
-ORDER = (*GALLERY, "five of 5", "five of 8", "five of 14", "a million records")
+ORDER = (
+    *GALLERY, "five of 5", "five of 8", "five of 14", f"five of 8{PURE}", f"five of 14{PURE}", "a million records"
+)  # fmt: skip
 
 
 @attrs.frozen
@@ -91,14 +95,16 @@ def makers_of(config: Config) -> dict[str, Any]:
     found = {label: gallery[label] for label in GALLERY}
     sets = {"five of 5": FIVE, "five of 8": EIGHT, "five of 14": None}
     found |= {label: partial(of_five, names, config) for label, names in sets.items()}
+    found |= {f"{label}{PURE}": found[label] for label in ("five of 8", "five of 14")}
     return {**found, "a million records": partial(many_records, config)}
 
 
 def row_of(stream: Stream, config: Config) -> dict[str, Any]:
     """Return the engines on one stream."""
     began, drawn = time.process_time(), seeds(config.seed, config.runs)
-    sessions = {label: default_session(stream, BUDGET, **held) for label, held in SESSIONS.items()}
-    sessions["announced"] = default_session(stream, BUDGET, questions=stream.sets)
+    budget = ic.Budget(BUDGET.epsilon) if stream.label.endswith(PURE) else BUDGET
+    sessions = {label: default_session(stream, budget, **held) for label, held in SESSIONS.items()}
+    sessions["announced"] = default_session(stream, budget, questions=stream.sets)
     engines = [measured(label, make, stream, drawn, timing="single") for label, make in sessions.items()]
     engines.append(measured(CALLS, sessions["by what is asked"], stream, drawn))
     return {

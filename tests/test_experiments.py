@@ -85,7 +85,7 @@ ROWS_OF_DATA = {
     "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
-    "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 8),
+    "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 10),
     "many_records": (lambda m, c, absent: [*m.tables(c, absent)], 8, 12),
     "new_tables": (
         lambda m, c, absent: [
