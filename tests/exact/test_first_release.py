@@ -315,7 +315,7 @@ def test_a_charge_that_does_not_pay_is_refused_and_so_is_a_file_of_another_filte
     assert planned(beginning, DOMAIN).first_tables == bought
     for name, value in (("ratio", "1/2"), ("steepest", "1/1000"), ("epsilon", 1.5)):
         forged = json.loads(json.dumps(beginning))
-        held = forged["plan"]["fields"]["first_tables"]["fields"]["first"]["fields"]
+        held = forged["plan"]["fields"]["purchases"]["fields"]["first"]["fields"]["first"]["fields"]
         held[name] = value if isinstance(value, float) else {"fraction": value}
         with pytest.raises(LedgerCorruptError):
             planned(forged, DOMAIN)
@@ -328,7 +328,7 @@ def test_tables_that_come_second_are_refused():
     spent = all_spent(opened)
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        check_bought(bought, ledger_of(opened), opened.plan.sparse, False)
+        check_bought(bought, ledger_of(opened), opened.plan.sparse)
     assert (spent, False) == (all_spent(opened), opened.statistics().sealed)
 
     fresh = session()  # which waits for its first question
