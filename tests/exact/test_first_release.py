@@ -338,7 +338,7 @@ def test_tables_that_come_second_are_refused():
     core.test((asked,), (0,))
     assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
     with pytest.raises(BudgetExceededError, match="has tested"):
-        check_bought(bought, ledger, fresh.plan.sparse, False)
+        check_bought(bought, ledger, fresh.plan.sparse)
     plan, n = fresh.plan, 20_000
     noisy = tuple(
         Measurement(target, np.zeros(target.blocks), deviation)
