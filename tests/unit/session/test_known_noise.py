@@ -17,7 +17,7 @@ from onlineic.known_noise import Estimates, TableDesign
 from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
-from onlineic.plan import EASY_OR_HARD, KNOWN
+from onlineic.plan import EASY_OR_HARD, KNOWN, TestsOnly
 from onlineic.queries import Answer, Measurement, Queries, derived, marginal
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
@@ -88,7 +88,7 @@ def test_the_ways_in_which_one_answer_can_fail_and_all_of_them_share_beta_once()
 
     assert plan.tested_beta + KNOWN * 0.2 == pytest.approx(0.2, rel=1e-15)
     assert 2 * EASY_OR_HARD == 1.0
-    assert 0.2 == attrs.evolve(plan, first_tables=None).tested_beta
+    assert 0.2 == attrs.evolve(plan, purchases=TestsOnly()).tested_beta
 
 
 def test_a_hard_answer_is_bounded_by_the_first_tables_where_that_is_less():
