@@ -67,6 +67,7 @@ class Config:
     records: int = 50_000
     runs: int = 3
     synthetic_runs: int = 1  # of AIM and MST, which take minutes
+    limit: int = 285  # seconds of a rival, of the clock; one that takes longer is told as unfinished
     rivals: tuple[str, ...] = tuple(RIVALS)
     seed: int = 20261128
 
@@ -119,7 +120,7 @@ def ours(table: dict[str, np.ndarray], told: dict[str, Any]) -> Callable[[int], 
     return run
 
 
-def theirs(label: str, path: Path) -> Callable[[int], dict[str, Any]]:
+def theirs(label: str, path: Path, limit: int) -> Callable[[int], dict[str, Any]]:
     """Return seed -> answers of a rival, from its own environment."""
     python = ROOT / RIVALS[label] / "bin" / "python"
     if not python.is_file():
@@ -127,7 +128,7 @@ def theirs(label: str, path: Path) -> Callable[[int], dict[str, Any]]:
 
     def run(seed: int) -> dict[str, Any]:
         told = [str(python), str(WORKER), label, str(path), str(seed % 2**31)]
-        done = subprocess.run(told, capture_output=True, text=True, check=True, timeout=3600)
+        done = subprocess.run(told, capture_output=True, text=True, check=True, timeout=limit)
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
 
@@ -158,7 +159,7 @@ def row_of(
 
 
 def run(quick: bool) -> dict:
-    start, absent = time.perf_counter(), list[str]()
+    start, absent, unfinished = time.perf_counter(), list[str](), list[str]()
     config = Config(records=20_000, runs=1, rivals=()) if quick else Config()
     table, drawn, rows = clinic(config), seeds(config.seed, config.runs), []
     truth = exact(table)
@@ -170,13 +171,16 @@ def run(quick: bool) -> dict:
         for label in config.rivals:
             try:
                 few = drawn[: config.synthetic_runs] if label in SYNTHETIC else drawn
-                rows.append(row_of(label, theirs(label, path), truth, few))
+                rows.append(row_of(label, theirs(label, path, config.limit), truth, few))
             except MissingDataError as missing:
                 absent.append(label)
                 print(f"{label}: absent, {missing}", flush=True)
+            except subprocess.TimeoutExpired:
+                unfinished.append(label)
+                print(f"{label}: not finished in {config.limit} s", flush=True)
     for row in rows:
         print(row["engine"], [None if one is None else round(one, 2) for one in row["errors"]], flush=True)
-    return stamped(config, start, absent, rows=rows)
+    return stamped(config, start, absent, rows=rows, unfinished=unfinished)
 
 
 def again(_: dict) -> dict[str, Any]:
@@ -208,14 +212,11 @@ def table(result: dict) -> str:
             f"| {row['engine']} | {row['version']} | {ratio(row, base):.2f} | {shown} "
             f"| {row['seconds']:,.1f} |"
         )
-    runs = result["config"]["runs"]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Errors in records, of tables the worst cell, means over {runs} runs, of AIM and MST one.",
-        ]
-    )
+    runs, late = result["config"]["runs"], result["unfinished"]
+    said = f"Errors in records, of tables the worst cell, means over {runs} runs, of AIM and MST one."
+    if late:
+        said += f" Not finished in {result['config']['limit']} seconds of one core: {', '.join(late)}."
+    return "\n".join([*lines, "", said])
 
 
 def figure(result: dict, path: Path) -> None:
