@@ -23,6 +23,7 @@ from onlineic.errors import (
 )
 from onlineic.evaluate.streams import exact_values
 from onlineic.plan.plan import Plan
+from onlineic.plan.purchases import TestsOnly
 from onlineic.queries.answers import Answer
 
 CHUNK = 256  # queries between two reports of progress
@@ -249,11 +250,12 @@ def _given(engine: Engine) -> str:
     plan = getattr(engine, "plan", None)
     if not isinstance(plan, Plan):
         return ""
-    if plan.purchases is not None:
-        start = type(plan.purchases).__name__
+    if plan.first_tables is not None:
+        start = f"{len(plan.first_tables.targets)} tables first"
+    elif isinstance(plan.purchases, TestsOnly):
+        start = "no tables first"
     else:
-        tables = 0 if plan.first_tables is None else len(plan.first_tables.targets)
-        start = f"{tables} tables first" if tables else "no tables first"
+        start = type(plan.purchases).__name__
     release = "numbers" if plan.partitions is None else "tables"
     return f"{start}, hits release {release}, {type(plan.sparse).__name__}, {plan.hard_answers} hits planned"
 
