@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick tables
+.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -78,6 +78,18 @@ experiments: $(VENV)/.plot
 # Every script on a small setting, in a temporary folder: that they run, not what they find.
 experiments-quick: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
+
+# One seed of a cheap row of every result, rerun and compared with what is recorded (three minutes).
+# Some of them: make fresh PICK="gallery ladder"; what changed since at all is red with OLDER=--current.
+fresh: $(VENV)/.plot
+	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(PICK)
+
+# The rivals of experiments/rivals.py, in two environments: their packages want different versions of the same others.
+rivals:
+	$(PYTHON) -m venv .venv-rivals
+	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib
+	$(PYTHON) -m venv .venv-rivals-sql
+	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check opendp smartnoise-sql setuptools
 
 # The tables of the READMEs and of docs/reproduction.md, from result files that are there.
 tables: $(VENV)/.test

@@ -166,6 +166,14 @@ def grouped(result: dict) -> Iterator[tuple[dict, list[tuple[dict, dict]]]]:
             yield row, list(zip(following[::2], following[1::2], strict=True))
 
 
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config = Config()
+    first, budget = next(streams(config, [])), ic.Budget(*config.budgets[0])
+    one = outcome(first, budget, seeds(config.seed, config.runs)[:1], None)
+    return {"rows/0/stream": first.label, "rows/0/rms_by_seed/0": one["rms"]}
+
+
 def table(result: dict) -> str:
     lines = [
         "| stream | delta | alpha | default | certified | / default | without tables "

@@ -27,7 +27,17 @@ from typing import Any
 from unittest.mock import patch
 
 import attrs
-from study.outcome import RESULTS, Maker, baselines, default_session, measured, script, seeds, stamped
+from study.outcome import (
+    RESULTS,
+    Maker,
+    baselines,
+    default_session,
+    measured,
+    one_seed,
+    script,
+    seeds,
+    stamped,
+)
 from study.sources import Stream
 from study.streams import RANGES, REAL, Sizes, budget_of, kinds_of, makers, quick_sizes, runs_of, streams
 
@@ -205,6 +215,18 @@ def regret(row: dict, label: str) -> float:
 def shown(value: float) -> str:
     """Return an rms in 1e-5 of the records."""
     return f"{1e5 * value:,.0f}" if value >= 1e-2 else f"{1e5 * value:,.3g}"
+
+
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config, label = Config(), "adult5, 1,000 asked"
+    found = makers(config.sizes)
+    stream = found[label]()
+    seed = seeds(config.seed, 1)[0]
+    place = f"rows/{list(found).index(label)}"
+    return {f"{place}/stream": label} | one_seed(
+        f"{place}/engines/0", TOLD, default_session(stream, budget_of(stream)), stream, seed
+    )
 
 
 def table(result: dict) -> str:

@@ -15,6 +15,7 @@ Writes results/hard_queries.json; the markdown tables and the figure are made fr
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -304,6 +305,13 @@ def slope(rows: list[dict]) -> float | None:
         return None
     alphas, counts = np.array(known).T
     return float(-np.polyfit(np.log(alphas), np.log(counts), 1)[0])
+
+
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config = Config()
+    stream, seed = next(streams(config, [])), seeds(config.seed, 2)[0]
+    return {"planned/0": as_planned(PLANNED[0], stream, config, seed)}
 
 
 def table(result: dict) -> str:

@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 import attrs
 import numpy as np
-from study.outcome import measured, script, seeds, stamped
+from study.outcome import default_session, measured, one_seed, script, seeds, stamped
 from study.sources import Stream
 from study.streams import Sizes, makers, quick_sizes
 
@@ -148,6 +148,15 @@ def by_stream(result: dict) -> dict[str, dict[str, dict]]:
     for row in result["rows"]:
         found.setdefault(row["stream"], {})[row["engine"]] = row
     return found
+
+
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config = Config()
+    stream = next(streams(config, []))
+    make = default_session(stream, ic.Budget(1.0, 1e-9))
+    seed = seeds(config.seed, config.runs)[0]
+    return one_seed(f"rows/{VARIANTS.index(DEFAULT)}", DEFAULT, make, stream, seed)
 
 
 def table(result: dict) -> str:

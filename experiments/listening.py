@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from study.outcome import default_session, measured, script, seeds, stamped
+from study.outcome import default_session, measured, one_seed, script, seeds, stamped
 from study.sources import Stream, adult5_data, adult_rows, present, stream_of
 from study.streams import Sizes, makers
 
@@ -132,6 +132,15 @@ def named(asked: Mapping[str, Any], absent: list[str]) -> Any:
     for label, make in asked.items():
         for stream in present({label: make}, absent):
             yield label, stream
+
+
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config, place = Config(), ORDER.index("a million records")
+    stream = attrs.evolve(many_records(config), label="a million records")
+    make = default_session(stream, BUDGET, **SESSIONS["by what is asked"])
+    where, seed = f"rows/{place}/engines/{len(SESSIONS) + 1}", seeds(config.seed, config.runs)[0]
+    return {f"rows/{place}/stream": stream.label} | one_seed(where, CALLS, make, stream, seed)
 
 
 def table(result: dict[str, Any]) -> str:

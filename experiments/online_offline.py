@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from study.outcome import baselines, default_session, measured, script, seeds, stamped
+from study.outcome import baselines, default_session, measured, one_seed, script, seeds, stamped
 from study.sources import Stream, adult5_ranges, adult_workload, nltcs, present, stream_of
 
 import onlineic as ic
@@ -196,6 +196,17 @@ def cell(one: dict | None) -> str:
         used = round(one["used"])
         text += f" ({used:,})" if used == one["rounds"] else f" ({used:,} of {one['rounds']:,})"
     return text if one.get("promised") is None else f"{text}, alpha {one['promised']:.2f}"
+
+
+def again(_: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config, absent = attrs.evolve(Config(), workloads=("adult5",)), list[str]()
+    place, stream = Config().workloads.index("adult5"), next(streams(config, absent))
+    make = default_session(stream, ic.Budget(config.epsilon, config.delta))
+    seed = seeds(config.seed, config.runs)[0]
+    return {f"rows/{place}/stream": stream.label} | one_seed(
+        f"rows/{place}/engines/0", "session", make, stream, seed
+    )
 
 
 def table(result: dict) -> str:

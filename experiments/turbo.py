@@ -12,10 +12,11 @@ Writes results/turbo.json; the markdown table and the figure are made from that 
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
-from study.outcome import default_session, measured, script, seeds, stamped
+from study.outcome import default_session, measured, one_seed, script, seeds, stamped
 from study.sources import Masked, Stream, covid
 
 import onlineic as ic
@@ -135,7 +136,10 @@ def histogram_units(stream: Stream, config: Config, unit: float) -> float:
 def beyond(label: str, make, stream: Stream, config: Config, drawn: list[int]) -> dict:
     """Return one measured row with the share of answers beyond alpha."""
     row = measured(label, make, stream, drawn, limit=config.alpha)
-    return {key: row[key] for key in ("rms", "max", "hard", "untested", "seconds", "seeds", "beyond")}
+    return {
+        key: row[key]
+        for key in ("rms", "rms_by_seed", "max", "hard", "untested", "seconds", "seeds", "beyond")
+    }
 
 
 def cached_row(stream: Stream, config: Config, unit: float, drawn: list[int]) -> dict:
@@ -236,6 +240,20 @@ def run(quick: bool) -> dict:
             if row["exponent"] == exponent:
                 print(row, flush=True)
     return stamped(config, start, rows=rows)
+
+
+def again(result: dict) -> dict[str, Any]:
+    """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
+    config, label = Config(), "default session, measured"
+    exponent = config.exponents[0]
+    place, row = next(
+        (place, row)
+        for place, row in enumerate(result["rows"])
+        if (row["exponent"], row["engine"]) == (exponent, label)
+    )
+    stream = covid(exponent).asked(f"z{exponent}", config.queries)
+    make = default_session(stream, ic.Budget(row["epsilon"], config.delta), beta=config.beta)
+    return one_seed(f"rows/{place}", label, make, stream, seeds(config.seed, config.runs)[0])
 
 
 def table(result: dict) -> str:

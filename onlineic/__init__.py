@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from onlineic.queries.expressions import where as where
     from onlineic.queries.marginals import marginal as marginal
     from onlineic.queries.partitions import Measurement as Measurement
+    from onlineic.queries.partitions import Partition as Partition
+    from onlineic.queries.query import Query as Query
     from onlineic.queries.rescaled import rescaled as rescaled
     from onlineic.service.client import connect as connect
     from onlineic.session.belief import replay as replay
@@ -74,6 +76,8 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "where": "queries.expressions",
     "marginal": "queries.marginals",
     "Measurement": "queries.partitions",
+    "Partition": "queries.partitions",
+    "Query": "queries.query",
     "rescaled": "queries.rescaled",
     "connect": "service.client",
     "replay": "session.belief",

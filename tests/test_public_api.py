@@ -9,6 +9,7 @@ import onlineic
 
 PUBLIC = {
     "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
+    "Partition", "Query",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
     "PrivateData", "SessionStatistics", "TableBudget", "Unit",
     "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",

@@ -4,7 +4,6 @@ import argparse
 import importlib.util
 import json
 import math
-import platform
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ import onlineic as ic
 from onlineic.evaluate import known_baselines, trace
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.progress import advance, reporting
+from study.provenance import code, uncommitted, versions
 from study.sources import Stream
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -98,6 +98,12 @@ def measured(
     }
 
 
+def one_seed(place: str, label: str, make: Maker, stream: Stream, seed: int) -> dict[str, Any]:
+    """Return what the first seed gives, under its places in a result: the name of the engine and its rms."""
+    row = measured(label, make, stream, [seed])
+    return {f"{place}/engine": label, f"{place}/rms_by_seed/0": row["rms"]}
+
+
 def default_session(stream: Stream, budget: ic.Budget, **options: Any) -> Maker:
     """Return the maker of `OnlineIC` as it comes, for as many queries as the stream has unless told else."""
     told = {"max_queries": len(stream.queries), **options}
@@ -114,14 +120,14 @@ def baselines(stream: Stream, budget: ic.Budget) -> dict[str, Maker]:
 
 
 def stamped(config: Any, start: float, absent: Sequence[str] = (), **content: Any) -> dict[str, Any]:
-    """Return a result with configuration, versions and times, and with what is absent, if anything is."""
+    """Return a result with configuration, versions, digests of the code and times, and with what is absent.
+
+    The digests are those of the wings that the run has imported: no other one can have changed its numbers.
+    """
     return {
         "config": attrs.asdict(config),
-        "versions": {
-            "onlineic": ic.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": versions(),
+        "code": code(loaded=True),
         "wall_seconds": round(time.perf_counter() - start, 2),
         "processor_seconds": round(time.process_time(), 2),  # what a busy machine repeats
         **({"absent": list(absent)} if absent else {}),
@@ -130,12 +136,20 @@ def stamped(config: Any, start: float, absent: Sequence[str] = (), **content: An
 
 
 def merged(path: Path, result: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    """Return the result on disk with the rows of some streams replaced, which must have the same settings."""
+    """Return the result on disk with the rows of some streams replaced, which must have the same settings.
+
+    A row that stays keeps what it was made by, so that `make fresh` can tell the older rows of a result.
+    """
     if not path.is_file():
         return result
     old = json.loads(path.read_text())
     if old["config"] != json.loads(json.dumps(result["config"])):
         raise SystemExit(f"{path} was made with other settings: run all streams")
+    made = {name: old[name] for name in ("versions", "code") if name in old}
+    for part in old.values():
+        for row in part if isinstance(part, list) else []:
+            if isinstance(row, dict):
+                row.setdefault("made", made)
     rows = {row["stream"]: row for row in [*old["rows"], *result["rows"]]}
     return {**old, **result, "rows": [rows[label] for label in order if label in rows]}
 
@@ -150,8 +164,9 @@ def script(
 ) -> None:
     """Run an experiment from the command line: --quick in a temporary folder, --from-json without running.
 
-    Where tables are absent, what the others give goes to a temporary folder too. With `order`, the labels of
-    all streams, `run` takes some of them as well, and --only replaces their rows in the result that is there.
+    Where tables are absent, what the others give goes to a temporary folder too, and so does what code makes
+    that is in no commit. With `order`, the labels of all streams, `run` takes some of them as well, and
+    --only replaces their rows in the result that is there.
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a small version, under 20 seconds")
@@ -162,12 +177,20 @@ def script(
         )
     arguments = parser.parse_args()
     path = RESULTS / f"{name}.json"
+    places = ["onlineic", f"experiments/{name}.py", "experiments/study"]
+    changed, begun = uncommitted(places), {} if arguments.quick or arguments.from_json else code()
+    if changed and not (arguments.quick or arguments.from_json):
+        print(f"in no commit, so that what this gives goes to a temporary folder: {', '.join(changed)}")
 
     if arguments.quick or not arguments.from_json:
         bars = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
         with reporting("bar" if bars else None):
             result = run(arguments.quick) if order is None else run(arguments.quick, arguments.only)
-        if arguments.quick or "absent" in result:  # a part of the rows must not pass for the result
+        if not arguments.quick and (code() != begun or uncommitted(places) != changed):
+            changed = [*changed, "code that changed while this ran"]
+        if changed:
+            result["versions"]["commit"] = None  # no commit has this code
+        if arguments.quick or changed or "absent" in result:  # must not pass for the result
             path = Path(tempfile.mkdtemp()) / path.name
         elif order is not None:
             result = merged(path, result, order) if arguments.only else result

@@ -24,6 +24,7 @@ READMES = (
     ROOT / "docs" / "reproduction.md",
     ROOT / "docs" / "analysts.md",
     ROOT / "docs" / "tables.md",
+    ROOT / "docs" / "which_rule.md",
 )
 MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
 WISH = re.compile(r"(\w+)(?: (\d+))?(?:, columns ([\d -]+))?(?:, rows ([\d -]+))?")

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from onlineic.ask.sql_conditions import Conditions, Value, bindable
+from onlineic.ask.sql_rows import Clause, Rows, rows_of
 from onlineic.ask.sql_trees import DERIVE, NESTED, TABLE_REMEDY, Trees
 from onlineic.ask.truth import Fixed, Truth, both, cell, expressed, missing_in
 from onlineic.domain import Binned, Categorical, Domain, IntegerRange
@@ -20,6 +21,7 @@ MOST_KEPT = 64  # statements
 
 Form = Literal["count", "sum", "average", "variance"]
 NAMES: Mapping[str, Form] = {"Sum": "sum", "Avg": "average", "VariancePop": "variance"}
+COLUMNS_TOO: Mapping[Clause, str] = {"HAVING": "", "ORDER BY": " or a column of GROUP BY"}
 CALLED = {"sum": "SUM", "average": "AVG", "variance": "VAR_POP"}
 
 
@@ -59,13 +61,17 @@ class Statement:
     keys : tuple of str
         Columns of GROUP BY.
     aggregates : tuple of Aggregate
+        Those that SELECT lists, and behind them those that only HAVING or ORDER BY names.
     columns : tuple of (str, int)
         What SELECT lists, in order: a name, and a place among the keys, or behind them among the aggregates.
+    rows : Rows
+        Which groups are shown, and in which order: all of them are asked.
     """
 
     keys: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
     columns: tuple[tuple[str, int], ...]
+    rows: Rows
 
 
 def statement(
@@ -181,17 +187,20 @@ class _Selects:
             )
         where_ = select.args.get("where")
         among = Fixed(True) if where_ is None else self.where(where_)
+        places = _Places(self, keys, items, columns, found)
+        rows = rows_of(select, self.conditions, bool(keys), places.of)
         self.conditions.check_used()
         columns[:0] = [(key, place) for place, key in enumerate(keys) if place not in dict(columns).values()]
         names = _distinct([name for name, _ in columns])
         titles = {place: name for name, (_, place) in zip(names, columns, strict=True)}
+        for place, text in places.unlisted.items():
+            titles[place] = _distinct([*titles.values(), text])[-1]
         aggregates = tuple(
             self.counting(titles[len(keys) + place], keys, form, summed, both([among, truth]))
             for place, (form, summed, truth) in enumerate(found)
         )
-        return Statement(
-            keys, aggregates, tuple((name, place) for name, (_, place) in zip(names, columns, strict=True))
-        )
+        listed = tuple((name, place) for name, (_, place) in zip(names, columns, strict=True))
+        return Statement(keys, aggregates, listed, rows)
 
     def counting(
         self, name: str, keys: tuple[str, ...], form: Form, summed: str | None, truth: Truth
@@ -397,6 +406,73 @@ class _Selects:
                 f"{outer} must be over a column with finite bins, {name} has a bin without an end; leave it "
                 f"out by WHERE {' AND '.join(ends)}, or give the domain a last edge."
             )
+
+
+@final
+@attrs.define(eq=False)
+class _Places:
+    """Where HAVING and ORDER BY find their numbers; an aggregate that SELECT does not list is asked too."""
+
+    reader: _Selects
+    keys: tuple[str, ...]
+    items: Sequence[Any]
+    listed: Sequence[tuple[str, int]]  # name and place of every item of SELECT
+    found: list[tuple[Form, str | None, Truth]]
+    unlisted: dict[int, str] = attrs.field(factory=dict)
+
+    def of(self, node: Any, clause: Clause) -> int:
+        """Return the place of a node: a column, the number of one, or an aggregate."""
+        trees = self.reader.trees
+        if type(node) is trees.exp.Literal and clause == "ORDER BY":
+            return self.numbered(node)
+        if type(node) is trees.exp.Column:
+            return self.column(node, clause)
+        text = trees.whole_text(node)
+        for item, (_, place) in zip(self.items, self.listed, strict=True):
+            inner = item.this if type(item) is trees.exp.Alias else item
+            if trees.whole_text(inner) == text:
+                return place
+        for place, known in self.unlisted.items():
+            if known == text:
+                return place
+        if type(node).__name__ not in ("Filter", "Count", "CountIf", *NAMES):
+            trees.refuse_node(node, f"{clause} takes COUNT, SUM and AVG" + COLUMNS_TOO[clause])
+        self.found.append(self.reader.aggregate(node))
+        place = len(self.keys) + len(self.found) - 1
+        self.unlisted[place] = text
+        return place
+
+    def numbered(self, node: Any) -> int:
+        """Return the place of a column that is named by its number in SELECT."""
+        value = self.reader.conditions.value(node)
+        if type(value) is not int or not 1 <= value <= len(self.listed):
+            raise InvalidQueryError(
+                f"ORDER BY must name a column of SELECT from 1 to {len(self.listed)}, got "
+                f"{self.reader.trees.text(node)}; write its name."
+            )
+        return self.listed[value - 1][1]
+
+    def column(self, node: Any, clause: Clause) -> int:
+        """Return the place of an alias of SELECT or of a column of GROUP BY."""
+        reader = self.reader
+        known = dict(self.listed)
+        name = node.name
+        if not node.table and name in known and not (clause == "HAVING" and name in self.keys):
+            place = known[name]
+        else:
+            column = reader.conditions.column(node)[0]
+            if column not in self.keys:
+                raise InvalidQueryError(
+                    f"{clause} must name an aggregate{COLUMNS_TOO[clause]}, got {column}; records are never "
+                    "released."
+                )
+            place = self.keys.index(column)
+        if clause == "HAVING" and place < len(self.keys):
+            raise InvalidQueryError(
+                f"HAVING must compare an aggregate with a number, got the column {reader.trees.text(node)}; "
+                "write it in WHERE."
+            )
+        return place
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -251,12 +251,14 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
 
 
 def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
-    said = answer.to_dict()
+    said: dict[str, Any] = answer.to_dict()
     if isinstance(answer, AnswerTable):  # whose columns are called as the domain and the statement please
         sure, off = (
             dict(zip(answer.names, each, strict=True)) for each in (answer.confidences, answer.biases)
         )
         said = {"columns": said, "confidences": sure, "biases": off, "private": answer.private}
+        if answer.chosen:
+            said["chosen"] = answer.chosen
     print(json.dumps(strict({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
 
 

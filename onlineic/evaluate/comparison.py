@@ -31,6 +31,7 @@ from onlineic.updates.base import UpdateRule
 TABLE_CELLS = 2**24  # all noisy tables together
 ASKED = 10_000  # `max_queries` of a session that is not told; baselines pay for as many answers to an analyst
 OWN = {"noise", "ledger", "update"}
+BOOK: Mapping[str, Any] = {"first_tables": False, "release": "answer"}  # nothing is bought without a test
 
 
 def compare(
@@ -47,6 +48,11 @@ def compare(
 ) -> list[Trace]:
     """Return a trace for every rule and seed, with the trivial baselines at the same budget. NOT PRIVATE.
 
+    All rules have one plan: as in the book nothing is bought before a test fires, and hits release numbers.
+    Left to itself a session has another plan for each rule, and then most of the difference is the plan's.
+    `first_tables=True` starts all of them from the same tables, `release="partition"` lets hits release whole
+    tables, `purchases`, `sparse` and `hard_answers` say the rest; `Trace.given` tells what each one got.
+
     Noise is paired: all engines of one seed draw from equal `SimulatedNoise(seed)`, so that differences
     between rules are less noisy than the rules. To choose a rule for a private session by the result on the
     same table is a release outside of every promise; choose on public or synthetic data.
@@ -61,7 +67,7 @@ def compare(
         called with the answers so far and returns the next query, or None to end; each engine has its own
         interview, which begins without answers.
     rules : mapping of label to UpdateRule or None
-        None: the session's default.
+        None: the default session, which chooses rule and plan by itself, but for what `options` say.
     seeds : iterable of int, >= 0
     baselines : bool
         Whether to add `known_baselines`: they know a stream in advance, and of an analyst `max_queries`.
@@ -71,7 +77,7 @@ def compare(
         What to do when a rule fails at an update: stop, since from there on the session keeps the hypothesis
         it had and the comparison is not of that rule any more; or go on and count in `update_failures`.
     **options
-        Of `OnlineIC`, the same for all rules.
+        Of `OnlineIC`, the same for all rules; of those unsaid `first_tables` is False and `release` "answer".
 
     Returns
     -------
@@ -115,9 +121,11 @@ def compare(
         if not given:
             raise InvalidParameterError(f"{name} must be one or more, got none; {remedy}.")
     result: list[Trace] = []
+    held_plan = {} if "purchases" in options else BOOK  # a rule of purchases says what is bought, and how
 
     def opened(rule: UpdateRule[Any] | None, table: PrivateData, seed: int) -> OnlineIC:
-        return OnlineIC(table, budget, update=rule, noise=SimulatedNoise(seed), **options)
+        plan = options if rule is None else {**held_plan, **options}
+        return OnlineIC(table, budget, update=rule, noise=SimulatedNoise(seed), **plan)
 
     for held, table in tables.items():
         for asked, questions in fixed.items():

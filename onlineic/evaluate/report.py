@@ -37,6 +37,8 @@ class Row:
         Means over the traces.
     mean, rms, largest : float
         Mean, root-mean-square and largest absolute error over all answers of all traces, fractions.
+    given : str
+        As of a trace; of seeds that differ in it, of all of them.
     """
 
     label: str
@@ -51,6 +53,7 @@ class Row:
     mean: float
     rms: float
     largest: float
+    given: str = ""
 
 
 def rows(traces: Iterable[Trace]) -> list[Row]:
@@ -83,13 +86,14 @@ def _row(label: str, group: Sequence[Trace]) -> Row:
         mean=float(errors.mean()),
         rms=float(np.sqrt(np.square(errors).mean())),
         largest=float(errors.max()),
+        given=" or ".join(dict.fromkeys(trace.given for trace in group)),
     )
 
 
 def text_table(traces: Iterable[Trace]) -> str:
     """Return an aligned table, one line an engine; a star marks the smallest error of each kind in its group.
 
-    A group is one table and stream. Errors are fractions of records.
+    A group is one table and stream. Errors are fractions of records. Below stands what sessions were given.
 
     Parameters
     ----------
@@ -112,7 +116,12 @@ def text_table(traces: Iterable[Trace]) -> str:
         for row in [[*head[:7], *(f"{name} " for name in head[7:])], *cells[1:]]
     ]
     rule = "-" * max(len(line.rstrip()) for line in text)
-    return "\n".join([text[0].rstrip(), rule, *(line.rstrip() for line in text[1:])])
+    plans: dict[str, list[str]] = {}
+    for line in lines:
+        if line.given:
+            plans.setdefault(line.given, []).append(line.label)
+    told = [f"{'; '.join(labels)}: {given}" for given, labels in plans.items()]
+    return "\n".join([text[0].rstrip(), rule, *(line.rstrip() for line in text[1:]), *told])
 
 
 def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "Axes":

@@ -22,6 +22,8 @@ from onlineic.errors import (
     checked_list,
 )
 from onlineic.evaluate.streams import exact_values
+from onlineic.plan.plan import Plan
+from onlineic.plan.purchases import TestsOnly
 from onlineic.queries.answers import Answer
 
 CHUNK = 256  # queries between two reports of progress
@@ -70,6 +72,9 @@ class Trace:
         Share of the budget used up or reserved at the end, in [0, 1].
     update_failures : int
         Updates that the rule failed at: the session kept the hypothesis it had.
+    given : str
+        Of a session, what it was given besides rule, budget and noise: tables that it buys first, what hits
+        release, mechanism, how many hits are planned. Rules with the same words are compared under one plan.
     """
 
     label: str
@@ -84,6 +89,7 @@ class Trace:
     opening: float | None = None
     spent: float
     update_failures: int = 0
+    given: str = ""
 
     def __attrs_post_init__(self) -> None:
         for name in ("errors", "bounds", "statuses", "times"):
@@ -160,7 +166,8 @@ class Trace:
     def __repr__(self) -> str:
         return (
             f"Trace({self.name!r}, seed={self.seed}, {len(self.errors)} answers, {self.hard} hard, "
-            f"rms {self.rms_error:.3g}, max {self.max_error:.3g}, NOT PRIVATE)"
+            f"rms {self.rms_error:.3g}, max {self.max_error:.3g}"
+            f"{f', given {self.given}' if self.given else ''}, NOT PRIVATE)"
         )
 
 
@@ -234,7 +241,23 @@ def trace(
         opening=opening,
         spent=stats.spent,
         update_failures=getattr(stats, "update_failures", 0),  # baselines have no rule
+        given=_given(held),
     )
+
+
+def _given(engine: Engine) -> str:
+    """Return in words what a session was given besides rule, budget and noise; baselines have no plan."""
+    plan = getattr(engine, "plan", None)
+    if not isinstance(plan, Plan):
+        return ""
+    if plan.first_tables is not None:
+        start = f"{len(plan.first_tables.targets)} tables first"
+    elif isinstance(plan.purchases, TestsOnly):
+        start = "no tables first"
+    else:
+        start = type(plan.purchases).__name__
+    release = "numbers" if plan.partitions is None else "tables"
+    return f"{start}, hits release {release}, {type(plan.sparse).__name__}, {plan.hard_answers} hits planned"
 
 
 def _asked(

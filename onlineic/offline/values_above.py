@@ -6,7 +6,7 @@ Proof: docs/theory/offline.md, 12.11.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from numbers import Rational
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import attrs
 
@@ -18,12 +18,14 @@ from onlineic.display.text import around
 from onlineic.errors import (
     DomainMismatchError,
     InvalidParameterError,
+    checked_list,
     checked_real,
     shown,
 )
 from onlineic.noise.sources import Noise
 from onlineic.offline.linear_programs import number
-from onlineic.offline.statistics import Statistic, exact
+from onlineic.offline.statistics import Statistic, exact, fraction
+from onlineic.queries.expressions import Expression
 from onlineic.sparse.values import ValueSparse
 
 LEAST_BETA = 1e-9  # tests times its inverse must stay what every mechanism can tell
@@ -78,7 +80,7 @@ class ValuesAbove:
 
 def numeric_sparse(
     data: PrivateData,
-    statistics: Sequence[Statistic],
+    statistics: Sequence[Statistic | Expression | str | dict[str, Any]],
     threshold: float | Rational | Sequence[float | Rational],
     budget: Budget,
     *,
@@ -95,8 +97,9 @@ def numeric_sparse(
     Parameters
     ----------
     data : PrivateData
-    statistics : sequence of Statistic
-        Compared in this order.
+    statistics : sequence of Statistic or of conditions
+        Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON, is the
+        `fraction` of the records that meet it; thresholds and values of one are fractions too.
     threshold : number, or one for each statistic
         In their units, public.
     budget : Budget
@@ -136,15 +139,19 @@ def numeric_sparse(
     >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
     >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
     ((1,), True)
+    >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
+    >>> numeric_sparse(data, shares, threshold=0.05, budget=ic.Budget(1.0)).above
+    (0,)
     """
     source = checked_noise(noise)
     check_types(data, budget)
-    asked = list(statistics)
-    if not asked or {*map(type, asked)} != {Statistic}:
+    listed = checked_list("statistics", statistics, remedy="write where(..) or a Statistic in brackets")
+    if not listed or not all(isinstance(one, Statistic | Expression | str | dict) for one in listed):
         raise InvalidParameterError(
-            "statistics must be a list of one or more Statistic, got another; write column_mean(...), "
-            "distinct_count(...), exceptions(...), fraction(...) or statistic(...)."
+            "statistics must be a list of one or more Statistic or condition, got another; write where(...), "
+            "column_mean(...), distinct_count(...), exceptions(...), fraction(...) or statistic(...)."
         )
+    asked = [one if isinstance(one, Statistic) else fraction(data, one) for one in listed]
     for one in asked:
         if one.target.domain != data.domain or one.n not in (None, data.n):
             raise DomainMismatchError(

@@ -19,6 +19,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InfeasibleAccuracyError,
     InvalidParameterError,
+    TooLargeError,
     checked_real,
     shown,
 )
@@ -70,12 +71,15 @@ def textbook_plan(
     Parameters
     ----------
     alpha : float, optional
-        None: the least alpha that the theorem allows.
+        None: the least alpha that the theorem allows and the rule can be held at. (The theorem holds for
+        every larger one too; the net of `Median` grows as alpha falls, and would refuse many records.)
 
     Raises
     ------
     InfeasibleAccuracyError
         If alpha is below the least feasible one, which the message names.
+    TooLargeError
+        If the rule cannot be held at alpha, or at any.
 
     References
     ----------
@@ -105,7 +109,14 @@ def textbook_plan(
         accuracy = solved()
     except InvalidParameterError:
         accuracy = solved(branch="pure")  # Corollary 3.21 fails at a large epsilon: pure noise always holds
-    update = rule_at(update, domain, accuracy.alpha)
+    try:
+        update = rule_at(update, domain, accuracy.alpha)
+    except TooLargeError:
+        if alpha is not None:
+            raise
+        held = _least_held(update, domain, accuracy.alpha)
+        accuracy = solved(alpha=held, branch=accuracy.branch)
+        update = rule_at(update, domain, accuracy.alpha)
     sparse = LaplaceSparse.calibrated(
         budget,
         n=n,
@@ -128,6 +139,27 @@ def textbook_plan(
         textbook=True,
         restarts=0,
     )
+
+
+def _least_held(update: Rule, domain: Domain, alpha: float) -> float:
+    """Return about the least alpha, larger than this one, at which a rule can be held.
+
+    Raises
+    ------
+    TooLargeError
+        If it cannot be held at 1/2 either, where every answer is a guess.
+    """
+    low, high = alpha, 0.5
+    rule_at(update, domain, high)
+    while high > 1.0005 * low:
+        middle = math.sqrt(low * high)
+        try:
+            rule_at(update, domain, middle)
+        except TooLargeError:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alpha: float) -> Plan:

@@ -13,7 +13,7 @@ from onlineic.ask.sql import Aggregate, Statement
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
 from onlineic.display.text import MOST_ROWS, around, probability, shortened
-from onlineic.domain.attributes import Label
+from onlineic.domain.attributes import Attribute, Categorical, Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
@@ -37,7 +37,7 @@ class AnswerTable(Framed):
         Columns of GROUP BY.
     labels : tuple of tuple of labels
         Of every row, one for each key; None is the missing value. All groups of the domain are there, empty
-        ones too.
+        ones too, but for those that HAVING, LIMIT or OFFSET left out.
     names : tuple of str
         Of the aggregates: their alias, or their text.
     values : (rows, aggregates) float64
@@ -53,6 +53,11 @@ class AnswerTable(Framed):
         What it was made of.
     columns : tuple of (str, int)
         In the order of SELECT: a name, and a place among the keys, or behind them among the aggregates.
+    groups : int
+        How many groups were asked: with HAVING or LIMIT more than there are rows.
+    clauses : tuple of str
+        Those of HAVING, ORDER BY, LIMIT and OFFSET that went by noisy values: by the true ones, rows may
+        stand in another order, or on the other side of a limit.
     """
 
     keys: tuple[str, ...]
@@ -64,6 +69,15 @@ class AnswerTable(Framed):
     biases: tuple[float, ...]
     answers: tuple[Answer, ...]
     columns: tuple[tuple[str, int], ...]
+    groups: int
+    clauses: tuple[str, ...] = ()
+
+    @property
+    def chosen(self) -> str:
+        """How rows were chosen, in words; nothing where all groups are there as in the domain."""
+        count = f"{len(self):,} of {self.groups:,} groups" if len(self) < self.groups else ""
+        by = f"{', '.join(self.clauses)} by noisy numbers" if self.clauses else ""
+        return ": ".join(part for part in (count, by) if part)
 
     @property
     def private(self) -> bool:
@@ -109,7 +123,8 @@ class AnswerTable(Framed):
         ]
         if left_out := self._left_out(shown):
             lines.append(f"... {left_out}")
-        stamp = "" if self.private else ", NOT PRIVATE"
+        stamp = f"; {self.chosen}" if self.chosen else ""
+        stamp += "" if self.private else ", NOT PRIVATE"
         lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
         return "\n".join(lines)
 
@@ -131,8 +146,7 @@ class AnswerTable(Framed):
         shown = self._shown(MOST_ROWS)
         columns = [self._written(place, shown) for _, place in self.columns]
         parts = [table(names, [*zip(*columns, strict=True)], left=left, names=left)]
-        if left_out := self._left_out(shown):
-            parts.append(note(left_out))
+        parts += [note(words) for words in (self._left_out(shown), self.chosen) if words]
         said = [
             (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
             for name, sure in zip(self.names, self.confidences, strict=True)
@@ -173,17 +187,38 @@ def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derive
     else:
         parts = [_column(session, aggregate) for aggregate in understood.aggregates]
     kinds = [session.domain.attribute(key) for key in understood.keys]
+    labels = [*itertools.product(*(map(kind.label, range(kind.size)) for kind in kinds))]
+    values, bounds = (
+        np.stack(column, axis=1)
+        for column in zip(*((part.values, part.bounds) for part in parts), strict=True)
+    )
+    shown = understood.rows.chosen(_ranked(kinds), values)
     return AnswerTable(
         keys=understood.keys,
-        labels=tuple(itertools.product(*(map(kind.label, range(kind.size)) for kind in kinds))),
+        labels=tuple(labels[place] for place in shown.tolist()),
         names=tuple(aggregate.name for aggregate in understood.aggregates),
-        values=np.stack([part.values for part in parts], axis=1),
-        error_bounds=np.stack([part.bounds for part in parts], axis=1),
+        values=values[shown],
+        error_bounds=bounds[shown],
         confidences=tuple(part.confidence for part in parts),
         biases=tuple(part.bias for part in parts),
         answers=tuple(answer for part in parts for answer in part.answers),
         columns=understood.columns,
+        groups=len(labels),
+        clauses=understood.rows.by_numbers(len(understood.keys)),
     )
+
+
+def _ranked(kinds: Sequence[Attribute]) -> Floats:
+    """Return the rank of each label of each group, (groups, keys): as labels go, NaN of missing ones."""
+    ranks = []
+    for kind in kinds:
+        rank = np.full(kind.size, math.nan)
+        rank[: kind.size - kind.missing] = np.arange(kind.size - kind.missing)
+        if isinstance(kind, Categorical):  # the cell for others, which is no label, stands last
+            rank[np.argsort(np.array(kind.labels))] = np.arange(len(kind.labels))
+        ranks.append(rank)
+    groups = math.prod(kind.size for kind in kinds)
+    return np.array([*itertools.product(*ranks)]).reshape(groups, len(kinds))
 
 
 @final

@@ -646,7 +646,8 @@ def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
     said: dict[str, Any] = strict(found.to_dict())
     if isinstance(found, AnswerTable):
         sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
-        return {"columns": said, "confidences": sure, "biases": off, "private": found.private}
+        more = {"chosen": found.chosen} if found.chosen else {}
+        return {"columns": said, "confidences": sure, "biases": off, "private": found.private, **more}
     return said
 
 

@@ -415,7 +415,7 @@ def _bound_of(result: object) -> float | None:
         return float((result.high - result.low).max() / 2.0)
     if isinstance(result, Groups):
         return float(result.error_bounds.max())
-    if isinstance(result, AnswerTable) and len(result.names) == 1:  # others have a unit each
+    if isinstance(result, AnswerTable) and len(result.names) == 1 and len(result):  # others have a unit each
         return float(result.error_bounds.max())
     return None
 

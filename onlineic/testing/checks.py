@@ -5,8 +5,9 @@ Proof: docs/theory/updates.md, 7.5.
 
 import math
 import pickle
-from collections.abc import Sequence
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -22,9 +23,11 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import public_generator
+from onlineic.progress import Progress, advance, reporting
 from onlineic.queries.expressions import dense
 from onlineic.queries.partitions import Measurement, Partition
-from onlineic.testing.streams import STEP, STREAMS, Stream, probes
+from onlineic.queries.query import Query
+from onlineic.testing.streams import STEP, STREAMS, Stream, cells_of, probes
 from onlineic.updates.base import ExactBound, UpdateRule, rule_at, rule_for_stream
 
 Rule = UpdateRule[Any]
@@ -58,7 +61,7 @@ def check_hypothesis(hypothesis: Hypothesis, *, seed: int = 0) -> None:
     assert not hypothesis.supports(foreign), f"{whose} must not support a query of another domain."
     assert domain.size > 1, f"domain must have two or more cells to be asked about, got {domain.size}."
     queries = [query for query in probes(domain, seed) if hypothesis.supports(query)]
-    assert queries, f"{whose} must support some query of its own domain, got none of 24."
+    assert queries, f"{whose} must support some query of its own domain, got none of those tried."
     alone = [hypothesis.evaluate(query) for query in queries]
     for value in alone:
         assert isinstance(value, float), f"{whose}.evaluate must return a float, got {type(value).__name__}."
@@ -84,6 +87,7 @@ def check_update_rule(
     truths: Sequence[Any] | None = None,
     steps: int = 2000,
     seed: int = 0,
+    progress: Progress | Literal["bar"] | None = None,
 ) -> None:
     """Check that an update rule, ours or a plug-in's, keeps every promise that a session relies on.
 
@@ -91,6 +95,9 @@ def check_update_rule(
     hypothesis is sound (`check_hypothesis`); the first update along a query moves its answer towards the
     measurement; partitions and priors work; and no random or adversarial stream of legal updates (gap above
     alpha, answers exact or off by just under alpha) is longer than `update_bound`.
+
+    Streams are of any weights. A hypothesis that declines those (`supports` is False of weights that are no
+    product over attributes) is asked single cells and ranges instead.
 
     Parameters
     ----------
@@ -106,6 +113,8 @@ def check_update_rule(
         Updates after which a stream is cut off.
     seed : int, >= 0
         Of the streams.
+    progress : callable (stage, done, total), or "bar", optional
+        Told after each part of the check, since that of a slow rule takes minutes; "bar" shows a bar of tqdm.
 
     Raises
     ------
@@ -127,14 +136,22 @@ def check_update_rule(
     rule = rule_at(rule_for_stream(rule, steps, 1_000_000), domain, alpha)
     bound = _checked_bound(rule, domain, alpha)
     checker = _Checker(rule, domain, alpha, seed)
-    checker.check_start()
-    checker.check_direction()
-    checker.check_partition()
-    checker.check_prior()
+    parts: list[tuple[str, Callable[[], None]]] = [
+        ("start", checker.check_start),
+        ("direction", checker.check_direction),
+        ("partitions", checker.check_partition),
+        ("prior", checker.check_prior),
+    ]
     for truth in histograms:
         for stream in STREAMS:
             for offset in (0.0, alpha * (1.0 - 1e-6)):
-                checker.check_stream(truth, stream, offset, bound, steps)
+                run = partial(checker.check_stream, truth, stream, offset, bound, steps)
+                parts.append((f"stream {len(parts) - 3}", run))
+    with reporting(progress):
+        for done, (name, check) in enumerate(parts):
+            advance(f"check of {type(rule).__name__}, {name}", done, len(parts))
+            check()
+        advance(f"check of {type(rule).__name__}", len(parts), len(parts))
 
 
 def _check_frozen(rule: Rule) -> None:
@@ -189,7 +206,9 @@ class _Checker:
     def __init__(self, rule: Rule, domain: Domain, alpha: float, seed: int) -> None:
         self.rule, self.domain, self.alpha, self.seed = rule, domain, alpha, seed
         self.start = self.init()
-        self.probes = [query for query in probes(domain, seed) if self.start.supports(query)]
+        tried = probes(domain, seed)
+        self.probes = [query for query in tried if self.start.supports(query)]
+        self.declines = len(self.probes) < len(tried)
 
     def init(self, prior: Hypothesis | None = None) -> Hypothesis:
         hypothesis: Hypothesis = self.rule.init(self.domain, prior)
@@ -291,6 +310,9 @@ class _Checker:
             f"{shown(self.rule, 200)}.update must leave the prior as it was: the caller's."
         )
 
+    def _bound(self, weights: Floats) -> Query:
+        return dense(np.clip(weights, 0.0, 1.0)).bind(self.domain)
+
     def check_stream(
         self,
         truth: Floats,
@@ -301,13 +323,13 @@ class _Checker:
     ) -> None:
         """Ask hard queries until there is none; the answers are off by `offset`, towards the guess."""
         generator = public_generator(self.seed)
-        points = [dense(row).bind(self.domain) for row in np.eye(self.domain.size)]
+        points = cells_of(self.domain)
         hypothesis, past = self.init(), ()  # type: tuple[Hypothesis, tuple[Measurement, ...]]
         limit = min(steps, UNBOUNDED_STEPS if bound is None else bound + 1)
         for _ in range(limit):
             cells = hypothesis.evaluate_many(points)
-            for weights in stream(truth, cells, self.alpha, generator):
-                query = dense(np.clip(weights, 0.0, 1.0)).bind(self.domain)
+            dense_ones = map(self._bound, stream(truth, cells, self.alpha, generator))
+            for query in [*self.probes, *points] if self.declines else dense_ones:
                 value = float(query.weights().ravel() @ truth) / (1 << query.grid_bits)
                 gap = value - hypothesis.evaluate(query)
                 if query.constant is None and abs(gap) > self.alpha + STEP / 8:

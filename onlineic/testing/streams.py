@@ -1,5 +1,6 @@
 """Streams of hard queries against a known truth, for the checks of update rules: no private data here."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.noise.sources import public_generator
-from onlineic.queries.expressions import dense
+from onlineic.queries.expressions import dense, where
 from onlineic.queries.query import Query
 
 STEP = 2.0**-18  # by how much an adversary's gap exceeds alpha: a few steps of the grid of weights
@@ -42,13 +43,33 @@ STREAMS: tuple[Stream, ...] = (random_stream, whole_stream, half_stream)
 
 
 def probes(domain: Domain, seed: int) -> list[Query]:
-    """Return 24 public queries or fewer: 0/1, fractional, and their complements; none is constant."""
+    """Return public queries: 0/1 and fractional weights of cells, complements, and products of labels.
+
+    The products come last, for hypotheses that decline all others. None is constant.
+    """
     generator = public_generator(seed)
     arrays = np.concatenate(
         [generator.integers(0, 2, (12, domain.size)).astype(np.float64), generator.random((6, domain.size))]
     )
     arrays = np.concatenate([arrays, 1.0 - arrays[9:15]])
-    return [query for array in arrays if (query := dense(array).bind(domain)).constant is None]
+    asked = [dense(array).bind(domain) for array in arrays]
+    return [query for query in [*asked, *products(domain)] if query.constant is None]
+
+
+def products(domain: Domain) -> list[Query]:
+    """Return the query of the first and of the last label of every attribute, and of their cells."""
+    ends = [(kind.label(0), kind.label(kind.size - 1)) for kind in domain.attributes]
+    held = [{name: pair[end]} for name, pair in zip(domain.names, ends, strict=True) for end in (0, 1)]
+    held += [{name: pair[end] for name, pair in zip(domain.names, ends, strict=True)} for end in (0, 1)]
+    return [where(one).bind(domain) for one in held]
+
+
+def cells_of(domain: Domain) -> list[Query]:
+    """Return the query of every cell as a product of labels."""
+    labels = [[kind.label(code) for code in range(kind.size)] for kind in domain.attributes]
+    return [
+        where(dict(zip(domain.names, cell, strict=True))).bind(domain) for cell in itertools.product(*labels)
+    ]
 
 
 def _tuned(truth: Floats, cells: Floats, alpha: float, weights: Floats) -> Iterator[Floats]:

@@ -18,6 +18,7 @@ DOMAIN = Domain.of(
     }
 )
 COUNT = "SELECT COUNT(*) FROM t"
+BY = f"{COUNT} GROUP BY sex"
 WHERE = f"{COUNT} WHERE "
 
 # (statement, a part of what is told, the same as the remedy has it)
@@ -197,12 +198,22 @@ REFUSED = [
     (f"{COUNT} GROUP BY GROUPING SETS ((sex), (age))", "not supported: GROUPING SETS",
      f"{COUNT} GROUP BY sex"),
     (f"{COUNT} GROUP BY (sex, age)", "not supported: ", f"{COUNT} GROUP BY sex, age"),
-    (f"{COUNT} HAVING COUNT(*) > 5", "not supported: HAVING; filter the answers instead.", COUNT),
-    (f"{COUNT} GROUP BY sex ORDER BY 1", "not supported: ORDER BY; sort the answers instead.",
-     f"{COUNT} GROUP BY sex"),
-    (f"{COUNT} GROUP BY sex LIMIT 3", "not supported: LIMIT / TOP / FETCH", f"{COUNT} GROUP BY sex"),
-    (f"{COUNT} GROUP BY sex OFFSET 3", "not supported: OFFSET", f"{COUNT} GROUP BY sex"),
-    (f"{COUNT} FETCH FIRST 3 ROWS ONLY", "not supported: LIMIT / TOP / FETCH", COUNT),
+    (f"{COUNT} HAVING COUNT(*) > 5", "HAVING must stand behind GROUP BY", COUNT),
+    (f"{COUNT} LIMIT 3", "LIMIT must stand behind GROUP BY", COUNT),
+    (f"{BY} HAVING sex = 'F'", "HAVING must compare an aggregate with a number, got the column sex", BY),
+    (f"{BY} HAVING COUNT(*) > 'a'", "HAVING must compare COUNT(*) with a number, got 'a'", BY),
+    (f"{BY} HAVING COUNT(*) > NULL", "HAVING must compare COUNT(*) with a number, got NULL", BY),
+    (f"{BY} HAVING COUNT(*) > COUNT(age)", "with a number, got COUNT(age)", f"{BY} HAVING COUNT(*) > 5"),
+    (f"{BY} HAVING TRUE", "HAVING must compare an aggregate with a number, got TRUE", BY),
+    (f"{BY} HAVING COUNT(*) IS TRUE", "write IS NULL or a comparison", f"{BY} HAVING COUNT(*) IS NOT NULL"),
+    (f"{BY} HAVING COUNT(*) IN (1, 2)", "HAVING must compare an aggregate with a number", BY),
+    (f"{BY} HAVING MAX(age) > 3", "not supported: MAX", BY),
+    (f"{BY} ORDER BY age", "ORDER BY must name an aggregate or a column of GROUP BY, got age", BY),
+    (f"{BY} ORDER BY 2", "ORDER BY must name a column of SELECT from 1 to 1, got 2", f"{BY} ORDER BY 1"),
+    (f"{BY} ORDER BY COUNT(*) + 1", "not supported: COUNT(*) + 1; ORDER BY takes", f"{BY} ORDER BY sex"),
+    (f"{BY} LIMIT 1.5", "LIMIT must be a whole number from 0, got 1.5", f"{BY} LIMIT 1"),
+    (f"{BY} LIMIT 3 OFFSET -1", "OFFSET must be a whole number from 0, got -1", f"{BY} LIMIT 3 OFFSET 1"),
+    (f"{BY} FETCH FIRST 3 ROWS ONLY", "not supported: FETCH; write LIMIT and a number", f"{BY} LIMIT 3"),
     (f"{COUNT} QUALIFY 1 = 1", "not supported: QUALIFY", COUNT),
     (f"{COUNT} WINDOW w AS (PARTITION BY sex)", "not supported: WINDOW", COUNT),
     (f"{COUNT} FOR UPDATE", "not supported: FOR UPDATE", COUNT),

@@ -17,12 +17,14 @@ from onlineic.evaluate import (
     exact_values,
     frame,
     known_baselines,
+    text_table,
     trace,
 )
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import TestsOnly
 from onlineic.queries import between, weights, where
 from onlineic.session import OnlineIC
-from onlineic.updates import MultiplicativeWeights, Perceptron, UpdateRule
+from onlineic.updates import MaximumEntropy, MultiplicativeWeights, Perceptron, UpdateRule
 
 DOMAIN = Domain.of(a=8, b=["x", "y"])
 COUNTS = np.array([[900, 100], [50, 0], [300, 20], [10, 400], [1, 1], [0, 90], [600, 8], [20, 500]])
@@ -112,6 +114,35 @@ def test_baselines_are_listed_after_the_rules_of_each_seed_and_know_the_stream()
     )
     assert 0 == sum(one.untested for one in traces[1:])
     assert {1.0} == {one.spent for one in traces[1:]}
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({}, "no tables first, hits release numbers, "),
+        ({"first_tables": True}, " tables first, hits release numbers, "),
+        ({"release": "partition", "hard_answers": 3}, "no tables first, hits release tables, "),
+        ({"purchases": TestsOnly(), "release": "answer"}, "no tables first, hits release numbers, "),
+    ],
+)
+def test_all_rules_are_given_one_plan_and_the_traces_tell_it(told, words):
+    rules = {"mw": MultiplicativeWeights(), "perceptron": Perceptron(), "max entropy": MaximumEntropy()}
+
+    traces = compare(table(), BUDGET, STREAM, rules, [0], baselines=False, max_queries=81, **told)
+
+    (given,) = {one.given for one in traces}
+    assert words in given
+    assert "Sparse, " in given
+    assert given in repr(traces[0])
+    assert text_table(traces).endswith(f"\nmw; perceptron; max entropy: {given}")
+
+
+def test_the_default_session_keeps_its_own_plan_and_baselines_have_none():
+    traces = compare(table(), BUDGET, STREAM, {"mw": MultiplicativeWeights(), "session": None}, [0])
+
+    assert traces[0].given.startswith("no tables first")
+    assert not traces[1].given.startswith("no tables first")
+    assert {""} == {one.given for one in traces[2:]}
 
 
 def test_pure_budget_lists_no_gaussian_noise():

@@ -291,3 +291,34 @@ def test_real_columns_are_codes_of_a_public_grid(private):
         else:
             reached = linprog([-1, -2], A_ub=settings["matrix"], b_ub=side + mean)
         assert -reached.fun == pytest.approx(optimum, rel=1e-9)
+
+
+def test_a_condition_is_the_fraction_of_the_records_that_meet_it():
+    data = ic.PrivateData([300, 0, 0, 100, 0, 600], DOMAIN)
+    asked = [ic.where(a=-1), {"b": "x"}, ic.where(a=1) & ic.where(b="y")]
+
+    found = numeric_sparse(data, asked, 0.5, BUDGET, noise=SimulatedNoise(1))
+    alike = numeric_sparse(data, [fraction(data, one) for one in asked], 0.5, BUDGET, noise=SimulatedNoise(1))
+
+    assert (found.above, found.values, found.radii) == (alike.above, alike.values, alike.radii)
+    assert (2,) == found.above
+    assert () == found.claimed
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        ([3], InvalidParameterError),
+        (["x" * 3], InvalidQueryError),
+        ([ic.where()], InvalidQueryError),
+        ([ic.where(c=1)], InvalidQueryError),
+        (ic.where(a=0), InvalidParameterError),
+    ],
+)
+def test_what_is_no_condition_is_refused_and_charges_nothing(asked, kind):
+    data = ic.PrivateData([300, 0, 0, 100, 0, 600], DOMAIN)
+
+    with pytest.raises(kind):
+        numeric_sparse(data, asked, 0.5, BUDGET)
+
+    assert [] == list(data.budgets)

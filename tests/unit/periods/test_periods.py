@@ -461,6 +461,10 @@ def test_statements_means_and_quantiles_are_asked_of_a_range():
     np.testing.assert_allclose(
         rows.to_dict()["n"], [true(label, ic.where(sex="F")) for label in LABELS], atol=60
     )
+    last = held.sql(
+        "SELECT month, COUNT(*) AS n FROM t WHERE sex = 'F' GROUP BY month ORDER BY 1 DESC LIMIT 2"
+    )
+    assert rows.labels[:-3:-1] == last.labels
     cells = sum(COUNTS.values()).reshape(DOMAIN.shape)
     mean = (cells.sum(axis=(1, 2)) * np.arange(5)).sum() / cells.sum()
     assert mean == pytest.approx(held.over().mean("age").value, abs=0.1)

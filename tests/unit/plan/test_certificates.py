@@ -10,10 +10,10 @@ import pytest
 
 import onlineic as ic
 import onlineic.session.session as session_module
-from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, TooLargeError
 from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import ALL_HARD, KNOWN, session_plan
+from onlineic.plan import ALL_HARD, KNOWN, session_plan, textbook_plan
 from onlineic.queries.query import canonical
 from onlineic.sparse import ExponentialSparse, UnconditionalNumbers
 from onlineic.updates import FittedStart
@@ -352,3 +352,30 @@ def test_a_bound_that_numbers_cannot_keep_is_certified_by_tests():
     with pytest.raises(InfeasibleAccuracyError, match="certify must be >="):
         planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=1e-4, max_queries=10)
     assert Fraction(0) < by_tests.first_tables.charge.amount
+
+
+# -- the textbook's own parameters ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(("cells", "epsilon"), [(4, 10.0), (8, 1.0)])
+def test_the_median_takes_more_records_wherever_it_takes_fewer(cells, epsilon):
+    """Its net grows as alpha falls: more records than it can use leave alpha where the net can be held."""
+    domain = ic.Domain.of(x=cells)
+    plans = [
+        textbook_plan(domain, n, ic.Budget(epsilon), ic.Median(), max_queries=100)
+        for n in (10_000, 100_000, 1_000_000, 10**8)
+    ]
+
+    alphas = [plan.alpha for plan in plans]
+    assert alphas[0] > alphas[-1]
+    assert all(after <= 1.01 * before for before, after in itertools.pairwise(alphas))
+    for plan in plans:
+        assert plan.hard_answers >= math.floor(plan.update.exact_update_bound(domain, plan.alpha))
+        assert plan.error_bound >= plan.alpha
+
+
+def test_an_alpha_that_the_median_cannot_be_held_at_is_refused_if_it_was_wished_for():
+    with pytest.raises(TooLargeError, match="take a larger alpha"):
+        textbook_plan(ic.Domain.of(x=8), 10**8, ic.Budget(1.0), ic.Median(), max_queries=100, alpha=0.001)
+    with pytest.raises(TooLargeError, match="fewer cells"):
+        textbook_plan(ic.Domain.of(x=64), 10**8, ic.Budget(1.0), ic.Median(), max_queries=10**6)

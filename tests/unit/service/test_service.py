@@ -218,6 +218,16 @@ def test_a_statement_with_too_many_groups_is_refused(server):
     status, _, body = call(server, "POST", "/v1/sql", {"sql": "SELECT sex, COUNT(*) FROM t GROUP BY sex"})
     assert 200 == status
     assert ["F", "M"] == json.loads(body)["columns"]["sex"]
+    assert "chosen" not in json.loads(body)
+
+
+def test_a_statement_says_that_its_rows_were_chosen_by_noisy_numbers(server):
+    text = "SELECT label, COUNT(*) AS n FROM t GROUP BY label HAVING n > -1e9 ORDER BY n DESC LIMIT 2"
+    body = json.loads(call(server, "POST", "/v1/sql", {"sql": text})[2])
+
+    assert 2 == len(body["columns"]["label"])
+    assert sorted(body["columns"]["n"], reverse=True) == body["columns"]["n"]
+    assert body["chosen"].endswith(" groups: HAVING, ORDER BY, LIMIT by noisy numbers")
 
 
 def test_a_cookie_asks_from_the_page_alone(server):

@@ -330,3 +330,69 @@ def test_a_statement_that_is_asked_again_is_not_read_again(monkeypatch):
             asked.sql(text, table=table, dialect=dialect)
     assert asked.sql(f"{text} AND age < :most", params={"most": 28}).value < first.value
     assert asked.sql(f"{text} AND age < :most", params={"most": 30}).value == first.value
+
+
+def test_having_order_and_limit_choose_rows_of_the_same_groups_at_the_same_price(simple):
+    asked, _ = simple
+    plain = asked.sql("SELECT age, COUNT(*) AS n FROM t GROUP BY age")
+    before, least = asked.statistics().spent, float(np.median(plain.values))
+
+    found = asked.sql(
+        "SELECT age, COUNT(*) AS n FROM t GROUP BY age HAVING n > :least ORDER BY n DESC LIMIT 3",
+        params={"least": least},
+    )
+
+    kept = sorted(zip(plain.values[:, 0], plain.labels, strict=True), reverse=True)[:3]
+    assert [label for _, label in kept] == list(found.labels)
+    assert [value for value, _ in kept] == found.values[:, 0].tolist()
+    assert plain.error_bounds[0, 0] == found.error_bounds[0, 0]
+    assert (10, before) == (found.groups, asked.statistics().spent)
+    assert "3 of 10 groups: HAVING, ORDER BY, LIMIT by noisy numbers" in repr(found)
+    assert found.chosen in found._repr_html_()
+    assert plain.chosen == ""
+
+
+def test_an_aggregate_that_having_alone_names_is_asked_and_in_no_column(simple):
+    asked, _ = simple
+
+    found = asked.sql("SELECT sex, COUNT(*) AS n FROM t GROUP BY sex HAVING AVG(age) > 0 ORDER BY SUM(age)")
+
+    assert (("sex", "n"), ("n", "AVG(age)", "SUM(age)")) == (tuple(next(iter(found))), found.names)
+    assert 3 == found.values.shape[1]
+    assert np.all(np.diff(found.values[:, 2]) >= 0)
+
+
+def test_a_statement_that_leaves_no_group_is_an_empty_table(simple):
+    asked, _ = simple
+    text = f"SELECT sex, COUNT(*) AS n FROM t GROUP BY sex HAVING n > {10 * RECORDS}"
+
+    found, told = asked.sql(text), asked.explain(text)
+
+    assert (0, 3, {"sex": [], "n": [], "n error_bound": []}) == (len(found), found.groups, found.to_dict())
+    assert "0 of 3 groups: HAVING by noisy numbers" in repr(found)
+    assert told.bound_derived is None
+
+
+def test_ends_of_having_ties_and_missing_numbers_are_those_of_sql():
+    from onlineic.ask.sql_rows import Compared, Joined, Order, Rows, Unknown
+
+    keys = np.array([[0.0], [1.0], [2.0], [math.nan]])
+    values = np.array([[5.0, 1.0], [7.0, math.nan], [5.0, 3.0], [9.0, 1.0]])
+
+    def shown(**given):
+        return Rows(**given).chosen(keys, values).tolist()
+
+    assert [0, 1, 2, 3] == shown()
+    assert [[1, 3], [0, 1, 2, 3], [0, 2], [1, 3]] == [
+        shown(having=Compared(1, operator, 5.0)) for operator in (">", ">=", "=", "<>")
+    ]
+    assert [0, 3] == shown(having=Compared(2, "<", 3.0))  # an unknown number is neither below ..
+    assert [2] == shown(having=Compared(2, ">=", 3.0))  # .. nor not below
+    assert [[1], [0, 2, 3]] == [shown(having=Unknown(2, negated)) for negated in (False, True)]
+    both = (Compared(1, "=", 5.0), Compared(2, "=", 1.0))
+    assert [[0], [0, 2, 3]] == [shown(having=Joined(every, both)) for every in (True, False)]
+    assert [1, 0, 3, 2] == shown(order=(Order(2, False, True),))
+    assert [2, 0, 3, 1] == shown(order=(Order(2, True, False),))
+    assert [2, 0, 1, 3] == shown(order=(Order(1, False, False), Order(0, True, False)))
+    assert [3, 0] == shown(order=(Order(0, False, True),), limit=2)
+    assert [[2, 3], [1], []] == [shown(offset=2), shown(offset=1, limit=1), shown(limit=0)]

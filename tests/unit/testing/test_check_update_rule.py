@@ -52,6 +52,62 @@ def test_a_broken_promise_about_the_data_is_noticed():
         check_update_rule(Perceptron(p2=1 / 4), domain=Domain.of(x=8), truths=[point])
 
 
+def test_the_check_says_how_far_it_has_come():
+    heard = []
+
+    check_update_rule(Perceptron(), domain=SMALL, steps=20, progress=lambda *said: heard.append(said))
+
+    stages, done, totals = zip(*heard, strict=True)
+    assert [*range(len(heard))] == [*done]
+    assert {len(heard) - 1} == {*totals}
+    assert "check of Perceptron, prior" in stages
+
+
+@attrs.frozen(eq=False)
+class Declining:
+    """A histogram that takes products of labels alone, and fails where it is asked anything else."""
+
+    held: Histogram
+
+    @property
+    def domain(self):
+        return self.held.domain
+
+    def supports(self, query):
+        return self.held.supports(query) and all(len(factor.axes) == 1 for factor in query.factors)
+
+    def evaluate(self, query):
+        assert self.supports(query)
+        return self.held.evaluate(query)
+
+    def evaluate_many(self, queries):
+        return np.array([self.evaluate(query) for query in queries], np.float64)
+
+    def blocks(self, partition):
+        return self.held.blocks(partition)
+
+
+@attrs.frozen
+class OfProducts(UpdateRule):
+    sign: float = 1.0
+
+    def init(self, domain, prior=None):
+        return Declining(Histogram(domain) if prior is None else prior)
+
+    def update(self, hypothesis, measurements, alpha):
+        query, value, guess = measurements[-1].against(hypothesis)
+        return Declining(hypothesis.held.tilted(query, self.sign * np.clip(value - guess, -1.0, 1.0)))
+
+    def update_bound(self, domain, alpha):
+        return None
+
+
+def test_a_rule_that_declines_weights_is_asked_products_alone():
+    check_update_rule(OfProducts())
+    with pytest.raises(AssertionError, match="must move towards the measurement"):
+        check_update_rule(OfProducts(sign=-1.0))
+
+
 # -- broken rules: each inherits the correct parts -------------------------------------------------------
 
 

@@ -1,0 +1,192 @@
+"""The rivals of rivals.py, in an environment of their own: `make rivals` installs it in .venv-rivals.
+
+    .venv-rivals/bin/python experiments/study/rival_engines.py NAME TABLE.npz SEED
+
+Reads codes of a table, one array a column, and prints as JSON what one rival answers to the ten questions,
+each as a list of numbers, and its seconds. All rivals are told the ten questions, or their columns, and
+have (1, 1e-6) in all.
+"""
+
+import json
+import sys
+import time
+import warnings
+from importlib import metadata
+
+import numpy as np
+
+EPSILON, DELTA, N_QUESTIONS = 1.0, 1e-6, 10
+SIZES = {
+    "month": 24, "age": 111, "sex": 2, "city": 6, "ward": 5, "icd": 11, "cost": 6, "los": 31, "readmitted": 2
+}  # fmt: skip
+
+
+def exact(table):
+    """Return the ten answers of a table of codes."""
+
+    def counted(*names):
+        codes = tuple(table[name] for name in names)
+        found = np.zeros([SIZES[name] for name in names])
+        np.add.at(found, codes, 1.0)
+        return found.ravel().tolist()
+
+    emergency, surgery = table["ward"] == 0, table["ward"] == 2
+    older = (table["sex"] == 0) & (table["age"] >= 65) & emergency
+    return [
+        [float((table["readmitted"] == 1).sum())],
+        [float(older.sum())],
+        [mean(table["age"], emergency)],
+        [mean(table["los"], surgery)],
+        counted("city"),
+        counted("month"),
+        counted("sex", "icd"),
+        counted("month", "ward"),
+        counted("cost"),
+        [float(np.quantile(table["los"], 0.9))],
+    ]
+
+
+def mean(values, kept):
+    return float(values[kept].mean()) if kept.any() else 0.0
+
+
+def ranked(counts, share=0.9):
+    """Return the quantile of a noisy histogram."""
+    sums = np.cumsum(np.maximum(counts, 0.0))
+    return float(np.searchsorted(sums, share * sums[-1]))
+
+
+def opendp(table, seed):
+    """Twelve Gaussian releases under one zCDP budget: two for each mean, a histogram for the quantile."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    ten, emergency, surgery = exact(table), table["ward"] == 0, table["ward"] == 2
+    sums = [float(table["age"][emergency].sum()), float(table["los"][surgery].sum())]
+    stays = np.bincount(table["los"], minlength=SIZES["los"]).astype(float).tolist()
+    # vectors, and how far one replaced record moves them in L2
+    asked = [
+        (ten[0], 1.0), (ten[1], 1.0), ([sums[0]], 110.0), ([float(emergency.sum())], 1.0), ([sums[1]], 30.0),
+        ([float(surgery.sum())], 1.0), *((ten[place], 2**0.5) for place in (4, 5, 6, 7, 8)), (stays, 2**0.5),
+    ]  # fmt: skip
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+
+    def together(scale):
+        parts = [dp.m.make_gaussian(*space, scale=scale) for _ in asked]  # in units of its sensitivity
+        return dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(dp.c.make_basic_composition(parts)), DELTA)
+
+    scale = dp.binary_search(
+        lambda scale: together(scale).map(1.0)[0] <= EPSILON, bounds=(0.1, 1000.0)
+    )  # fmt: skip
+    released = [
+        dp.m.make_gaussian(*space, scale=scale * moved)([int(value) for value in values])
+        for values, moved in asked
+    ]
+    first, second, age, er, los, surgeries, *tables, stays = released
+    return [first, second, [age[0] / er[0]], [los[0] / surgeries[0]], *tables, [ranked(stays)]]
+
+
+def diffprivlib(table, seed):
+    """A tenth of epsilon for each question, delta 0."""
+    from diffprivlib import tools
+
+    share, emergency, surgery = EPSILON / N_QUESTIONS, table["ward"] == 0, table["ward"] == 2
+
+    def counts(*names):
+        edges = [np.arange(SIZES[name] + 1) - 0.5 for name in names]
+        sample = np.stack([table[name] for name in names], axis=1)
+        found, _ = tools.histogramdd(
+            sample, epsilon=share, bins=edges, range=[(e[0], e[-1]) for e in edges], random_state=seed
+        )
+        return np.asarray(found, float).ravel().tolist()
+
+    older = (table["sex"] == 0) & (table["age"] >= 65) & emergency
+    given = {"epsilon": share, "random_state": seed}
+    return [
+        [float(tools.count_nonzero(table["readmitted"] == 1, **given))],
+        [float(tools.count_nonzero(older, **given))],
+        [float(tools.mean(table["age"][emergency], bounds=(0, 110), **given))],
+        [float(tools.mean(table["los"][surgery], bounds=(0, 30), **given))],
+        *(counts(*names) for names in (("city",), ("month",), ("sex", "icd"), ("month", "ward"), ("cost",))),
+        [float(tools.quantile(table["los"], 0.9, bounds=(0, 30), **given))],
+    ]
+
+
+def smartnoise(table, seed):
+    """SQL, a tenth of the budget for each question; it has no quantile."""
+    import pandas as pd
+    import snsql
+
+    columns = {
+        f"c_{name}": {"type": "int", "lower": 0, "upper": size - 1} for name, size in SIZES.items()
+    }  # its grammar keeps `month` for itself
+    described = {"": {"": {"t": {"row_privacy": True, "rows": len(table["sex"]), **columns}}}}
+    privacy = snsql.Privacy(epsilon=EPSILON / N_QUESTIONS, delta=DELTA / N_QUESTIONS)
+    reader = snsql.from_df(
+        pd.DataFrame({f"c_{name}": codes for name, codes in table.items()}),
+        privacy=privacy,
+        metadata=described,
+    )
+    reader._options.censor_dims = False  # every group is public
+
+    def asked(text):
+        return reader.execute(text)[1:]
+
+    def by(*names):
+        keys = ", ".join(f"c_{name}" for name in names)
+        found = np.zeros([SIZES[name] for name in names])
+        for *codes, count in asked(f"SELECT {keys}, COUNT(*) AS n FROM t GROUP BY {keys}"):
+            found[tuple(int(code) for code in codes)] = count
+        return found.ravel().tolist()
+
+    count = "SELECT COUNT(*) AS n FROM t WHERE"
+    return [
+        [float(asked(f"{count} c_readmitted = 1")[0][0])],
+        [float(asked(f"{count} c_sex = 0 AND c_age >= 65 AND c_ward = 0")[0][0])],
+        [float(asked("SELECT AVG(c_age) AS m FROM t WHERE c_ward = 0")[0][0])],
+        [float(asked("SELECT AVG(c_los) AS m FROM t WHERE c_ward = 2")[0][0])],
+        *(by(*names) for names in (("city",), ("month",), ("sex", "icd"), ("month", "ward"), ("cost",))),
+        None,
+    ]
+
+
+def synthetic(kind):
+    """Return AIM or MST: a table of as many synthetic records, of which the ten answers are taken."""
+
+    def made(table, seed):
+        import pandas as pd
+        from dpmm.pipelines import AIMPipeline, MSTPipeline
+
+        pipeline = {"AIM": AIMPipeline, "MST": MSTPipeline}[kind](
+            epsilon=EPSILON, delta=DELTA, disable_processing=True, n_jobs=1
+        )
+        pipeline.fit(pd.DataFrame(table), domain=SIZES, random_state=seed)
+        drawn = pipeline.generate(n_records=len(table["sex"]), random_state=seed)
+        return exact({name: drawn[name].to_numpy().astype(int) for name in SIZES})
+
+    return made
+
+
+ENGINES = {
+    "AIM": ("dpmm", synthetic("AIM")),
+    "MST": ("dpmm", synthetic("MST")),
+    "OpenDP, told the ten": ("opendp", opendp),
+    "SmartNoise": ("smartnoise-sql", smartnoise),
+    "diffprivlib": ("diffprivlib", diffprivlib),
+}
+
+
+def main(name, path, seed):
+    warnings.simplefilter("ignore")
+    np.random.seed(seed)  # noqa: NPY002  # what some of them draw from
+    with np.load(path) as held:
+        table = {column: held[column] for column in SIZES}
+    package, engine = ENGINES[name]
+    began = time.perf_counter()
+    answers = engine(table, seed)
+    said = {"answers": answers, "seconds": time.perf_counter() - began, "version": metadata.version(package)}
+    print(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
