@@ -662,6 +662,34 @@ class OnlineIC(Answering):
 
         return self._alone(found)
 
+    def told(self, question: Any) -> tuple[Answer, ...]:
+        """Return what this session has told of a question, oldest first; asks nothing, and costs nothing.
+
+        The last one is told again, unless the hypothesis has improved on it by then (`Answer.reason`). All of
+        their bounds hold at once.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, text, dict or array of weights
+
+        Returns
+        -------
+        tuple of Answer
+            Empty if it was never answered, or without a test; else repeats, with the values that were told.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it does not fit the domain or the plan.
+        """
+        bound = self.bind(question)
+
+        def found() -> tuple[Answer, ...]:
+            self._loop.book.catch_up()
+            return self._loop.book.told(bound)
+
+        return self._alone(found)
+
     def sql(
         self,
         text: str,
