@@ -52,7 +52,7 @@ from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
-from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, stated, stated_again
+from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, cut, stated, stated_again
 from onlineic.session.improvements import IMPROVED, Improvements, moved
 from onlineic.session.notices import Notices
 
@@ -404,6 +404,27 @@ class AnswerBook:
             found.append(self._stating(question, one.again(question)[0], "repeat", said, reason))
         return tuple(found)
 
+    def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says them now, but for what was measured or not tested."""
+        result = [*answers]
+        places = [
+            place
+            for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
+            if isinstance(question, Query) and question.constant is None
+            and answer.status in ("easy", "repeat") and self._improvements.reads(question)
+        ]  # fmt: skip
+        guesses = self.guesses([questions[place] for place in places]) if places else []
+        for place, guess in zip(places, guesses, strict=True):
+            question, told = questions[place], answers[place]
+            value = stated_value(question, guess, self._n)
+            if value == told.value:
+                continue
+            known = self._bounds.known(question, value) + question.rounding
+            bound = cut(value, min(told.error_bound + abs(value - told.value), known), self._bounds.slack)
+            said = Stated(bound, told.estimate, told.standard_error, told.law)
+            result[place] = self._stating(question, value, "untested", said, None)
+        return result
+
     # -- answers without a test --
 
     def remembers(self, question: Question) -> bool:
@@ -646,7 +667,7 @@ class AnswerBook:
         return self._stating(query, value, status, said, self._reason(query, status))
 
     def _stating(
-        self, question: Question, value: Any, status: Status, said: Stated, reason: Reason
+        self, question: Question, value: Any, status: Status, said: Stated, reason: Reason | None
     ) -> Answer:
         """Return an answer of which all is known now, but for what was left then."""
         bound, estimate, error, law = said

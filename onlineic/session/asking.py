@@ -173,6 +173,10 @@ class Asking(Answering):
         """Return bounds that hold at once, as `OnlineIC.joint_bounds`."""
         return self._session.joint_bounds(queries, answers)
 
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says them now, as `OnlineIC.snapshot`."""
+        return self._session.snapshot(queries, answers)
+
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
         found: Explanation = self._run(lambda: explained(self._loop(), question))

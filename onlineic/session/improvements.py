@@ -72,6 +72,13 @@ class Improvements:
         if self._may:
             self._spreads[question.key] = spread
 
+    def reads(self, question: Question) -> bool:
+        """Return whether the hypothesis of now may be read in the place of what was told of a question.
+
+        A number of its own, that was measured, may be farther from the fit than its noise.
+        """
+        return self._may and question.key not in self._spreads
+
     def left(self, question: Question, known: Remembered) -> float:
         """Return the error predicted now over that when it was told: 1 where nothing was bought since."""
         if known.version >= len(self._predictor.releases):

@@ -352,3 +352,60 @@ def test_one_minus_it_is_off_by_what_n_may_be():
     assert 0.125 == moved((~ASKED).bind(DOMAIN), 0.625, first, 0.0)
     assert 0.25 == moved((~ASKED).bind(DOMAIN), 0.625, first, 0.125)
     assert 0.5 == moved(ASKED.bind(DOMAIN), 0.75, first, 0.125)
+
+
+def test_what_is_made_of_several_numbers_is_read_from_one_hypothesis_and_the_told_ones_stand_beside():
+    """The groups of a condition that is no conjunction are asked one by one."""
+    session = opened()
+    spread = ~where(b=0, c=1)
+    early = [session.answer(where(a=code) & spread) for code in (0, 3)]
+    for other in OTHERS:
+        session.answer(other)
+    found = session.group_by("a", spread)
+    questions = [session.bind(where(a=code) & spread) for code in range(5)]
+    now = [session.hypothesis.evaluate(question) for question in questions]
+    truth = COUNTS.reshape(DOMAIN.shape).copy()
+    truth[:, 0, 1] = 0
+    missed = np.abs(found.values - truth.sum(axis=(1, 2)))
+
+    assert found.values == pytest.approx(2_000 * np.array(now), abs=0.51)
+    assert (missed <= found.error_bounds).all()
+    again = session.answer_many(questions)
+    assert [one.value for one in again] == [one.value for one in found.answers]
+    assert {"known"} == {one.reason for one in again}
+    assert {early[0].query.key, early[1].query.key} <= {one.query.key for one in found.answers}
+
+
+def test_a_snapshot_moves_what_was_told_and_its_bound_with_it(monkeypatch):
+    wrong = np.full(DOMAIN.size, 0.4 / 89)
+    wrong[0] = 0.6
+    later(monkeypatch, lambda: Histogram(DOMAIN, wrong.reshape(DOMAIN.shape)))
+    monkeypatch.setattr("onlineic.session.answers.IMPROVED", 0.0)
+    session = opened(threshold=0.2)
+    first = session.answer(weights())
+    for other in OTHERS:
+        session.answer(other)
+    session.answer(where(c=3))  # buys
+    (told,) = session.answer_many([weights()])
+    (now,) = session.snapshot([weights()], [told])
+    (same,) = session.snapshot([where()], [session.answer(where())])
+
+    assert first.value == told.value < 0.6 < now.value
+    assert now.error_bound == min(now.value, first.error_bound + now.value - first.value)
+    assert session.answer(weights()).value == first.value
+    assert same.value == 1.0
+    assert (now.status, now.reason) == ("untested", None)
+    with pytest.raises(ic.errors.InvalidParameterError, match="answers must be the answers"):
+        session.snapshot([weights()], [])
+
+
+def test_what_was_measured_is_not_read_from_the_hypothesis():
+    session = opened(purchases=ic.plan.TestsOnly(), threshold=0.001)
+    answers = [session.answer(where(a=code, b=b)) for code in range(5) for b in range(3)]
+    questions = [answer.query for answer in answers]
+    measured = [place for place, answer in enumerate(answers) if answer.hard]
+    again = session.answer_many(questions)
+    now = session.snapshot(questions, again)
+
+    assert measured
+    assert [again[place].value for place in measured] == [now[place].value for place in measured]
