@@ -133,8 +133,7 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             tables = check_bought(named, self._ledger, self.prices.sparse)
             self.fetching.before_tables(tables.targets)
-            if (used := self.prices.unfinished(self._state.threshold_noise is not None)) is not None:
-                self._ledger.pay(used)
+            self.prices.settle(self._state.threshold_noise is not None)
             self._ledger.reserve(tables.charge)
             payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))
