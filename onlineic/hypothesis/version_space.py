@@ -34,14 +34,14 @@ class VersionSpace:
     """
 
     domain: Domain
-    _databases: NDArray[Any]
+    databases: NDArray[Any]
     size: int
     stalled: int = 0
 
     @property
     def candidates(self) -> int:
         """How many databases are left."""
-        return int(self._databases.shape[1])
+        return int(self.databases.shape[1])
 
     def supports(self, query: Query) -> bool:
         return query.domain == self.domain
@@ -69,15 +69,15 @@ class VersionSpace:
         median = _lower_median(values)
         kept = values > median if above else values < median
         if not kept.any():
-            return VersionSpace(self.domain, self._databases, self.size, self.stalled + 1)
-        return VersionSpace(self.domain, self._databases[:, kept], self.size, self.stalled)
+            return VersionSpace(self.domain, self.databases, self.size, self.stalled + 1)
+        return VersionSpace(self.domain, self.databases[:, kept], self.size, self.stalled)
 
     def _values(self, query: Query) -> Ints:
         """Integer values size * 2^k * f of every candidate, cell by cell: no wide copy of the databases."""
         weights = query.weights().ravel()
         result = np.zeros(self.candidates, np.int64)
         for cell in np.flatnonzero(weights):
-            row = self._databases[cell]
+            row = self.databases[cell]
             result += row if weights[cell] == 1 else row * weights[cell]
         return result
 

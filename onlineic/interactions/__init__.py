@@ -2,12 +2,14 @@
 
 from onlineic.interactions.demand import Asked, Demand, asked_of
 from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Sizes, Table, expected_misfit, informed
 
 __all__ = [
     "Asked",
     "Demand",
     "Levels",
+    "Predictor",
     "Sizes",
     "Table",
     "asked_of",

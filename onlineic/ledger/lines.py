@@ -35,6 +35,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
+    Improved,
     NodeOpened,
     Noted,
     OfTotal,
@@ -181,6 +182,8 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "easy", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, EasyBatch):
         return _batch_to_json(record)
+    if isinstance(record, Improved):
+        return {"kind": "improved", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, Hard):
         return {
             "kind": "hard",
@@ -363,6 +366,7 @@ def _resumed(line: Line) -> Resumed:
 _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "easy": _easy,
     "easy_batch": _batch,
+    "improved": lambda line, domain: Improved(*_asked(line, domain)),
     "hard": _hard,
     "opened": _opened,
     "checkpoint": _checkpoint,

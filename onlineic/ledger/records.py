@@ -68,6 +68,22 @@ class EasyBatch:
 
 @final
 @attrs.frozen
+class Improved:
+    """A question that was answered before, answered again by a hypothesis that has become better: no test.
+
+    Attributes
+    ----------
+    query : Query or BoundMarginal
+    guess : int, or tuple of int
+        What the hypothesis says, as of `Easy`; told from here on.
+    """
+
+    query: Question
+    guess: Guess
+
+
+@final
+@attrs.frozen
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
@@ -264,7 +280,19 @@ class NodeOpened:
     charge: Charge
 
 
-Committed = Easy | EasyBatch | Hard | Opened | UpdateFailed | Drawn | Noted | Shared | BlockBegun | NodeOpened
+Committed = (
+    Easy
+    | EasyBatch
+    | Improved
+    | Hard
+    | Opened
+    | UpdateFailed
+    | Drawn
+    | Noted
+    | Shared
+    | BlockBegun
+    | NodeOpened
+)
 Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 # what stands in the file of a total, or of a table that grows, and in no other

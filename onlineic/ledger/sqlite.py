@@ -69,6 +69,7 @@ from onlineic.ledger.records import (
     Committed,
     Easy,
     EasyBatch,
+    Improved,
     Ledger,
     Paid,
     Record,
@@ -365,7 +366,7 @@ class SqliteLedger(Ledger):
 
     def commit(self, records: Sequence[Committed]) -> None:
         check_commit(records)
-        easy = all(isinstance(record, Easy | EasyBatch) for record in records)
+        easy = all(isinstance(record, Easy | EasyBatch | Improved) for record in records)
         at = self._state
         waiting = [*self._records[at.written : at.length], *records]
         full = sum(len(one) if isinstance(one, EasyBatch) else 1 for one in waiting) > MOST_LOST

@@ -9,7 +9,7 @@ them is better, and a single attribute has its cells, or levels of them, in the 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import final
@@ -48,7 +48,7 @@ from onlineic.plan.defaults import (
     SHARE_OF_BLOCKS,
     SHORT,
 )
-from onlineic.queries.partitions import Partition, PartitionRule, one_way
+from onlineic.queries.partitions import Measurement, Partition, PartitionRule, one_way
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -135,6 +135,15 @@ class FirstTables:
             return noise.discrete_laplace(scale, blocks), 1
         sigma, unit = scale.as_integer_ratio()
         return noise.discrete_gaussian(sigma, blocks), unit
+
+    def measure(self, counts: Iterable[Ints], noise: Noise, n: int) -> tuple[Measurement, ...]:
+        """Return the noisy blocks of all, fractions of n records, from their exact counts (PRIVATE)."""
+        released = []
+        held = zip(self.targets, self.scales, self.deviations(n), counts, strict=True)
+        for target, scale, deviation, exact in held:
+            drawn, unit = self.noise(scale, target.blocks, noise)
+            released.append(Measurement(target, (exact * unit + drawn) / (n * unit), deviation))
+        return tuple(released)
 
     def deviations(self, n: int) -> tuple[float, ...]:
         """Return the standard deviation of the noise in each one's blocks, fraction of n records."""

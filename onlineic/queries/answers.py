@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Status = Literal["easy", "hard", "repeat", "untested"]
+Reason = Literal["covered", "test", "bought", "known", "improved"]
 Law = Literal["gaussian", "laplace"]
 ARITHMETIC = (
     "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
@@ -55,6 +56,14 @@ STATUS_SAID = {
     "repeat": "released before",
     "untested": "from the hypothesis, untested: the budget is used up",
 }
+REASON_SAID = {
+    "covered": "what was released before covers it",
+    "test": "its test found the hypothesis far from the truth",
+    "bought": "tables were bought for it",
+    "known": "it was told before, or is the same whatever the records are",
+    "improved": "told before, and the hypothesis errs less now",
+}
+USUAL = {"easy": "covered", "hard": "test", "repeat": "known"}  # reasons that a status has mostly
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
 
 
@@ -182,6 +191,12 @@ class Answer:
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
         answers at once). Of an untested answer what the noise of the first tables leaves, or inf. A fraction
         lies in [0, 1]: no bound reaches beyond.
+    reason : "covered", "test", "bought", "known" or "improved", or None
+        Why it is this number. A hypothesis that was tested is "covered" by what was released before, or
+        "bought", if tables were bought for the question first. A measured answer is due to its "test". A
+        number that is told again is "known"; it is "improved" where the hypothesis has got better since, and
+        the answer is what it says now. A constant is "known". None where nothing was to be decided: untested
+        answers, and those of engines that measure all they are asked.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     estimate, standard_error : float or None
@@ -215,6 +230,7 @@ class Answer:
     status: Status
     _bound: Bound
     _count: Any  # where the number of records is unknown
+    reason: Reason | None = None
 
     def __init__(
         self,
@@ -231,10 +247,11 @@ class Answer:
         law: Law | None = None,
         n_bound: int = 0,
         of_what: str = "records",
+        reason: Reason | None = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
         ground = _Known(n, private, left, n_bound, of_what)
-        self.__attrs_init__(value, status, Bound(ground, said, query), count)
+        self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
 
     @classmethod
     def deferred(
@@ -244,6 +261,7 @@ class Answer:
         ground: Ground,
         rest: Any,
         query: Query | BoundMarginal | None = None,
+        reason: Reason | None = None,
     ) -> "Answer":
         """Return an answer of which all that its ground knows is worked out when it is looked at.
 
@@ -253,9 +271,10 @@ class Answer:
             As in `Bound`.
         query : Query or BoundMarginal, optional
             None: the ground knows it.
+        reason : str, optional
         """
         answer = cls.__new__(cls)
-        answer.__attrs_init__(value, status, Bound(ground, rest, query), None)
+        answer.__attrs_init__(value, status, Bound(ground, rest, query), None, reason)
         return answer
 
     @property
@@ -353,7 +372,7 @@ class Answer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
-        known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what)
+        known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
         return Answer, (self.value, self.count, self.status, *stated, *known)
 
     @property
@@ -430,6 +449,7 @@ class Answer:
             "value": _plain(self.value),
             "count": _plain(self.count),
             "status": self.status,
+            "reason": self.reason,
             "error_bound": self.error_bound if bounded else None,
             "count_bound": self.count_bound if bounded else None,
             "bracket": [_plain(low), _plain(high)],
@@ -442,7 +462,7 @@ class Answer:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return one row a cell: its labels, then value, count, low, high, error_bound, status, private.
+        """Return one row a cell: labels, then value, count, low, high, error_bound, status, reason, private.
 
         A number is one row, with its query for a label. A column that is called like an attribute gets an
         underscore behind its name.
@@ -465,6 +485,7 @@ class Answer:
         for name, one in (
             ("error_bound", self.error_bound),
             ("status", self.status),
+            ("reason", self.reason),
             ("private", self.private),
         ):
             held[free_name(name, taken)] = [one] * rows
@@ -589,7 +610,7 @@ class Answer:
             bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
             unit = f"{self.of_what} of {_all(self)}, {bound}"
         stamp = "" if self.private else ", NOT PRIVATE"
-        said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self.status}{stamp}"
+        said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self._told}{stamp}"
         return f"{said}\n{self._table(lambda at: records(float(self.count[at])))}"
 
     def _table(self, cell: Any) -> str:
@@ -615,15 +636,21 @@ class Answer:
             rows.insert(gap, [GAP] * len(head))
         return aligned(head, rows, left=1 if len(names) == 2 else len(names))
 
+    @property
+    def _told(self) -> str:
+        """The status, and the reason where it is not the usual one."""
+        usual = self.reason is None or self.reason == USUAL.get(self.status)
+        return self.status if usual else f"{self.status}, {self.reason}"
+
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         if isinstance(self.value, np.ndarray):
             bound = f"± {upward(self.fraction_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
-            return f"Answer(table of {shape} cells {bound}, {self.status}{stamp})"
+            return f"Answer(table of {shape} cells {bound}, {self._told}{stamp})"
         value = around(self.value, self.fraction_bound)
         of_n = f" ± {records_bound(self.count_bound or 0.0)}" if self.n_bound else ""
-        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}, {self.status}{stamp})"
+        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}, {self._told}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""
@@ -720,6 +747,8 @@ def _cell(count: Any) -> str:
 
 def _html_facts(answer: Answer) -> list[tuple[str, str]]:
     pairs = [("status", f"{answer.status}: {STATUS_SAID[answer.status]}")]
+    if answer.reason is not None:
+        pairs.append(("reason", f"{answer.reason}: {REASON_SAID[answer.reason]}"))
     if answer.query is not None:
         pairs.insert(0, ("query", shortened(answer.query.written, 300)))
     if answer.left is not None:

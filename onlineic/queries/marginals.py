@@ -171,6 +171,11 @@ class BoundMarginal:
     def __repr__(self) -> str:
         return f"BoundMarginal({self.written})"
 
+    def largest_gap(self, counts: Ints, guess: "Guess") -> int:
+        """Return how far the count of an asked block is from its guess, at most: PRIVATE."""
+        asked = np.unique(self.cells[self.cells >= 0])
+        return int(np.abs(counts - np.array(guess, np.int64))[asked].max())
+
     def table(self, blocks: Floats) -> Floats:
         """Return the cells of the table from the values of all blocks."""
         return np.where(self.cells >= 0, np.append(np.asarray(blocks, np.float64), 0.0)[self.cells], 0.0)

@@ -27,11 +27,21 @@ GROWN = 8  # one part in so many: when the small run is merged
 @final
 @attrs.define  # never written to; frozen it would take three times as long to make, once an answer
 class Remembered:
-    """One released answer: to which question, as it was asked first, and the radius behind its bound."""
+    """One released answer: to which question, as it was asked, the radius behind its bound, and when.
+
+    Attributes
+    ----------
+    question : Query or BoundMarginal
+    value : float, or array of a table
+    radius : float
+    version : int
+        Of what was known when it was told.
+    """
 
     question: Query | BoundMarginal
     value: Any
     radius: float
+    version: int = 0
 
     def again(self, question: Query | BoundMarginal) -> tuple[Any, float]:
         """Return (value, slack) for the same question; it may have been rounded to it from farther away."""
@@ -53,6 +63,8 @@ class Recalled:
         Whether the question as asked first was one minus the one asked now.
     roundings : dict of int to float
         Of the question as asked first, where that is not 0.
+    versions : (m,) int32
+        Of `Remembered`.
     first : (m,) int32
         Of what is not known: the place of the first query of the batch with the same key.
     """
@@ -62,6 +74,7 @@ class Recalled:
     radii: Floats
     turned: Bools
     roundings: dict[int, float]
+    versions: Codes
     first: Codes
 
 
@@ -75,13 +88,15 @@ class _Run:
     radii: Floats
     turned: Bools
     roundings: Floats | None
+    versions: Codes
     _words: memoryview | None = attrs.field(init=False)  # the keys, of one word each: bisected in a fifth
 
     def __attrs_post_init__(self) -> None:
         set_fields(self, _words=self.keys.data if self.keys.dtype == np.int64 else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Run, (self.keys, self.values, self.radii, self.turned, self.roundings)  # views are not copied
+        held = (self.keys, self.values, self.radii, self.turned, self.roundings, self.versions)
+        return _Run, held  # views are not copied
 
     def __len__(self) -> int:
         return len(self.values)
@@ -95,20 +110,24 @@ class _Run:
         at = int(self.keys.searchsorted(np.array([key], self.keys.dtype)[0]))
         return at if at < len(self) and self.keys.item(at) == key else None
 
-    def joined(self, other: "_Run") -> "_Run":
-        keys = np.concatenate([self.keys, other.keys])
+    def joined(self, later: "_Run") -> "_Run":
+        """Return these answers and later ones, which take the place of those to the same questions."""
+        keys = np.concatenate([self.keys, later.keys])
         order = np.argsort(keys, kind="stable")
+        told = keys[order]
+        order = order[np.append(told[1:] != told[:-1], True)]  # the last of equal keys
         roundings = None
-        if self.roundings is not None or other.roundings is not None:
+        if self.roundings is not None or later.roundings is not None:
             roundings = np.concatenate(
-                [np.zeros(len(run)) if run.roundings is None else run.roundings for run in (self, other)]
+                [np.zeros(len(run)) if run.roundings is None else run.roundings for run in (self, later)]
             )[order]
         return _Run(
             keys[order],
-            np.concatenate([self.values, other.values])[order],
-            np.concatenate([self.radii, other.radii])[order],
-            np.concatenate([self.turned, other.turned])[order],
+            np.concatenate([self.values, later.values])[order],
+            np.concatenate([self.radii, later.radii])[order],
+            np.concatenate([self.turned, later.turned])[order],
             roundings,
+            np.concatenate([self.versions, later.versions])[order],
         )
 
 
@@ -173,7 +192,7 @@ class AnswerMemory:
         return other
 
     def _forget(self) -> None:
-        self._waiting: dict[tuple[Any, ...], tuple[Query, Any, float]] = {}  # as `Remembered` has them
+        self._waiting: dict[tuple[Any, ...], tuple[Query, Any, float, int]] = {}  # as `Remembered` has them
         self._others: dict[tuple[Any, ...], Remembered] = {}  # of what is no conjunction of intervals
         self._runs: dict[tuple[int, ...], tuple[_Run, ...]] = {}  # the large one, and the small one
 
@@ -188,9 +207,9 @@ class AnswerMemory:
         if version != self._version:
             self._turn_to(version)
         if isinstance(question, BoundMarginal) or question.box is None:
-            self._others[question.key] = Remembered(question, _copied(value), radius)
+            self._others[question.key] = Remembered(question, _copied(value), radius, version)
         else:
-            self._waiting[question.key] = question, value, radius
+            self._waiting[question.key] = question, value, radius, version
             if len(self._waiting) > WAITING:
                 self._sort_in()
 
@@ -198,9 +217,10 @@ class AnswerMemory:
         """Keep the answers of a batch, (m,), all of one radius."""
         self._turn_to(version)
         for place, query in queries.others:
-            self._others[query.key] = Remembered(query, float(values[place]), radius)
+            self._others[query.key] = Remembered(query, float(values[place]), radius, version)
         for group in queries.boxes:
-            self._add(queries.domain, group, values[group.places], np.full(len(group), radius))
+            told = np.full(len(group), version, np.int32)
+            self._add(queries.domain, group, values[group.places], np.full(len(group), radius), told)
 
     def recall(self, question: Query | BoundMarginal, version: int) -> Remembered | None:
         """Return an earlier answer that still stands, or None."""
@@ -218,7 +238,7 @@ class AnswerMemory:
         if layout is None:
             layout = self._layouts[question.axes] = _Layout.of(question.domain, question.axes)
         key = layout.packed(low, high)
-        for run in self._runs[question.axes]:
+        for run in reversed(self._runs[question.axes]):  # the later one first
             at = run.find(key)
             if at is not None:
                 rounding = 0.0 if run.roundings is None else float(run.roundings[at])
@@ -226,7 +246,7 @@ class AnswerMemory:
                 first = question
                 if turned != question.complement or rounding != question.rounding:
                     first = boxed(question.domain, question.axes, low, high, turned, rounding)
-                return Remembered(first, float(run.values[at]), float(run.radii[at]))
+                return Remembered(first, float(run.values[at]), float(run.radii[at]), int(run.versions[at]))
         return None
 
     def recall_many(self, queries: Queries, version: int) -> Recalled:
@@ -241,6 +261,7 @@ class AnswerMemory:
             np.zeros(count),
             np.zeros(count, np.bool_),
             {},
+            np.zeros(count, np.int32),
             np.arange(count, dtype=np.int32),
         )
         for group in queries.boxes:
@@ -254,6 +275,7 @@ class AnswerMemory:
                 continue
             found.known[place], found.values[place], found.radii[place] = True, known.value, known.radius
             found.turned[place] = known.question.complement != query.complement
+            found.versions[place] = known.version
             if known.question.rounding:
                 found.roundings[place] = known.question.rounding
         return found
@@ -269,7 +291,10 @@ class AnswerMemory:
             at, held = at[rows], places[rows]
             found.known[held] = True
             found.values[held], found.radii[held] = run.values[at], run.radii[at]
+            found.versions[held] = run.versions[at]
             found.turned[held] = run.turned[at] != group.turned[rows]
+            for place in held.tolist() if found.roundings else ():  # of an earlier answer to the same
+                found.roundings.pop(place, None)
             if run.roundings is not None:
                 rounded = np.flatnonzero(run.roundings[at])
                 found.roundings.update(
@@ -284,19 +309,22 @@ class AnswerMemory:
         """Sort what waits into the runs."""
         waiting = list(self._waiting.values())
         columns = Columns(waiting[0][0].domain)
-        for question, _, _ in waiting:
+        for question, *_ in waiting:
             columns.add(question)
         queries = columns.queries()
-        values, radii = _column(value for _, value, _ in waiting), _column(radius for *_, radius in waiting)
+        values, radii, versions = (_column(held) for held in list(zip(*waiting, strict=True))[1:])
         for group in queries.boxes:
-            self._add(queries.domain, group, values[group.places], radii[group.places])
+            told = versions[group.places].astype(np.int32)
+            self._add(queries.domain, group, values[group.places], radii[group.places], told)
         self._waiting = {}  # last: an interrupt before it sorts the same in twice, which changes nothing
 
-    def _add(self, domain: Domain, group: Boxes, values: Floats, radii: Floats) -> None:
+    def _add(self, domain: Domain, group: Boxes, values: Floats, radii: Floats, versions: Codes) -> None:
         keys = group.keys(domain)
         order = np.argsort(keys, kind="stable")
         roundings = None if group.roundings is None else group.roundings[order]
-        fresh = _Run(keys[order], values[order], radii[order], group.turned[order], roundings)
+        fresh = _Run(
+            keys[order], values[order], radii[order], group.turned[order], roundings, versions[order]
+        )
         runs = self._runs.get(group.axes, ())
         if len(runs) == 2:
             fresh = runs[1].joined(fresh)

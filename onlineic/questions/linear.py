@@ -88,6 +88,14 @@ class AnsweringLinear(abc.ABC):
     def answer_many(self, queries: Any) -> Any:
         """Answer queries in order."""
 
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says all of them now, each with a bound of its own.
+
+        What is worked out from several numbers is read from one hypothesis: some of them may have been told
+        by an earlier one. Those that differ are untested. Free; here the answers themselves.
+        """
+        return list(answers)
+
     @abc.abstractmethod
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds that hold for these answers all at once, with probability 1 - beta, or inf."""
@@ -96,7 +104,7 @@ class AnsweringLinear(abc.ABC):
 @final
 @attrs.frozen(eq=False)
 class Found:
-    """Answers to a few queries, as numbers with bounds that hold together."""
+    """Answers to a few queries as they were told, and numbers with bounds that hold together."""
 
     answers: tuple[Answer, ...]
     values: Sequence[float]
@@ -110,12 +118,18 @@ def check_answering(session: object) -> None:
 
 
 def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:
-    """Ask a few queries at once."""
-    return bounded(session, queries, session.answer_many(list(queries)))
+    """Ask a few queries at once; their numbers are of one hypothesis, the answers as they were told."""
+    answers = session.answer_many(list(queries))
+    return bounded(session, queries, answers, session.snapshot(queries, answers))
 
 
-def bounded(session: AnsweringLinear, queries: Sequence[Expression], answers: Sequence[Answer]) -> Found:
-    """Return answers with bounds of one stated probability.
+def bounded(
+    session: AnsweringLinear,
+    queries: Sequence[Expression],
+    answers: Sequence[Answer],
+    now: Sequence[Answer] | None = None,
+) -> Found:
+    """Return answers with bounds of one stated probability; the numbers of `now`, if they are given.
 
     Each answer's own bound fails with at most beta: m of them together fail with up to m beta. In the
     session's own event, which fails with at most beta, all its answers hold at once; its bounds are those of
@@ -124,12 +138,16 @@ def bounded(session: AnsweringLinear, queries: Sequence[Expression], answers: Se
     answer was worse. Both statements hold whichever is taken: what is said to hold with probability p, and
     does not, has at most probability 1 - p. (Both kinds of statements fail with up to (m + 1) beta.)
     """
-    own = np.array([answer.error_bound for answer in answers])
-    each = _found(answers, own, max(0.0, 1.0 - session.beta * int((own > 0.0).sum())))
+    now = answers if now is None else now
+    own = np.array([answer.error_bound for answer in now])
+    each = _found(answers, now, own, max(0.0, 1.0 - session.beta * int((own > 0.0).sum())))
     if len(answers) > 1:
         jointly = session.joint_bounds(queries, answers)
+        if now is not answers:
+            moved = np.abs([float(one) - float(other) for one, other in zip(now, answers, strict=True)])
+            jointly = np.minimum(jointly + moved, session.joint_bounds(queries, now))
         if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
-            return min(_found(answers, jointly, 1.0 - session.beta), each, key=_for_its_probability)
+            return min(_found(answers, now, jointly, 1.0 - session.beta), each, key=_for_its_probability)
     return each
 
 
@@ -138,8 +156,8 @@ def _for_its_probability(found: Found) -> float:
     return max(found.bounds) / found.confidence if found.confidence > 0.0 else math.inf
 
 
-def _found(answers: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
-    return Found(tuple(answers), [float(answer) for answer in answers], bounds.tolist(), confidence)
+def _found(answers: Sequence[Answer], now: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
+    return Found(tuple(answers), [float(answer) for answer in now], bounds.tolist(), confidence)
 
 
 def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]) -> TooFewRecordsError:

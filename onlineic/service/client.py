@@ -401,6 +401,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told["law"],
         told.get("n_bound", 0),
         told.get("of_what", "records"),
+        told.get("reason"),  # of a server of 0.1.0 none
     )
 
 

@@ -33,7 +33,7 @@ from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
 from onlineic.errors import InvalidQueryError, shown
-from onlineic.queries.answers import ANSWER_HEAD, STATUS_SAID, Answer, answer_rows
+from onlineic.queries.answers import ANSWER_HEAD, REASON_SAID, STATUS_SAID, Answer, answer_rows
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
@@ -563,10 +563,17 @@ def _number_block(said: str, answer: Answer, beta: float) -> str:
         f"{records(float(answer.count))} records",
         f"<p>{escaped(_capital(said))}: {answer.value:.2%} of all. {escaped(between_)}</p>",
         bare(span_bar(low, float(answer.value), high, "share of all records")),
-        f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>',
+        _status(answer),
         kind="answer",
         private=answer.private,
     )
+
+
+def _status(answer: Answer) -> str:
+    said = STATUS_SAID[answer.status]
+    if answer.reason == "improved":
+        said = REASON_SAID["improved"]
+    return f'<p class="status {answer.status}">{escaped(said)}</p>'
 
 
 def _table_block(said: str, answer: Answer) -> str:
@@ -591,7 +598,7 @@ def _table_block(said: str, answer: Answer) -> str:
         parts.append(f'<div class="wide">{_heat(answer)}</div>')
     else:
         parts.append(note("A table of more than two attributes: take it as CSV."))
-    parts.append(f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>')
+    parts.append(_status(answer))
     return card(_capital(shortened(said, 200)), *parts, kind="answer", private=answer.private)
 
 

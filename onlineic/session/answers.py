@@ -1,13 +1,14 @@
 """What a session hands out: a fold over its record.
 
 Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/theory/ledger-and-restarts.md,
-5.4; docs/theory/session.md, 4.1.
+5.4; docs/theory/session.md, 4.1, 4.9b.
 """
 
 import contextlib
 import copy
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, final
@@ -17,7 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import SessionExhaustedError
+from onlineic.errors import LedgerCorruptError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.known_noise.estimates import Family
@@ -29,6 +30,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
+    Improved,
     Ledger,
     Opened,
     Record,
@@ -39,18 +41,19 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.plan.plan import Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.spending import Spent, hits_left
-from onlineic.queries.answers import Answer, Stated, Status
+from onlineic.queries.answers import Answer, Reason, Stated, Status
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
-from onlineic.queries.memory import AnswerMemory, Recalled
+from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
 from onlineic.queries.partitions import Partition, derived
 from onlineic.queries.query import Query
 from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
-from onlineic.session.columns import Answers, Columns, Settled, stated, stated_again
+from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, cut, stated, stated_again
+from onlineic.session.improvements import IMPROVED, Improvements, moved
 from onlineic.session.notices import Notices
 
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -98,9 +101,9 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_awaited", "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_ledger", "_lost",
-        "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled", "_spending",
-        "_taken", "_untaken", "raises",
+        "_awaited", "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_improvements",
+        "_ledger", "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private",
+        "_settled", "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -122,7 +125,9 @@ class AnswerBook:
         self._ledger, self._private, self._spending = ledger, private, plan.spending
         self._taken = _Taken(belief, spent=plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
-        self._memory = AnswerMemory(lasting=not plan.textbook and plan.purchases.settled)
+        self._memory = AnswerMemory(lasting=not plan.textbook)
+        self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
+        self._improvements = Improvements(plan, domain)
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -139,7 +144,10 @@ class AnswerBook:
 
     @property
     def _stands(self) -> int:
-        """What an answer that is told has to be of, to be told again: a hypothesis, or an instalment."""
+        """The version of what an answer is told by: of the hypothesis in textbook mode, else of purchases.
+
+        The book tells an answer again only while the hypothesis is the same.
+        """
         return self._taken.belief.version if self._plan.textbook else self._taken.instalments
 
     @property
@@ -175,6 +183,7 @@ class AnswerBook:
         other = copy.copy(self)
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
+        other._heard, other._improvements = self._heard.copy(), self._improvements.copy()
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -215,6 +224,10 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
+        if isinstance(record, Improved):
+            answer = self._improved(record, at.records)
+            self._taken = attrs.evolve(at, records=at.records + 1)
+            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -245,7 +258,10 @@ class AnswerBook:
 
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
+        self._improvements.bought(before, record.measurements)
         if not self._plan.purchases.settled:
+            for question in record.heard:  # what was planned is bought whatever is asked
+                self._heard.remember(question, 0.0, 0.0, 0)
             self._bounds.buy_instalment(before, record.measurements)
             return
         if before:
@@ -299,8 +315,10 @@ class AnswerBook:
                 value = np.where(np.abs(fitted - released) <= within, fitted, released)  # never NaN
                 value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(place, value, fits)
-        moved = float(np.abs(value - released).max())
-        radius = self._bounds.hard(question, target, weights, value, moved, spent)
+        apart = float(np.abs(value - released).max())
+        radius = self._bounds.hard(question, target, weights, value, apart, spent)
+        spread = 1.0 if weights is None else float(np.linalg.norm(weights))
+        self._improvements.measured(question, spread * measurement.scale)
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record))
 
@@ -312,7 +330,100 @@ class AnswerBook:
         wide = self._plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self._stands)
         self._bounds.state(question, value, inside=status == "easy")
-        return Answer.deferred(value, status, self._settled_at(spent), wide, question)
+        return Answer.deferred(
+            value, status, self._settled_at(spent), wide, question, self._reason(question, status)
+        )
+
+    def _reason(self, question: Question, status: Status) -> Reason:
+        """Return why a record says what it says of a question."""
+        if status == "hard":
+            return "test"
+        return "covered" if self._heard.recall(question, 0) is None else "bought"
+
+    def reasons(self, queries: Queries) -> Any:
+        """Return why each of these is easy, if it is: places in `REASONS`, (m,)."""
+        return np.where(self._heard.recall_many(queries, 0).known, BOUGHT, COVERED)
+
+    # -- answers that the hypothesis has outgrown --
+
+    def left(self, question: Question) -> float:
+        """Return the error predicted of a question now over that when it was told, 1 where it is not less."""
+        known = self._memory.recall(question, self._stands)
+        return 1.0 if known is None or self.belief.failures else self._improvements.left(question, known)
+
+    def improves(self, question: Question) -> bool:
+        """Return whether a question that was told is better answered by the hypothesis of now."""
+        return question.constant is None and not self._ledger.broken and self.left(question) <= IMPROVED
+
+    def improving(self, queries: Queries, recalled: Recalled) -> list[int]:
+        """Return the places of those of a batch that are, each question once, rising."""
+        if self.belief.failures or self._ledger.broken:
+            return []
+        left = self._improvements.left_of(queries, recalled)
+        places = np.flatnonzero((left <= IMPROVED) & ~np.isfinite(queries.constants))
+        return sorted({queries[place].key: place for place in places[::-1].tolist()}.values())
+
+    def improve(self, questions: Iterable[Question]) -> None:
+        """Record of these what the hypothesis says now: free, and told from here on."""
+        self._ledger.commit([Improved(one, self.guesses((one,))[0]) for one in questions])
+        self.catch_up()
+
+    def _better(self, question: Question, value: Any, known: Remembered) -> Remembered:
+        """Return an improved answer: it is off by what the first was, and by how far it moved from that."""
+        first = self._improvements.first(question, known)
+        radius = first.radius + moved(question, value, first, self._bounds.slack)
+        return Remembered(question, value, radius, self._stands)
+
+    def _improved(self, record: Improved, place: int) -> Answer:
+        question, known = record.query, self._memory.recall(record.query, self._stands)
+        if known is None:
+            raise LedgerCorruptError(
+                f"ledger must improve what it told before, got record {place} of what it did not tell; "
+                "restore the file from a backup."
+            )
+        value = stated_value(question, record.guess, self._n)
+        better = self._better(question, value, known)
+        self._bounds.improve(better.radius - self._improvements.first(question, known).radius)
+        self._improvements.tell(question, known, place)
+        self._memory.remember(question, value, better.radius, self._stands)
+        self._bounds.state(question, value, inside=True)
+        return Answer.deferred(value, "repeat", self.settled, better, question, "improved")
+
+    def told(self, question: Question) -> tuple[Answer, ...]:
+        """Return what was told of a question, oldest first; the last one is told again."""
+        known = self._memory.recall(question, self._stands)
+        if known is None:
+            return ()
+        found = list[Answer]()
+        for one in (*self._improvements.told(question), known):
+            said = stated_again(
+                self.estimates, question, one.again(question)[0], one.question, one.value, one.radius,
+                self._bounds.slack,
+            )  # fmt: skip
+            reason: Reason = "improved" if found else "known"
+            found.append(self._stating(question, one.again(question)[0], "repeat", said, reason))
+        return tuple(found)
+
+    def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says them now, but for what was measured or not tested."""
+        result = [*answers]
+        places = [
+            place
+            for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
+            if isinstance(question, Query) and question.constant is None
+            and answer.status in ("easy", "repeat") and self._improvements.reads(question)
+        ]  # fmt: skip
+        guesses = self.guesses([questions[place] for place in places]) if places else []
+        for place, guess in zip(places, guesses, strict=True):
+            question, told = questions[place], answers[place]
+            value = stated_value(question, guess, self._n)
+            if value == told.value:
+                continue
+            known = self._bounds.known(question, value) + question.rounding
+            bound = cut(value, min(told.error_bound + abs(value - told.value), known), self._bounds.slack)
+            said = Stated(bound, told.estimate, told.standard_error, told.law)
+            result[place] = self._stating(question, value, "untested", said, None)
+        return result
 
     # -- answers without a test --
 
@@ -320,14 +431,25 @@ class AnswerBook:
         """Return whether a question needs no test: it is a constant, or its answer stands."""
         return question.constant is not None or self._memory.recall(question, self._stands) is not None
 
-    def recalled(self, question: Question) -> Answer | None:
-        """Return the answer of a question that needs no test, a constant or a repeat, or None."""
+    def recalled(self, question: Question, improve: bool = False) -> Answer | None:
+        """Return the answer of a question that needs no test, a constant or a repeat, or None.
+
+        Parameters
+        ----------
+        improve : bool
+            Whether it may be told anew, which is recorded.
+        """
         if question.constant is not None:
-            return self._without_test(question, question.constant / (1 << question.grid_bits), "easy", 0.0)
+            value = question.constant / (1 << question.grid_bits)
+            return self._without_test(question, value, "easy", 0.0, "known")
+        reason: Reason = "known"
+        if improve and self.improves(question):
+            self.improve((question,))
+            reason = "improved"
         known = self._memory.recall(question, self._stands)
-        return (
-            None if known is None else self._without_test(question, known.again(question)[0], "repeat", known)
-        )
+        if known is None:
+            return None
+        return self._without_test(question, known.again(question)[0], "repeat", known, reason)
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
@@ -342,11 +464,13 @@ class AnswerBook:
         value = stated_value(question, self.guesses([question])[0], self._n)
         return self._without_test(question, value, "untested", math.inf)
 
-    def _without_test(self, question: Question, value: Any, status: Status, rest: Any) -> Answer:
+    def _without_test(
+        self, question: Question, value: Any, status: Status, rest: Any, reason: Reason | None = None
+    ) -> Answer:
         if status != "untested":
             self._bounds.rounding = max(self._bounds.rounding, question.rounding)
         self._untaken[status] += 1
-        return Answer.deferred(value, status, self.settled, rest, question)
+        return Answer.deferred(value, status, self.settled, rest, question, reason)
 
     def recalled_many(self, queries: Queries) -> Recalled:
         """Return what is remembered of a batch."""
@@ -468,15 +592,20 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             bound = stated(None, question, value, 0.0, self._bounds.slack).error_bound
-            return Answer(value, self._persons * value, "easy", bound, self._private), bound, bound, True
+            answer = Answer(value, self._persons * value, "easy", bound, self._private, reason="known")
+            return answer, bound, bound, True
         estimates, bounds = self.estimates, self._bounds
         known = self._memory.recall(question, self._stands)
         if known is not None:
+            reason: Reason = "known"
+            if self.improves(question):
+                now = stated_value(question, self.guesses([question])[0], self._n)
+                known, reason = self._better(question, now, known), "improved"
             value, _ = known.again(question)
             said = stated_again(
                 estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
             )
-            answer = self._stating(question, value, "repeat", said)
+            answer = self._stating(question, value, "repeat", said, reason)
             return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = stated_value(question, self.guesses([question])[0], self._n)
         in_theorem = self.left_in_theorem and isinstance(question, Query)
@@ -485,7 +614,7 @@ class AnswerBook:
         said = stated(estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
             said = said._replace(error_bound=min(1.0, wide + question.rounding))
-        answer = self._stating(question, value, "easy", said)
+        answer = self._stating(question, value, "easy", said, "covered")
         hard = self._plan.error_bound if in_theorem else bounds.if_hard(question, target, self._taken.spent)
         joint = max(self.error_bound(), jointly + question.rounding)
         joint = min(joint, bounds.known(question, value) + question.rounding)
@@ -498,7 +627,7 @@ class AnswerBook:
         found = []
         for place, record in enumerate(self._ledger.records(start, min(stop, self._taken.records)), start):
             for one in record if isinstance(record, EasyBatch) else (record,):
-                answer = self._again(one)
+                answer = self._again(one, place)
                 if answer is not None:
                     found.append((place, answer))
         return found
@@ -512,37 +641,40 @@ class AnswerBook:
         stop = self._taken.records
         while stop and len(found) < count:
             start = max(0, stop - max(count, CHUNK))
-            part = Transcript(self._ledger.records(start, stop))
-            for place in range(len(part) - 1, -1, -1):
-                answer = self._again(part[place])
-                if answer is not None:
-                    found.append(answer)
-                if len(found) >= count:
-                    break
+            for place, record in reversed([*enumerate(self._ledger.records(start, stop), start)]):
+                part = Transcript((record,))
+                answers = (self._again(part[row], place) for row in range(len(part) - 1, -1, -1))
+                told = (answer for answer in answers if answer is not None)
+                found.extend(itertools.islice(told, count - len(found)))
             stop = start
         return tuple(reversed(found))
 
-    def _again(self, record: Record) -> Answer | None:
-        """Return the answer that a record released, if it still stands."""
-        if not isinstance(record, Easy | Hard):
+    def _again(self, record: Record, place: int) -> Answer | None:
+        """Return the answer that the record at this place released, if it still stands."""
+        if not isinstance(record, Easy | Hard | Improved):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
-        if known is None:
+        if known is None or place < self._improvements.place(query):
             return None
         value, _ = known.again(query)
         said = stated_again(
             self.estimates, query, value, known.question, known.value, known.radius, self._bounds.slack
         )
-        return self._stating(query, value, "hard" if isinstance(record, Hard) else "easy", said)
+        if isinstance(record, Improved):
+            return self._stating(query, value, "repeat", said, "improved")
+        status: Status = "hard" if isinstance(record, Hard) else "easy"
+        return self._stating(query, value, status, said, self._reason(query, status))
 
-    def _stating(self, question: Question, value: Any, status: Status, said: Stated) -> Answer:
+    def _stating(
+        self, question: Question, value: Any, status: Status, said: Stated, reason: Reason | None
+    ) -> Answer:
         """Return an answer of which all is known now, but for what was left then."""
         bound, estimate, error, law = said
         count = self._persons * value
         return Answer(
             value, count, status, bound, self._private, estimate, error, question, self._persons, None, law,
-            0 if self._counted is None else self._counted.bound, self._of_what,
+            0 if self._counted is None else self._counted.bound, self._of_what, reason,
         )  # fmt: skip
 
     def used_up(self) -> str:

@@ -10,7 +10,7 @@ from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.domain.domain import Domain
 from onlineic.errors import OnlineICError, checked_list
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
@@ -27,7 +27,7 @@ class Outcome:
     ----------
     answer : Answer or None
     at : int or None
-        Place in the transcript of the record that released it first; None of what no record tells of: a
+        Place in the transcript of the record that told it; None of what no record tells of: a
         constant, an untested answer, a refusal.
     error : OnlineICError or None
         Why it was refused; one of the two is None.
@@ -68,7 +68,7 @@ class Places:
     def take(self, ledger: Ledger) -> None:
         """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
-            if isinstance(record, Easy | Hard):
+            if isinstance(record, Easy | Hard | Improved):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)
@@ -172,6 +172,10 @@ class Asking(Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds that hold at once, as `OnlineIC.joint_bounds`."""
         return self._session.joint_bounds(queries, answers)
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says them now, as `OnlineIC.snapshot`."""
+        return self._session.snapshot(queries, answers)
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""

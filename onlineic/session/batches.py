@@ -19,7 +19,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
-from onlineic.session.columns import EASY, UNTESTED, Answers, Columns
+from onlineic.session.columns import EASY, IMPROVED, KNOWN, NO_REASON, UNTESTED, Answers, Columns
 from onlineic.session.core import Core
 
 RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
@@ -100,24 +100,34 @@ class Batches:
         asked = ~recalled.known & ~constant
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
+        better = book.improving(queries, recalled) if self._core.seal.usable else []
+        later = [place for place in better if len(tested) and place > tested[0]]
+        if later:  # what is told anew stands in the record where it is asked
+            return self._run(queries[: later[0]], columns.part(0, later[0]))
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
             return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
             stop = int(tested[fits])
             return self._run(queries[:stop], columns.part(0, stop))
+        if better:
+            book.improve([queries[place] for place in better])
+            recalled = book.recalled_many(queries)
         payable, stop = self._payable(queries, tested, testable)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
             unpaid = np.flatnonzero(asked[:stop] & np.isin(recalled.first[:stop], unpaid))
-            columns.put(unpaid, self._guessed(queries.chosen(unpaid)), UNTESTED, math.inf)
+            columns.put(unpaid, self._guessed(queries.chosen(unpaid)), UNTESTED, math.inf, NO_REASON)
         if len(payable):
-            values, hard = self._tested(queries.chosen(payable))
-            columns.put(payable[: len(values)], values, EASY, radius)
+            batch = queries.chosen(payable)
+            reasons = book.reasons(batch)
+            values, hard = self._tested(batch)
+            columns.put(payable[: len(values)], values, EASY, radius, reasons[: len(values)])
             if hard is not None:
                 stop = int(payable[len(values)]) + 1  # those behind it were not tested
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
+        columns.reasons[better] = IMPROVED
         return stop
 
     def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
@@ -175,7 +185,7 @@ class Batches:
         again = np.flatnonzero((first != places) & ~recalled.known[:stop] & ~constant)
         again = again[columns.codes[first[again]] != UNTESTED]
         alone = np.flatnonzero(constant)
-        columns.put(alone, constants[alone], EASY, 0.0)
+        columns.put(alone, constants[alone], EASY, 0.0, KNOWN)
         columns.recall(known, recalled, queries)
         columns.repeat(again, first[again], queries)
         counts: dict[Status, int] = {

@@ -65,7 +65,8 @@ class Bounds:
 
     __slots__ = (
         "_counted", "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments",
-        "_ledger", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding", "tables",
+        "_ledger", "_moved", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
+        "tables",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, n: int, ledger: Ledger, counted: Counted | None = None) -> None:
@@ -87,6 +88,7 @@ class Bounds:
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
+        self._moved = 0.0  # how far an improved answer is from the first that was told of its question
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
@@ -241,6 +243,10 @@ class Bounds:
         if not inside or isinstance(question, BoundMarginal):
             self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
+    def improve(self, moved: float) -> None:
+        """Take in that an answer was improved, which now is so far from the first of its question."""
+        self._moved = max(self._moved, moved)
+
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
         """Return the bound on all tested answers of so many records at once.
 
@@ -251,7 +257,7 @@ class Bounds:
         coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
         easy = worst if begun else max(coming, worst)
         # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
-        bound = easy if certified and not begun else max(easy, self._hardest)
+        bound = self._moved + (easy if certified and not begun else max(easy, self._hardest))
         return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(

@@ -23,6 +23,7 @@ from onlineic.queries.answers import (
     LONGEST_QUERY,
     Answer,
     Ground,
+    Reason,
     Stated,
     Status,
     answer_rows,
@@ -35,6 +36,8 @@ from onlineic.queries.query import Query
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
 EASY, HARD, REPEAT, UNTESTED = range(4)
+REASONS: tuple[Reason | None, ...] = (None, "covered", "test", "bought", "known", "improved")
+NO_REASON, COVERED, TEST, BOUGHT, KNOWN, IMPROVED = range(6)
 SHOWN = 10  # answers of a batch that are shown, first and last
 
 
@@ -193,6 +196,7 @@ class Columns:
     roundings: dict[int, float]
     given: dict[int, Answer]
     settled: list[tuple[int, Settled]]
+    reasons: np.ndarray[Any, Any]
     start: int = 0
 
     @classmethod
@@ -207,6 +211,7 @@ class Columns:
             {},
             {},
             [],
+            np.zeros(count, np.uint8),
         )
 
     def part(self, start: int, stop: int) -> "Columns":
@@ -221,6 +226,7 @@ class Columns:
             self.roundings,
             self.given,
             self.settled,
+            self.reasons[cut],
             self.start + start,
         )
 
@@ -229,14 +235,14 @@ class Columns:
         if not self.settled or self.settled[-1][1] is not settled:
             self.settled.append((self.start, settled))
 
-    def put(self, places: Any, values: Any, code: int, radius: float) -> None:
+    def put(self, places: Any, values: Any, code: int, radius: float, reasons: Any) -> None:
         """Enter answers that are no repeats."""
         self.values[places] = self.released[places] = values
-        self.codes[places], self.radii[places] = code, radius
+        self.codes[places], self.radii[places], self.reasons[places] = code, radius, reasons
 
     def give(self, place: int, answer: Answer) -> None:
         """Enter an answer as it was given."""
-        self.put(place, answer.value, STATUSES.index(answer.status), math.inf)
+        self.put(place, answer.value, STATUSES.index(answer.status), math.inf, REASONS.index(answer.reason))
         self.given[self.start + place] = answer
 
     def recall(self, places: Any, recalled: Recalled, queries: Queries) -> None:
@@ -256,7 +262,7 @@ class Columns:
 
     def _repeat(self, places: Any, released: Floats, radii: Floats, turned: Any) -> None:
         self.values[places] = np.where(turned, 1.0 - released, released)
-        self.codes[places], self.radii[places] = REPEAT, radii
+        self.codes[places], self.radii[places], self.reasons[places] = REPEAT, radii, KNOWN
         self.released[places], self.turned[places] = released, turned
 
 
@@ -285,6 +291,7 @@ class Answers(Sequence[Answer], Framed):
     _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
     _given: dict[int, Answer]  # hard ones, as they are
     _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
+    _reasons: np.ndarray[Any, Any]  # places in REASONS
 
     @classmethod
     def of(cls, queries: Queries, columns: Columns, settled: Settled) -> "Answers":
@@ -300,6 +307,7 @@ class Answers(Sequence[Answer], Framed):
             columns.roundings,
             columns.given,
             columns.settled,
+            columns.reasons,
         )
 
     @property
@@ -319,6 +327,11 @@ class Answers(Sequence[Answer], Framed):
     def statuses(self) -> np.ndarray[Any, Any]:
         """Label of each, (m,) strings."""
         return np.asarray(np.array(STATUSES)[self._codes])
+
+    @property
+    def reasons(self) -> np.ndarray[Any, Any]:
+        """`Answer.reason` of each, (m,) strings; empty where there is none."""
+        return np.asarray(np.array([reason or "" for reason in REASONS])[self._reasons])
 
     @cached_property
     def bounds(self) -> Floats:
@@ -372,17 +385,20 @@ class Answers(Sequence[Answer], Framed):
             return self._given[place]
         value = float(self.values[place])
         status = STATUSES[int(self._codes[place])]
-        return Answer.deferred(value, status, self._placed(place), place)
+        return Answer.deferred(
+            value, status, self._placed(place), place, reason=REASONS[int(self._reasons[place])]
+        )
 
     def __iter__(self) -> Iterator[Answer]:
         starts, ground = {start for start, _ in self._settled}, self._placed(0)
-        for place, (value, code) in enumerate(zip(self.values.tolist(), self._codes.tolist(), strict=True)):
+        columns = zip(self.values.tolist(), self._codes.tolist(), self._reasons.tolist(), strict=True)
+        for place, (value, code, reason) in enumerate(columns):
             if place in starts:
                 ground = self._placed(place)
             if place in self._given:
                 yield self._given[place]
                 continue
-            yield Answer.deferred(value, STATUSES[code], ground, place)
+            yield Answer.deferred(value, STATUSES[code], ground, place, reason=REASONS[reason])
 
     def _placed(self, place: int) -> "_Placed":
         """Return what the answer at a place rests on."""
@@ -390,11 +406,12 @@ class Answers(Sequence[Answer], Framed):
         return _Placed(self, self._settled[at][1] if at >= 0 else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the columns value, count, status and error_bound, and whether the answers are private."""
+        """Return the columns value, count, status, reason, error_bound, private."""
         return {
             "value": self.values,
             "count": self.counts,
             "status": self.statuses,
+            "reason": self.reasons,
             "error_bound": self.bounds,
             "private": np.full(len(self), self.private),
         }

@@ -14,9 +14,8 @@ for each query f_t in the stream:                       `Core.answer`: bind; kno
         D^{t+1} = U(D^t, f_t, answer)                   `AnswerBook.take`: learn
 ======================================================  ==================================================
 
-What varies stands in objects that are handed over: mechanism, threshold, prices in `Prices`; update rule and
-bounds in `AnswerBook`; what is bought without a test in the `PurchaseRule`. Private numbers are read in
-`_test`, `_test_many` and `_measure_tables`, between a reservation and a commit.
+What varies is handed over: mechanism, threshold, prices in `Prices`; update rule and bounds in `AnswerBook`;
+what is bought without a test in the `PurchaseRule`. Tables are read between a reservation and a commit.
 
 Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
 docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
@@ -42,7 +41,6 @@ from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
-from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.fetching import Fetching
@@ -106,7 +104,7 @@ class Core:
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
         """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
         self.book.catch_up()  # no test begins with records pending
-        if (known := self.book.recalled(question)) is not None:
+        if (known := self.book.recalled(question, self.seal.usable)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
         if not (testable and self.cover((question,))[0]):
@@ -135,8 +133,7 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             tables = check_bought(named, self._ledger, self.prices.sparse)
             self.fetching.before_tables(tables.targets)
-            if (used := self.prices.unfinished(self._state.threshold_noise is not None)) is not None:
-                self._ledger.pay(used)
+            self.prices.settle(self._state.threshold_noise is not None)
             self._ledger.reserve(tables.charge)
             payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))
@@ -163,23 +160,19 @@ class Core:
         sparse, (question,), (guess,) = self.prices.sparse, questions, guesses
         if isinstance(question, BoundMarginal):
             counts: Any = self._data.exact_counts(question.partition)
-            gaps = np.abs(counts - np.array(guess, np.int64))[np.unique(question.cells[question.cells >= 0])]
-            state, hit = sparse.step_table(self._state, int(gaps.max()) << sparse.grid_bits, self._noise)
+            gap = question.largest_gap(counts, guess) << sparse.grid_bits
+            state, hit = sparse.step_table(self._state, gap, self._noise)
         else:
-            counts, bits, grid = self._data.exact_counts(question), question.grid_bits, sparse.grid_bits
-            gap, moved = steps_down(counts - guess, bits, grid), sparse.tested_by(question)
-            state, hit = sparse.step(self._state, gap, moved, self._noise)
+            counts = self._data.exact_counts(question)
+            gap = steps_down(counts - guess, question.grid_bits, sparse.grid_bits)
+            state, hit = sparse.step(self._state, gap, sparse.tested_by(question), self._noise)
         record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
         self._record(state, [record], self.till.purse)
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
-        shifts = sparse.grid_bits - queries.grid_bits
-        up, down = np.maximum(shifts, 0), np.maximum(-shifts, 0)
-        gaps = counts - guesses << up >> down  # rounded down, and sensitivities up: `steps_down`
-        near = sparse.neighbours
-        moved = near.rows * -(-(near.test(*queries.extremes) // near.rows) << up >> down)
-        state, easy, hit = sparse.step_many(self._state, gaps, moved, self._noise)
+        gaps = steps_down(counts - guesses, queries.grid_bits, sparse.grid_bits)
+        state, easy, hit = sparse.step_many(self._state, gaps, sparse.tested_by(queries), self._noise)
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
@@ -197,12 +190,8 @@ class Core:
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
-        released, n = [], self._n
-        for target, scale, deviation in zip(tables.targets, tables.scales, tables.deviations(n), strict=True):
-            counts = self._data.exact_counts(target)
-            drawn, unit = tables.noise(scale, target.blocks, self._noise)
-            released.append(Measurement(target, (counts * unit + drawn) / (n * unit), deviation))
-        self._record(self._state, [Opened(tuple(released), tables.charge, heard)], payer)
+        released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
+        self._record(self._state, [Opened(released, tables.charge, heard)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

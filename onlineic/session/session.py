@@ -8,7 +8,7 @@ Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.9; doc
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
@@ -99,6 +99,15 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
+
+
+def check_answers(asked: Sequence[Any], given: Sequence[Any]) -> None:
+    """Raise `InvalidParameterError` unless these are as many answers as there are questions."""
+    if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+        raise InvalidParameterError(
+            f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+            "give one Answer a query, in their order."
+        )
 
 
 def check_record(ledger: object, noise: object) -> None:
@@ -662,6 +671,34 @@ class OnlineIC(Answering):
 
         return self._alone(found)
 
+    def told(self, question: Any) -> tuple[Answer, ...]:
+        """Return what this session has told of a question, oldest first; asks nothing, and costs nothing.
+
+        The last one is told again, unless the hypothesis has improved on it by then (`Answer.reason`). All of
+        their bounds hold at once.
+
+        Parameters
+        ----------
+        question : Expression, Query, Marginal, text, dict or array of weights
+
+        Returns
+        -------
+        tuple of Answer
+            Empty if it was never answered, or without a test; else repeats, with the values that were told.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If it does not fit the domain or the plan.
+        """
+        bound = self.bind(question)
+
+        def found() -> tuple[Answer, ...]:
+            self._loop.book.catch_up()
+            return self._loop.book.told(bound)
+
+        return self._alone(found)
+
     def sql(
         self,
         text: str,
@@ -722,14 +759,40 @@ class OnlineIC(Answering):
             book, grid = self._loop.book, self._loop.plan.weight_bits
             book.catch_up()
             asked = [bind_question(query, self._data.domain, grid) for query in chosen]
-            if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
-                raise InvalidParameterError(
-                    f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
-                    "give one Answer a query, in their order."
-                )
+            check_answers(asked, given)
             return book.joint_bounds(asked, given)
 
         return self._alone(bounds)
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return answers of this session as its hypothesis says all of them now; free, and not told again.
+
+        Means, cumulative shares, groups and statements in SQL are worked out from these, so that their parts
+        fit together. A bound grows by the distance from what was told, if released tables bound it no better.
+
+        Parameters
+        ----------
+        queries : iterable of Expression, Query or array of weights
+        answers : iterable of Answer
+            What this session answered to each.
+
+        Returns
+        -------
+        list of Answer
+            Those that differ are "untested". What was measured, untested or exact stays; so does all where
+            the update rule does not fit all that was measured.
+        """
+        chosen = checked_list("queries", queries, remedy="write them in brackets")
+        given = checked_list("answers", answers, remedy="write what answer_many returned")
+
+        def read() -> list[Answer]:
+            book, grid = self._loop.book, self._loop.plan.weight_bits
+            book.catch_up()
+            asked = [bind_question(query, self._data.domain, grid) for query in chosen]
+            check_answers(asked, given)
+            return book.snapshot(asked, given)
+
+        return self._alone(read)
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         """Return what released tables say of each query by themselves, None where nothing is known.

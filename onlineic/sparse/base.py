@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import index
-from typing import final
+from typing import Any, TypeVar, final, overload
 
 import attrs
 import numpy as np
@@ -23,9 +23,11 @@ from onlineic.accounting.neighbours import Neighbours
 from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_beta, checked_tail
 from onlineic.noise.sources import Noise
+from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
+Units = TypeVar("Units", int, Ints)
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 
 
@@ -143,9 +145,14 @@ class NumericSparse(abc.ABC):
         rows = self.neighbours.rows  # one after the other, so that fewer cost at most their part
         return rows * steps_up(moved // rows, target.grid_bits, self.bits_of(target))
 
-    def tested_by(self, target: "Query | Value") -> int:
-        """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K)."""
-        moved, rows = self.neighbours.test(target.lowest, target.highest), self.neighbours.rows
+    @overload
+    def tested_by(self, target: "Query | Value") -> int: ...
+    @overload
+    def tested_by(self, target: Queries) -> Ints: ...
+    def tested_by(self, target: "Query | Value | Queries") -> Any:
+        """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K); of many, (m,)."""
+        ends = target.extremes if isinstance(target, Queries) else (target.lowest, target.highest)
+        moved, rows = self.neighbours.test(*ends), self.neighbours.rows
         return rows * steps_up(moved // rows, target.grid_bits, self.grid_bits)
 
     @abc.abstractmethod
@@ -298,12 +305,13 @@ class NumericSparse(abc.ABC):
         """
 
 
-def steps_down(units: int, bits: int, grid: int) -> int:
-    """Return multiples of 2^-bits as multiples of 2^-grid, rounded down."""
-    return units << grid - bits if grid >= bits else units >> bits - grid
+def steps_down(units: Units, bits: Units, grid: int) -> Units:
+    """Return multiples of 2^-bits as multiples of 2^-grid, rounded down: a number, or (m,) of them."""
+    up = (grid - bits) * (grid >= bits)
+    return units << up >> up - (grid - bits)
 
 
-def steps_up(units: int, bits: int, grid: int) -> int:
+def steps_up(units: Units, bits: Units, grid: int) -> Units:
     """Return multiples of 2^-bits as multiples of 2^-grid, rounded up."""
     return -steps_down(-units, bits, grid)
 

@@ -21,6 +21,7 @@ from onlineic.noise import Noise, scale_at_least
 from onlineic.plan import Settings, session_plan
 from onlineic.queries import Measurement
 from onlineic.sparse import LaplaceSparse
+from support.inside import opened_by
 
 FAR = 10**9  # decides any test
 EASY, LOW, HIGH = "easy", "low", "high"
@@ -107,9 +108,8 @@ def play(setting, counts, director):
     if setting.mutate != 1:
         for name in ("threshold_scale", "query_scale", "number_scale"):
             object.__setattr__(sparse, name, scale_at_least(getattr(sparse, name) * setting.mutate))
-    session = ic.OnlineIC.__new__(ic.OnlineIC)
     plan = attrs.evolve(plan, sparse=sparse, textbook=setting.pair)
-    session._open(PrivateData(np.array(counts), domain), Settings(budget), plan, None, director)
+    session = opened_by(plan, PrivateData(np.array(counts), domain), Settings(budget), director)
     director.begin(session)
     answers = [session.answer(np.array(query, float)) for query in setting.queries]
     tests = [record for record in session.transcript if isinstance(record, Easy | Hard)]

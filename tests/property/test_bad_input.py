@@ -15,7 +15,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidInputError, OnlineICError
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
-from support.inside import all_spent, core_of, loop_of, noise_of, table_of
+from support.inside import all_spent, noise_of, table_of, unseen
 
 DOMAIN = ic.Domain.of(a=4, b=["x", "y", "z"], c=ic.binned([0.0, 1.0, 2.5]))
 SHAPE = DOMAIN.shape
@@ -49,8 +49,6 @@ SESSIONS = neighbours()
 
 def digest(session):
     """All that an answer may change: hypothesis, charges, records, noise, reads, counters."""
-    blocks = noise_of(session)._blocks
-    noise = [(key, block.at, block.values.tobytes()) for key, block in blocks._by_key.items()]
     records = [
         (type(record).__name__, record.guess, record.query.key)
         if isinstance(record, Easy | Hard)
@@ -61,11 +59,9 @@ def digest(session):
         session.hypothesis.probabilities().tobytes(),
         all_spent(session),
         records,
-        noise,
         table_of(session).reads,
         session.statistics(),
-        len(loop_of(session).book._memory),
-        core_of(session)._state,
+        *unseen(session),
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
 

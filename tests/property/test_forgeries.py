@@ -205,7 +205,7 @@ def test_a_session_is_made_of_an_edited_file_or_refused_by_name_and_reads_nothin
                 shutil.copy(base, path)
                 try:
                     store(path, forged(lines, at, path_of, rng.choice(list(edits(held)))))
-                    resumed(path, data)._loop.ledger.release()
+                    ledger_of(resumed(path, data)).release()
                     made += 1
                 except OnlineICError:
                     refused += 1

@@ -13,7 +13,7 @@ from onlineic.door import Door
 from onlineic.errors import ForkedSessionError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
-from support.inside import ledger_of
+from support.inside import LOCKS
 from support.ledgers import LABEL, queries, quick_folder, table
 
 pytestmark = [
@@ -55,13 +55,6 @@ CALLS = {
     "baseline": lambda one: one.baseline.answer_many(ASKED),
     "draw": lambda one: one.total.draw(ic.Budget(0.01)),
     "draw on it": lambda one: one.data.draw_on(one.total),
-}
-LOCKS = {
-    "session": lambda one: one.session._door,
-    "sessions of the table": lambda one: one.data._sessions.gate,
-    "total": lambda one: one.total._lock,
-    "read": lambda one: one.data._door,
-    "file of the session": lambda one: ledger_of(one.session)._gate,
 }
 
 

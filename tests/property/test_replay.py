@@ -51,7 +51,7 @@ def state(hypothesis):
         return hypothesis.probabilities().tobytes()
     if hasattr(hypothesis, "cells"):
         return hypothesis.cells().tobytes()
-    return hypothesis._databases.tobytes()
+    return hypothesis.databases.tobytes()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)

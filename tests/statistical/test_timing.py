@@ -13,6 +13,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.noise import SimulatedNoise
+from support.inside import counts_of
 
 pytestmark = pytest.mark.audit
 DOMAIN = ic.Domain.of(a=128, b=128, c=16)
@@ -90,7 +91,7 @@ def test_easy_answers_take_as_long_whatever_matches():
 
 def test_a_read_whose_work_follows_the_records_is_found():
     """The same gate on a read of the occupied cells alone."""
-    arrays = [data._tables.table((0, 1, 2)).ravel() for data in tables()]
+    arrays = [counts_of(data).ravel() for data in tables()]
     weights = np.random.default_rng(3).random(DOMAIN.size)
 
     def occupied(counts):

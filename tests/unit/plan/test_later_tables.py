@@ -19,7 +19,7 @@ from onlineic.queries import marginal
 from onlineic.session import replay
 from onlineic.session.core import Core
 from support.cores import replanned, tables_of
-from support.inside import ledger_of, loop_of
+from support.inside import loop_of, spend_behind
 from support.ledgers import quick_folder
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -160,15 +160,7 @@ def test_an_instalment_that_hits_have_used_up_is_never_bought():
     session = opened()
     session.answer_many(JOINT[:4])
     account = session.account
-    ledger_of(session)._state = attrs.evolve(
-        ledger_of(session)._state,
-        book=attrs.evolve(
-            ledger_of(session)._state.book,
-            account=attrs.evolve(
-                account, spent=account.capacity - session.plan.purchases.later.charge.amount + 1
-            ),
-        ),
-    )
+    spend_behind(session, account.capacity - session.plan.purchases.later.charge.amount + 1)
     session.answer_many(JOINT)
 
     assert 1 == len(tables(session))

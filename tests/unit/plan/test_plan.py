@@ -17,7 +17,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan, textbook_plan
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse import GumbelSparse, NumericSparse
-from support.inside import table_of
+from support.inside import opened_by, settings_of, table_of
 from support.noise import Silent
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracle.csv"
@@ -128,8 +128,7 @@ def test_hits_reach_the_cutoff_at_the_printed_threshold_and_not_at_two_alpha():
             formula = 2 * numeric_sparse_alpha(session.plan.hard_answers, 200, 0.2, 0.0, 0.05, n)
             sparse = attrs.evolve(session.plan.sparse, threshold=math.ceil(formula * (n << 20)))
             plan = attrs.evolve(session.plan, sparse=sparse)
-            fresh = ic.OnlineIC.__new__(ic.OnlineIC)
-            session = fresh._open(table_of(session), session._settings, plan, None, Silent())
+            session = opened_by(plan, table_of(session), settings_of(session), Silent())
         for _ in range(session.plan.hard_answers + 10):
             gap = counts / n - session.hypothesis.probabilities()
             if not session.answer((gap > 0).astype(float)).hard:

@@ -1,6 +1,5 @@
 """Cross tables: cells and blocks, conditions on keys and others, refusals, repeats, statuses."""
 
-import attrs
 import numpy as np
 import pytest
 
@@ -10,7 +9,7 @@ from onlineic.errors import InvalidQueryError, SessionExhaustedError, TooLargeEr
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
-from support.inside import loop_of, table_of
+from support.inside import believe, table_of
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=2)
 COUNTS = np.random.default_rng(2).multinomial(60_000, np.random.default_rng(1).dirichlet(np.full(24, 0.3)))
@@ -218,8 +217,7 @@ def test_a_table_of_a_hypothesis_without_blocks_is_refused_before_anything_is_an
             self.domain, self.supports = inner.domain, inner.supports
             self.evaluate, self.evaluate_many = inner.evaluate, inner.evaluate_many
 
-    blind = attrs.evolve(loop_of(session).book.belief, hypothesis=Blind(session.hypothesis))
-    loop_of(session).book._taken = attrs.evolve(loop_of(session).book._taken, belief=blind)
+    believe(session, Blind(session.hypothesis))
     with pytest.raises(InvalidQueryError, match="a hypothesis with blocks"):
         session.answer_many([ic.where(a=1), marginal("a")])
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.queries import AnswerMemory
+from onlineic.queries import AnswerMemory, Queries
 from onlineic.queries import memory as memory_module
+from onlineic.queries.query import boxed
 
 SHORT = ic.Domain.of(a=50, b=40, c=30)  # keys of one word
 LONG = ic.Domain.of(dict.fromkeys("abc", 2**15))  # of two
@@ -37,3 +38,27 @@ def test_what_was_sorted_in_is_found_again_and_nothing_else(domain, monkeypatch)
     assert asked == [one.question for one in found]
     assert {None} == {memory.recall(query, 5) for query in others}
     assert len(others) > 100
+
+
+@pytest.mark.parametrize("domain", [SHORT, LONG])
+def test_a_later_answer_takes_the_place_of_an_earlier_one_wherever_both_stand(domain, monkeypatch):
+    """Among those that wait, in the small run, and merged into the large one; turned, and rounded."""
+    monkeypatch.setattr(memory_module, "WAITING", 10)
+    memory = AnswerMemory(lasting=True)
+    asked = list(dict.fromkeys(boxes(domain, 120, 3)))
+    turned = [boxed(domain, one.axes, *one.box, True, 0.0) for one in asked[5:25]]
+    told = {}
+    for version, some in enumerate([asked, asked[:40], asked[20:30], turned, asked]):
+        for place, query in enumerate(some):
+            told[query.key] = (query, version + place / 1000, version)
+            memory.remember(query, version + place / 1000, 0.5, version)
+        found = memory.recall_many(Queries.bound(domain, asked), version)
+
+        alone = [memory.recall(query, version) for query in asked]
+        assert [told[query.key] for query in asked] == [
+            (one.question, one.value, one.version) for one in alone
+        ]
+        assert found.known.all()
+        assert [told[query.key][1] for query in asked] == found.values.tolist()
+        assert [told[query.key][2] for query in asked] == found.versions.tolist()
+        assert [told[query.key][0] != query for query in asked] == found.turned.tolist()

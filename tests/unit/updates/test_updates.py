@@ -397,7 +397,7 @@ def test_at_least_half_go_and_a_truth_of_the_net_stays(seed):
 
         assert hypothesis.candidates <= before // 2
         assert 0 == hypothesis.stalled
-        assert (np.abs(hypothesis._databases / 10 - truth[:, None]).max(axis=0) < 1e-12).any()
+        assert (np.abs(hypothesis.databases / 10 - truth[:, None]).max(axis=0) < 1e-12).any()
 
     assert 0 < updates <= rule.update_bound(domain, alpha)
 
@@ -446,7 +446,7 @@ def test_the_tie_example_does_not_empty_the_set():
 )
 def test_the_net_holds_every_multiset_once(size, net, rows):
     space = Median(size=net).init(line(size))
-    databases = space._databases.astype(np.int64)
+    databases = space.databases.astype(np.int64)
 
     assert rows == space.candidates == math.comb(size + net - 1, net)
     assert (databases.sum(axis=0) == net).all()
@@ -469,7 +469,7 @@ def test_the_dimension_net_has_radius_cells_over_four_m_and_attains_it(size):
     half_integers[0] += net - half_integers.sum()
     truths = [half_integers / net, *generator.dirichlet(np.ones(size), 500)]
     space = Median(size=net).init(line(size))
-    distances = [0.5 * np.abs(space._databases / net - truth[:, None]).sum(axis=0).min() for truth in truths]
+    distances = [0.5 * np.abs(space.databases / net - truth[:, None]).sum(axis=0).min() for truth in truths]
 
     assert size / (4 * net) == pytest.approx(distances[0], abs=1e-12)
     assert max(distances) <= size / (4 * net) + 1e-12
@@ -493,7 +493,7 @@ def test_the_books_net_serves_short_streams_too(queries):
     net = Median(variant="book", max_queries=queries, n=10**6).at(line(2), alpha)
     space = net.init(line(2))
     truth = 0.123
-    nearest = np.abs(space._databases[0] / space.size - truth).min()
+    nearest = np.abs(space.databases[0] / space.size - truth).min()
 
     assert nearest <= alpha
     assert 2 * queries * math.exp(-2 * net.size * alpha**2) <= 1.0

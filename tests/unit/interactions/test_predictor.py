@@ -1,0 +1,79 @@
+"""The predicted error of a question: noise exactly, the rest by the size of interactions."""
+
+import math
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.interactions import Demand, Predictor, asked_of
+from onlineic.interactions.sizes import table_of
+from onlineic.plan.demand import Held, cheapest
+from onlineic.queries import Queries
+from onlineic.queries.partitions import Measurement
+
+DOMAIN = ic.Domain.of(a=range(20), b=["u", "v", "w"], c=range(6))
+RNG = np.random.default_rng(1)
+
+
+def released(key, scale):
+    target = table_of(DOMAIN, key)
+    values = RNG.dirichlet(np.ones(target.blocks)) + scale * RNG.normal(size=target.blocks)
+    return Measurement(target, values, scale)
+
+
+FIRST = [released(((0, 1),), 0.02), released(((0, 2), (1, 1)), 0.01)]
+SECOND = [released(((0, 2), (1, 1)), 0.002), released(((1, 1), (2, 1)), 0.003)]
+ASKED = [
+    ic.where(a=ic.between(3, 9)),
+    ic.where(a=ic.between(2, 11), b="u"),
+    ~ic.where(b="v", c=ic.between(1, 4)),
+    ic.where(a=ic.one_of(1, 5, 9), c=2),
+    ic.where(),
+]
+
+
+def test_it_is_the_error_that_the_rule_of_purchases_goes_by():
+    held = Held((*FIRST, *SECOND))
+    predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
+    for asked in ASKED[:4]:
+        question = asked.bind(DOMAIN)
+        demand = Demand.of_one(DOMAIN, asked_of(question))
+        design = cheapest(DOMAIN, demand, held, 1e-9)
+
+        assert predictor.error(question) == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
+        assert predictor.error(question) == pytest.approx(predictor.expected(demand), rel=1e-12)
+
+
+def test_many_are_predicted_as_one_is_and_a_complement_as_its_question():
+    predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
+    bound = [one.bind(DOMAIN) for one in ASKED]
+    for purchases in (None, 0, 1, 2):
+        alone = [predictor.error(one, purchases) for one in bound]
+        assert predictor.errors(Queries.bound(DOMAIN, bound), purchases) == pytest.approx(alone, rel=1e-9)
+        assert predictor.error((~ASKED[0]).bind(DOMAIN), purchases) == alone[0]
+    assert predictor.error(bound[-1]) == 0.0
+
+
+def test_more_tables_never_predict_more():
+    predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
+    for asked in ASKED[:4]:
+        errors = [predictor.error(asked.bind(DOMAIN), purchases) for purchases in (0, 1, 2)]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[2] == predictor.error(asked.bind(DOMAIN)) > 0.0
+
+
+def test_of_a_quiet_table_nothing_but_its_noise_is_left():
+    """A cell of a table errs by the noise of the cell, less what the known sum of all takes of it."""
+    predictor = Predictor(DOMAIN).after([released(((1, 1),), 1e-6)])
+
+    assert predictor.error(ic.where(b="u").bind(DOMAIN)) == pytest.approx(1e-6 * math.sqrt(2 / 3), rel=1e-6)
+    assert predictor.error(ic.marginal("b").bind(DOMAIN)) == pytest.approx(1e-6 * math.sqrt(2 / 3), rel=1e-6)
+
+
+def test_of_too_many_attributes_nothing_is_predicted():
+    domain = ic.Domain.of({f"x{place}": 2 for place in range(20)})
+    many = ic.where(dict.fromkeys(domain.names, 1)).bind(domain)
+
+    assert [1.0] == Predictor(domain).errors(Queries.bound(domain, [many])).tolist()
+    assert Predictor(domain).error(many) == 1.0
