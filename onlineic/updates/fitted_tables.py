@@ -13,10 +13,12 @@ from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
+from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
+from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
-from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy
+from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
 
 # of a fit: the best stop of a stream lies between .7 and .94, and at 1 a fit would not begin
@@ -60,11 +62,26 @@ class FittedTables(UpdateRule[Any]):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        if prior is None and long_axes(domain):
+            pieces = Pieces.whole(domain)
+            small = pieces.small
+            inner = start_over(pieces) if small.size <= MAX_CELLS else MixtureOfProducts().init(small)
+            return PiecewiseHistogram(pieces, inner)
         if prior is None and domain.size > MAX_CELLS:
             return MixtureOfProducts().init(domain)
         return MaximumEntropy().init(domain, prior)
 
     def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return hypothesis.updated(
+                measurements, lambda inner, held, pieces: self._updated(inner, held, alpha, pieces)
+            )
+        return self._updated(hypothesis, measurements, alpha, None)
+
+    def _updated(
+        self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float, pieces: Pieces | None
+    ) -> Any:
+        """Return the hypothesis after what was measured last; over pieces of long attributes, if any."""
         domain = hypothesis.domain
         tables = _merged(measurements)
         if not tables:
@@ -72,8 +89,11 @@ class FittedTables(UpdateRule[Any]):
         if not self._holds(domain, tables):
             mixture = MixtureOfProducts()
             fitted = isinstance(hypothesis, Mixture | LocalFits)
-            return mixture.update(hypothesis if fitted else mixture.init(domain), measurements, alpha)
-        held = MaximumEntropy().init(domain)
+            if not fitted:
+                hypothesis = mixture.init(domain)
+                hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
+            return mixture.update(hypothesis, measurements, alpha)
+        held = MaximumEntropy().init(domain) if pieces is None else start_over(pieces)
         bought = [one for one in tables if _is_at_levels(one)]
         found = fit_nested(held.prior, bought) if bought else None
         if found is not None:  # tables that refine each other: what hits have released comes beside them
@@ -123,12 +143,21 @@ class FittedTables(UpdateRule[Any]):
         return few or 1 < class_cells([one.target for one in tables]) <= self.most_cells
 
     def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return self.parameters(hypothesis.inner)
         return MaximumEntropy().parameters(hypothesis) if hasattr(hypothesis, "exponents") else ()
 
     def restored(
         self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
     ) -> Any:
         domain = start.domain
+        if isinstance(start, PiecewiseHistogram):
+            return start.updated(
+                measurements,
+                lambda _, held, pieces: MaximumEntropy().restored(
+                    start_over(pieces), _merged(held), parameters
+                ),
+            )
         return MaximumEntropy().restored(MaximumEntropy().init(domain), _merged(measurements), parameters)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
