@@ -258,6 +258,23 @@ class Query:
                 every &= held.any(axis=others)
         return every
 
+    def ends(self, axis: int) -> tuple[int, int]:
+        """Return the half-open range from the first code of `possible` to the last; empty if there is none.
+
+        Of intervals no code is written.
+        """
+        size, own = self.domain.shape[axis], [factor for factor in self.factors if axis in factor.axes]
+        every = not own or (self.complement and len(self.factors) > 1)
+        if self.rounding or self.constant is not None or every:
+            return (0, 0) if self.constant == 0 and not self.rounding else (0, size)
+        (factor,) = own
+        if factor.table is None and not self.complement:
+            return factor.low, factor.high
+        if factor.table is None:
+            return factor.high if factor.low == 0 else 0, factor.low if factor.high == size else size
+        codes = np.flatnonzero(self.possible(axis))
+        return (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
+
     def weights(self) -> Ints:
         """Return the integer weights of all cells, shape of the domain: for small domains and tests."""
         result: Ints = np.ones(self.domain.shape, np.int64) if not self.factors else np.ones((), np.int64)
