@@ -141,14 +141,14 @@ class Cut:
         """The first code of every part, (parts,)."""
         if self.starts is not None:
             return self.starts
-        return np.asarray(np.unique(self.codes, return_index=True)[1], np.int64)
+        return immutable(np.asarray(np.unique(self.codes, return_index=True)[1], np.int64))
 
     @cached_property
     def widths(self) -> Ints:
         """How many codes every part has, (parts,)."""
         if self.starts is not None:
-            return np.diff(self.starts, append=self.size)
-        return np.bincount(self.codes)
+            return immutable(np.diff(self.starts, append=self.size))
+        return immutable(np.bincount(self.codes))
 
     @cached_property
     def key(self) -> tuple[Any, ...]:

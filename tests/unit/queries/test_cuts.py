@@ -150,6 +150,16 @@ def test_a_hard_range_of_a_long_attribute_cuts_it_at_its_ends():
     assert partition.block(0) == bound(ic.where(t=ic.below(1_000), k=0))
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 19), (1, 2), (1, 20), (19, 20), (5, 9)])
+def test_weights_change_where_a_range_begins_and_ends(low, high):
+    domain = ic.Domain.of(t=range(20), k=2)
+    (factor, _) = bound(ic.where(t=ic.span(low, high), k=1), domain).factors
+
+    assert [(np.flatnonzero(np.diff(factor.weights(domain))) + 1).tolist()] == [
+        held.tolist() for held in factor.changes(domain)
+    ]
+
+
 def test_a_table_among_the_records_of_a_range_counts_it_alone():
     table = ic.marginal("k", where=ic.where(t=ic.between(10, 20))).bind(SECONDS)
     first = ic.marginal("k", where=ic.where(t=ic.below(20))).bind(SECONDS)
