@@ -56,7 +56,7 @@ MANY_JOINED = 2**20  # .. or entries of tables that are joined on the way
 VERY_MANY_CELLS, MOST_OF_VERY_MANY = 2**22, 120
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
 # Joint tables, and class cells for each of them, so many and so few that the block of every class cell is
-# listed for all of them at once: of hundreds of small tables a walk along the tree is hundreds of small calls.
+# listed for all of them at once: of hundreds of tables a walk along the tree is hundreds of small calls.
 LISTED_TABLES, LISTED_BLOCKS = 64, 2**22
 _SLAB = 2**17  # class cells that are written at once: 1 MB
 LARGEST_FALL = -0.8  # of a block's mass in the first step towards a new table
