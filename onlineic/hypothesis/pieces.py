@@ -95,6 +95,14 @@ class Pieces:
         ]
         return Partition(self.small, target.axes, cuts)
 
+    def over_codes(self, target: Partition) -> Partition:
+        """Return a partition into runs of pieces as one of the codes."""
+        cuts = [
+            Cut.at(self.cuts[axis].size, self.cuts[axis].firsts[cut.firsts]) if axis in self.cuts else cut
+            for axis, cut in zip(target.axes, target.cuts, strict=True)
+        ]
+        return Partition(self.domain, target.axes, cuts)
+
     def query(self, target: Query) -> Query:
         """Return a 0/1 query that cuts no piece, of the pieces."""
         joint: dict[tuple[int, ...], tuple[int, int] | Floats] = {}

@@ -83,7 +83,7 @@ class FittedTables(UpdateRule[Any]):
     ) -> Any:
         """Return the hypothesis after what was measured last; over pieces of long attributes, if any."""
         domain = hypothesis.domain
-        tables = _merged(measurements)
+        tables = _merged(measurements, pieces)
         if not tables:
             return hypothesis
         if not self._holds(domain, tables):
@@ -94,18 +94,19 @@ class FittedTables(UpdateRule[Any]):
                 hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
             return mixture.update(hypothesis, measurements, alpha)
         held = MaximumEntropy().init(domain) if pieces is None else start_over(pieces)
-        bought = [one for one in tables if _is_at_levels(one)]
+        bought = [one for one in tables if _is_at_levels(one, pieces)]
         found = fit_nested(held.prior, bought) if bought else None
         if found is not None:  # tables that refine each other: what hits have released comes beside them
             nested = FittedHistogram(
                 found.histogram, held.prior, found.potentials, self.most_cells, found.exponents
             )
             return nested if len(bought) == len(tables) else self._further(nested, tables)
-        if self._goes_on(hypothesis, measurements, tables):
+        if self._goes_on(hypothesis, measurements, tables, pieces):
             learned = _is_fitted(measurements[-1])
             return self._further(hypothesis, tables) if learned else hypothesis
-        levelled = tables_of(domain, tables)
-        misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
+        levels = domain if pieces is None else pieces.domain  # those of long attributes are of their grid
+        levelled = tables_of(levels, [_over_codes(one, pieces) for one in tables])
+        misfit = expected_misfit(levels, levelled) if levelled else LEAST_MISFIT
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
         rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
@@ -115,10 +116,14 @@ class FittedTables(UpdateRule[Any]):
         return max(whole, self.steps, self.dear_steps, MixtureOfProducts().most_passes(releases))
 
     def _goes_on(
-        self, hypothesis: Any, measurements: tuple[Measurement, ...], tables: tuple[Measurement, ...]
+        self,
+        hypothesis: Any,
+        measurements: tuple[Measurement, ...],
+        tables: tuple[Measurement, ...],
+        pieces: Pieces | None,
     ) -> bool:
         """Whether the last release alone is new: a further table, or one of those that were fitted, again."""
-        before = [one.target for one in _merged(measurements[:-1])]
+        before = [one.target for one in _merged(measurements[:-1], pieces)]
         fitted = len(getattr(hypothesis, "potentials", ()))
         return fitted == len(before) > 0 and [one.target for one in tables[:fitted]] == before
 
@@ -155,10 +160,12 @@ class FittedTables(UpdateRule[Any]):
             return start.updated(
                 measurements,
                 lambda _, held, pieces: MaximumEntropy().restored(
-                    start_over(pieces), _merged(held), parameters
+                    start_over(pieces), _merged(held, pieces), parameters
                 ),
             )
-        return MaximumEntropy().restored(MaximumEntropy().init(domain), _merged(measurements), parameters)
+        return MaximumEntropy().restored(
+            MaximumEntropy().init(domain), _merged(measurements, None), parameters
+        )
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
@@ -169,7 +176,7 @@ def _is_fitted(one: Measurement) -> bool:
     return one.target.grid_bits == 0 and one.scale > 0.0
 
 
-def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+def _merged(measurements: tuple[Measurement, ...], pieces: Pieces | None) -> tuple[Measurement, ...]:
     """Return what a fit can read, a table that was released again in its mean by precision.
 
     Tables at levels come first, as purchases release them, each kind oldest first.
@@ -183,8 +190,17 @@ def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         precision = sum(one.scale**-2.0 for one in alike)
         values = sum(one.values * one.scale**-2.0 for one in alike) / precision
         merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
-    return tuple(sorted(merged, key=lambda one: not _is_at_levels(one)))
+    return tuple(sorted(merged, key=lambda one: not _is_at_levels(one, pieces)))
 
 
-def _is_at_levels(one: Measurement) -> bool:
-    return isinstance(one.target, Partition) and table_key(one.target) is not None
+def _is_at_levels(one: Measurement, pieces: Pieces | None) -> bool:
+    target = _over_codes(one, pieces).target
+    return isinstance(target, Partition) and table_key(target) is not None
+
+
+def _over_codes(one: Measurement, pieces: Pieces | None) -> Measurement:
+    """Return what was measured as over the codes of long attributes, if it is a table of runs."""
+    target = one.target
+    if pieces is None or not isinstance(target, Partition) or not all(cut.in_order for cut in target.cuts):
+        return one
+    return attrs.evolve(one, target=pieces.over_codes(target))

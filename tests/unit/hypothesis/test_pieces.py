@@ -142,3 +142,9 @@ def test_a_marginal_of_too_many_codes_is_refused_by_name():
 
     with pytest.raises(TooLargeError, match="a marginal must have at most 4,194,304 cells"):
         MaximumEntropy().init(wide).marginal("t")
+
+
+def test_a_table_of_pieces_is_known_as_one_of_codes_however_fine_the_pieces_are():
+    finer = Pieces.of(DOMAIN, [JOINT, ALONE, RANGE])
+    for one in (JOINT, ALONE):
+        assert one.target == finer.over_codes(finer.partition(one.target))
