@@ -583,7 +583,8 @@ class CoarseDomain:
         normaliser = float(density.sum())
         density *= 1.0 / normaliser
         count = sum(self.sizes)
-        masses = np.bincount(listed.ravel(), np.broadcast_to(density.ravel(), listed.shape).ravel(), count)
+        cells = np.broadcast_to(density.ravel(), listed.shape).ravel()
+        masses: Floats = np.bincount(listed.ravel(), cells, count).astype(np.float64, copy=False)
         margins = {axis: contract(density, (self.axes.index(axis),)) for axis in self.ends}
         self._measure_axes(masses, margins, shares)
         return masses, alone + shift + math.log(normaliser)
@@ -688,8 +689,8 @@ class CoarseDomain:
         masses = np.empty(sum(self.sizes))
         for index, leaf in enumerate(self.leaves):
             leaf.sum(tables[index].astype(np.float64, copy=False), masses)
-        margins = {axis: tables[len(self.leaves) + place] for place, axis in enumerate(self.ends)}
-        self._measure_axes(masses, margins, shares)
+        ends = {axis: tables[len(self.leaves) + place] for place, axis in enumerate(self.ends)}
+        self._measure_axes(masses, ends, shares)
         return masses
 
     def _measure_axes(

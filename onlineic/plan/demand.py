@@ -497,11 +497,11 @@ def cheapest(
         grown = programme.grown(tables, parts)
         if not len(grown):
             break
-        kept = np.flatnonzero((parts > UNUSED) | laplace)
-        tables = np.concatenate([tables[kept], grown])
+        used = np.flatnonzero((parts > UNUSED) | laplace)
+        tables = np.concatenate([tables[used], grown])
         given = programme.informed(tables)
-        share = parts[kept].sum() / len(grown) / 2
-        parts = programme.settled(given, np.concatenate([parts[kept], np.full(len(grown), share)]))
+        share = parts[used].sum() / len(grown) / 2
+        parts = programme.settled(given, np.concatenate([parts[used], np.full(len(grown), share)]))
     if laplace:
         parts = programme.squared(given, parts / parts.sum())
     ranked = np.argsort(-parts, kind="stable")[:MOST_TABLES]
