@@ -53,12 +53,15 @@ from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
+from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
+MANY_CODES = 2**22  # cells of a domain with a long attribute, from which on its rows are kept
+MOST_CODES = 2**40  # of one long attribute: shares of them are told apart by floats
 MAX_ROWS = 2**27
 UNTOLD = (
     "version must be given for counting='on demand' of this table, which does not tell when it changes, got "
@@ -240,7 +243,7 @@ class PrivateData:
         """
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
-        return cls._of_rows(iter(seen.encoded(columns)), None, seen)._protecting(*relation)
+        return cls._of_rows(iter(seen.encoded(columns)), None, seen, relation[0])._protecting(*relation)
 
     @classmethod
     @loader
@@ -280,9 +283,11 @@ class PrivateData:
                 )
         n = sum(one.mass for one in held)
         parts = [one._tables for one in held]
-        if isinstance(parts[0], Rows):
-            rows = parts[0].beside([one for one in parts[1:] if isinstance(one, Rows)])
-            return cls.__new__(cls)._begin(domain, n, rows)
+        if any(isinstance(one, Rows) for one in parts):  # counts of a long attribute stand beside rows
+            first, *others = [_rows_of(one, domain) if isinstance(one, Tables) else one for one in parts]
+            if isinstance(first, Rows):
+                rows = first.beside([one for one in others if isinstance(one, Rows)])
+                return cls.__new__(cls)._begin(domain, n, rows)
         every = tuple(range(len(domain.shape)))
         cells = np.zeros(domain.shape)
         for part in parts:
@@ -343,7 +348,7 @@ class PrivateData:
                 "load the rows with from_records, from_csv or from_frame."
             )
         weights, seen = _checked_counts(counts), seen_by(domain, None)
-        return cls._of_rows(iter(seen.encoded(columns)), weights, seen)._protecting(*relation)
+        return cls._of_rows(iter(seen.encoded(columns)), weights, seen, relation[0])._protecting(*relation)
 
     @classmethod
     @loader
@@ -404,7 +409,7 @@ class PrivateData:
         seen = seen_by(domain, unit)
         columns, numbers = read_csv(path, seen, count, form)
         weights = None if numbers is None else _checked_counts(numbers)
-        return cls._of_rows(iter(columns), weights, seen)._protecting(*relation)
+        return cls._of_rows(iter(columns), weights, seen, relation[0])._protecting(*relation)
 
     @staticmethod
     @loader
@@ -505,7 +510,7 @@ class PrivateData:
 
             return cls.standing(*of_frame(table, domain, version), chosen, counting == "on demand")
         seen = seen_by(domain, unit)
-        return cls._loaded(*read_frame(table, seen), seen)._protecting(*relation)
+        return cls._loaded(*read_frame(table, seen), seen, relation[0])._protecting(*relation)
 
     @classmethod
     @loader
@@ -564,7 +569,9 @@ class PrivateData:
             found = of_database(connection, table, domain, quote, version)
             return cls.standing(*found, chosen, counting == "on demand")
         seen = seen_by(domain, unit)
-        return cls._loaded(*read_table(connection, table, seen, quote), seen)._protecting(*relation)
+        return cls._loaded(*read_table(connection, table, seen, quote), seen, relation[0])._protecting(
+            *relation
+        )
 
     @classmethod
     def standing(
@@ -601,21 +608,32 @@ class PrivateData:
 
     @classmethod
     def _loaded(
-        cls, columns: list[Column], records: Ints | None, how: str, seen: Domain | Parted
+        cls,
+        columns: list[Column],
+        records: Ints | None,
+        how: str,
+        seen: Domain | Parted,
+        near: Neighbours,
     ) -> "PrivateData":
         """Return a table that was read as `how` says, and say so."""
-        data = cls._of_rows(iter(columns), records, seen)
+        data = cls._of_rows(iter(columns), records, seen, near)
         data.loading = how
         _log.info("private table %s", how)
         return data
 
     @classmethod
     def _of_rows(
-        cls, columns: Iterator[Column], weights: Ints | None, seen: Domain | Parted
+        cls,
+        columns: Iterator[Column],
+        weights: Ints | None,
+        seen: Domain | Parted,
+        near: Neighbours | None = None,
     ) -> "PrivateData":
         """Return the table of rows given attribute by attribute, as their domain or its parts were read."""
         if isinstance(seen, Domain):
-            return cls._of_cells(columns, weights, seen)
+            # of many codes few are met, and rows take less; where n is private their number is not to be told
+            few = near == REPLACE_ONE and bool(long_axes(seen))
+            return cls._of_cells(columns, weights, seen, MANY_CODES if few else MAX_CELLS)
         held, many = list(columns), seen.domain.size > MAX_CELLS
         _check_rows(held[0], weights)
         rows = len(held[0]) if seen.persons is None else len(seen.persons)
@@ -660,9 +678,11 @@ class PrivateData:
             self._tables, self._mass, self.unit = other._tables, other._mass, unit
 
     @classmethod
-    def _of_cells(cls, columns: Iterator[Column], weights: Ints | None, domain: Domain) -> "PrivateData":
-        """Return the table of rows of cells given attribute by attribute."""
-        if domain.size > MAX_CELLS:
+    def _of_cells(
+        cls, columns: Iterator[Column], weights: Ints | None, domain: Domain, most: int = MAX_CELLS
+    ) -> "PrivateData":
+        """Return the table of rows of cells given attribute by attribute; of more cells the rows are kept."""
+        if domain.size > most:
             held = [_narrowed(codes, size) for codes, size in zip(columns, domain.shape, strict=True)]
             _check_rows(held[0], weights)
             n = len(held[0]) if weights is None else int(weights.sum())
@@ -1043,9 +1063,11 @@ def _check_domain(
     """
     check_domain(domain)
     check_unit(unit, domain.names, neighbours == "add-remove")
-    for name, size in zip(domain.names, domain.shape, strict=True):
-        if size > MAX_CELLS:
-            raise TooLargeError(f"{name} must have at most {MAX_CELLS:,} cells, got {size:,}; bin it.")
+    long = long_axes(domain)
+    for axis, (name, size) in enumerate(zip(domain.names, domain.shape, strict=True)):
+        most_codes = MOST_CODES if axis in long else MAX_CELLS
+        if size > most_codes:
+            raise TooLargeError(f"{name} must have at most {most_codes:,} cells, got {size:,}; bin it.")
     check_choice("neighbours", neighbours, *RELATIONS)
     if neighbours == "add-remove" and domain.size > MAX_CELLS:
         raise TooLargeError(
@@ -1107,6 +1129,14 @@ def _check_rows(codes: Column, weights: Ints | None) -> None:
             f"records must be at most {MAX_ROWS:,} rows, got more; give equal rows once, with their number, "
             "to from_counts."
         )
+
+
+def _rows_of(tables: Tables, domain: Domain) -> Rows:
+    """Return the cells of a table that hold records, as rows."""
+    cells = tables.table(tuple(range(len(domain.shape))))
+    held = np.nonzero(cells)
+    columns = [codes.astype(narrowest(size)) for codes, size in zip(held, domain.shape, strict=True)]
+    return Rows(columns, cells[held], domain.shape)
 
 
 def _narrowed(codes: Column, size: int) -> Column:

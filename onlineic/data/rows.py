@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
 from onlineic.queries.partitions import Partition
-from onlineic.queries.tables import CORNER_AXES, SummedArea, sum_classes, summed_area
+from onlineic.queries.tables import CORNER_AXES, SummedArea, summed_area
 
 BLOCK = 2**18  # rows that are taken together: what is made on the way stays in the processor's cache
 CACHE_BYTES = 2**28  # of all summed-area tables
@@ -137,15 +137,15 @@ class Rows:
             if axes in self._areas:
                 self._areas.move_to_end(axes)
             table = (self._areas.get(axes) or self._made(axes)).table()
-            for place, classes in enumerate(partition.classes):
-                table = sum_classes(table, classes, place)
+            for place, cut in enumerate(partition.cuts):
+                table = cut.sums(table, place)
             return np.asarray(table.ravel(), np.int64)
         result = np.zeros(partition.blocks)
         for rows in self._blocks():
             code = np.zeros(rows.stop - rows.start, np.int64)
-            for axis, classes, parts in zip(partition.axes, partition.classes, partition.shape, strict=True):
-                code *= parts
-                code += classes[self._columns[axis][rows]]
+            for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+                code *= cut.parts
+                code += cut.of_codes(self._columns[axis][rows])
             self._count(result, code, rows)
         return np.rint(result).astype(np.int64)
 

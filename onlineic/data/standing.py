@@ -22,7 +22,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, InvalidDataError, TooLargeError
 from onlineic.queries.partitions import Partition
 from onlineic.queries.reach import Axes, Reach
-from onlineic.queries.tables import Tables, contract, sum_classes
+from onlineic.queries.tables import Tables, contract
 
 MOST_ENTRIES = 2**22  # of one table: min(cells, n)
 SMALL = 2**18  # cells up to which a table is an array, however few records there are
@@ -330,8 +330,8 @@ class _Sums:
         """Return the number of records in every block of a partition of these attributes."""
         if isinstance(self.table, Tables):
             cells = self.table.table(_places(partition.axes))
-            for place, classes in enumerate(partition.classes):
-                cells = sum_classes(cells, classes, place)
+            for place, cut in enumerate(partition.cuts):
+                cells = cut.sums(cells, place)
             return np.rint(cells.ravel()).astype(np.int64)
         return self.table.blocks(partition)
 
@@ -391,9 +391,9 @@ class _Groups:
     def blocks(self, partition: Partition) -> Ints:
         """Return the number of records in every block of a partition of these attributes."""
         code = np.zeros(len(self.records), np.int64)
-        for column, classes, parts in zip(self.columns, partition.classes, partition.shape, strict=True):
-            code *= parts
-            code += classes[column]
+        for column, cut in zip(self.columns, partition.cuts, strict=True):
+            code *= cut.parts
+            code += cut.of_codes(column)
         return np.rint(np.bincount(code, self.records, partition.blocks)).astype(np.int64)
 
     def over(self, keep: Axes) -> Groups:

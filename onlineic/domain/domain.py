@@ -81,7 +81,9 @@ def optional(
 
 
 @final
-@attrs.frozen(hash=True, repr=False)
+@attrs.frozen(
+    hash=True, cache_hash=True, repr=False
+)  # hashed for whatever is kept by domain: of many attributes slow
 class Domain:
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 

@@ -17,17 +17,39 @@ from onlineic.queries.query import session_grid_bits
 
 
 def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
-    """Return the exact answers, (queries,) fractions of records. NOT PRIVATE."""
+    """Return the exact answers, (queries,) fractions of records. NOT PRIVATE.
+
+    Of a table that stays where it lives each set of attributes is counted there first.
+
+    Raises
+    ------
+    TooLargeError
+        If such a table cannot be counted over the attributes of a query; nothing was counted.
+    """
     check_kind("data", data, PrivateData)
     bound = bind_queries(stream, data.domain, session_grid_bits(data.mass))
     units = np.array([data.mass << query.grid_bits for query in bound], np.float64)
-    return data.exact_counts_many(bound) / units
+    if data.reach is None:
+        return data.exact_counts_many(bound) / units
+    sets: dict[tuple[int, ...], list[int]] = {}
+    for place, query in enumerate(bound):
+        sets.setdefault(query.axes, []).append(place)
+    for axes in sets:
+        data.reach.check(data.domain, axes)
+    counts = np.zeros(len(bound))
+    for axes, places in sets.items():  # one after the other: not all may be kept
+        data.fetch([axes])
+        counts[places] = data.exact_counts_many([bound[place] for place in places])
+    return counts / units
 
 
 def exact_marginal(data: PrivateData, name: str) -> Floats:
     """Return the exact fraction of records with each value of an attribute. NOT PRIVATE."""
     check_kind("data", data, PrivateData)
     axis = data.domain.axis(name)
+    if data.reach is not None:
+        data.reach.check(data.domain, (axis,))
+        data.fetch([(axis,)])
     codes = np.arange(data.domain.shape[axis], dtype=np.int64)
     return data.exact_counts(Partition(data.domain, (axis,), (codes,))) / data.mass
 

@@ -6,7 +6,7 @@ domain of 10^18 cells is held by as many numbers as the classes and the codes ne
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import attrs
@@ -28,7 +28,7 @@ from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import CORNER_AXES, SummedArea, contract, spread, sum_classes
+from onlineic.queries.tables import CORNER_AXES, SummedArea, Sums, contract, spread, sum_classes
 
 _End = tuple[int, memoryview, memoryview | None]  # along an axis: step, places and parts, see `_CutArea`
 SHARED_CELLS = 2**18  # of a marginal table of R from which smaller ones are summed
@@ -106,6 +106,30 @@ class ProductHistogram:
         self.domain = domain
         self._axes, self._density, self._classes, self._within = axes, density, classes, within
         self._sums = _ClassSums(axes, density, classes, within)
+
+    @property
+    def sums(self) -> Sums:
+        """What queries are evaluated on, of total mass 1."""
+        return self._sums
+
+    def moved(self, domain: Domain, divided: Mapping[int, tuple[Ints, Floats]]) -> "ProductHistogram":
+        """Return the same over a domain some of whose codes are parts of those of this one.
+
+        Parameters
+        ----------
+        divided : mapping of int to (int64 array, float64 array)
+            By attribute, of every finer code the one that it is part of, and its share of that.
+        """
+        classes, within = [*self._classes], [*self._within]
+        for axis, (place, shares) in divided.items():
+            classes[axis], within[axis] = classes[axis][place], within[axis][place] * shares
+        return ProductHistogram._tied(domain, self._axes, self._density, tuple(classes), tuple(within))
+
+    @classmethod
+    def of_factors(cls, domain: Domain, factors: tuple[Floats, ...]) -> "ProductHistogram":
+        """Return the product of distributions, one an attribute, that are taken as they are."""
+        classes = tuple(np.zeros(len(one), np.int64) for one in factors)
+        return cls._tied(domain, (), np.ones(()), classes, factors)
 
     @property
     def factors(self) -> tuple[Floats, ...] | None:

@@ -62,9 +62,10 @@ def asked_axes(question: Question) -> Axes:
 
 def _of_query(query: Query) -> Asked:
     levels = levels_of(query.domain)
+    grids = {axis: one.grid for axis, one in enumerate(levels) if one.grid is not None}
     parts: list[tuple[Axes, Floats]] = []
     for factor in query.factors:
-        weights = np.ldexp(factor.weights(query.domain).astype(np.float64), -factor.bits)
+        weights = factor.means(query.domain, grids)
         parts.append((factor.axes, _energies([levels[axis] for axis in factor.axes], weights)))
     return _product(parts)
 
@@ -73,10 +74,14 @@ def _of_table(question: BoundMarginal) -> Asked:
     partition = question.partition
     levels = levels_of(partition.domain)
     parts: list[tuple[Axes, Floats]] = []
-    for axis, classes in zip(partition.axes, partition.classes, strict=True):
-        blocks = int(classes.max()) + 1
-        some = np.unique(np.linspace(0, blocks - 1, min(blocks, 16)).astype(np.int64))
-        found = [levels[axis].energies((classes == block).astype(np.float64)) for block in some]
+    for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+        one = levels[axis]
+        some = np.unique(np.linspace(0, cut.parts - 1, min(cut.parts, 16)).astype(np.int64))
+        if one.grid is None:
+            held = [(cut.codes == block).astype(np.float64) for block in some]
+        else:
+            held = [one.grid.inside(*cut.range_of(block)) for block in some]
+        found = [one.energies(weights) for weights in held]
         parts.append(((axis,), np.asarray(np.mean(found, axis=0))))
     return _product(parts)
 

@@ -14,6 +14,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.domain import Domain
+from onlineic.queries.cuts import Cut, grid_of, is_long
 
 BRANCH = 4  # parts of one part of the level before: with 3 errors are as large, with 6 a quarter larger
 LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
@@ -31,17 +32,22 @@ class Levels:
         Parts of each level, rising: 1, .., the number of codes.
     classes : tuple of int64 arrays, (codes,)
         The part of every code, by level.
+        Of a long attribute the codes are the parts of its grid.
     ordered : bool
+    grid : Cut or None
+        Of a long attribute, the equal parts that stand for its codes.
     """
 
     parts: tuple[int, ...]
     classes: tuple[Ints, ...]
     ordered: bool
+    grid: Cut | None = None
 
     @classmethod
     def of(cls, attribute: Attribute) -> "Levels":
         """Return the levels of an attribute: codes alone where these have no order."""
-        size, ordered = attribute.size, attribute.ordered and not attribute.missing
+        grid = grid_of(attribute.size) if is_long(attribute) else None
+        size, ordered = grid.parts if grid else attribute.size, attribute.ordered and not attribute.missing
         classes, parts = [np.arange(size)], [size]
         while ordered and (fewer := round(parts[0] / BRANCH)) >= LEAST_PARTS:
             classes.insert(0, classes[0] * fewer // parts[0])
@@ -49,7 +55,23 @@ class Levels:
         if size > 1:
             classes.insert(0, np.zeros(size, np.int64))
             parts.insert(0, 1)
-        return cls(tuple(parts), tuple(classes), ordered)
+        return cls(tuple(parts), tuple(classes), ordered, grid)
+
+    def cut(self, level: int) -> Cut:
+        """Return how the attribute is cut at a level."""
+        if self.grid is None:
+            return Cut.of(self.classes[level])
+        places = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
+        return Cut.at(self.grid.size, self.grid.firsts[places])
+
+    def level_of(self, cut: Cut) -> int | None:
+        """Return the level at which an attribute is cut so, or None."""
+        if cut.parts not in self.parts:
+            return None
+        level = self.parts.index(cut.parts)
+        if cut.labels is not None:
+            return level if np.array_equal(self.classes[level], cut.labels) else None
+        return level if self.cut(level).key == cut.key else None
 
     @property
     def finest(self) -> int:

@@ -52,11 +52,11 @@ def table_key(partition: Partition) -> Key | None:
     """Return the levels that a partition is cut at, or None if it is cut elsewhere."""
     levels = levels_of(partition.domain)
     found = []
-    for axis, classes, parts in zip(partition.axes, partition.classes, partition.shape, strict=True):
-        one = levels[axis]
-        if parts not in one.parts or not np.array_equal(one.classes[one.parts.index(parts)], classes):
+    for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+        level = levels[axis].level_of(cut)
+        if level is None:
             return None
-        found.append((axis, one.parts.index(parts)))
+        found.append((axis, level))
     return tuple(found)
 
 
@@ -64,7 +64,7 @@ def table_of(domain: Domain, key: Key) -> Partition:
     """Return the partition of these levels."""
     levels = levels_of(domain)
     return Partition(
-        domain, tuple(axis for axis, _ in key), tuple(levels[axis].classes[level] for axis, level in key)
+        domain, tuple(axis for axis, _ in key), tuple(levels[axis].cut(level) for axis, level in key)
     )
 
 

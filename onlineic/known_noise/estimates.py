@@ -11,17 +11,19 @@ Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b; docs/theory/queries.md, 1.9.
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Bools, Floats, Ints
+from onlineic._typing import Bools, Floats
 from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
 from onlineic.known_noise.cells import SMALL_MARGINAL, CellNoise, log_products, log_sets
+from onlineic.queries.cuts import Cut
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Factor, Query
@@ -94,37 +96,33 @@ class Family:
 class _Cut:
     """One attribute in blocks of neighbouring codes: where they begin, and between which a code lies."""
 
-    classes: Ints
+    cut: Cut
     ordered: bool
 
-    @cached_property
+    @property
     def size(self) -> int:
-        return int(self.classes[-1]) + 1
+        return self.cut.parts
 
     @cached_property
     def starts(self) -> list[int]:
         """First code of every block, and the number of codes."""
-        first = np.flatnonzero(np.diff(self.classes, prepend=-1))
-        return [*first.tolist(), len(self.classes)]
+        return [*self.cut.firsts.tolist(), self.cut.size]
 
-    @cached_property
-    def below(self) -> list[int]:
-        """For every code, and the end: the last block that begins there or before."""
-        return [*self.classes.tolist(), self.size]
+    def below(self, code: int) -> int:
+        """Return the last block that begins at a code, or the end, or before."""
+        return bisect_right(self.starts, code) - 1
 
-    @cached_property
-    def above(self) -> list[int]:
-        """For every code, and the end: the first block that begins there or behind."""
-        codes = np.arange(len(self.classes) + 1)
-        return np.searchsorted(self.starts, codes).tolist()  # type: ignore[no-any-return]
+    def above(self, code: int) -> int:
+        """Return the first block that begins at a code, or the end, or behind."""
+        return bisect_left(self.starts, code)
 
     def around(self, codes: Codes) -> tuple[Codes, Codes]:
         """Return the blocks inside of a condition and those that it touches."""
         if type(codes) is bytes:
-            held = np.bincount(self.classes, _mask(codes, len(self.classes)), self.size)
+            held = self.cut.sums(_mask(codes, self.cut.size).astype(np.float64), 0)
             return (held == np.diff(self.starts)).tobytes(), (held > 0).tobytes()
         first, last = codes
-        return (self.above[first], self.below[last]), (self.below[first], self.above[last])
+        return (self.above(first), self.below(last)), (self.below(first), self.above(last))
 
     def apart(self, codes: Codes, blocks: Codes) -> "list[Interval | Bools]":
         """Return the codes by which a condition and some blocks differ: at each end, or all as a mask."""
@@ -132,7 +130,7 @@ class _Cut:
             ends = (codes[0], self.starts[blocks[0]]), (codes[1], self.starts[blocks[1]])
             if self.ordered or all(one == other for one, other in ends):
                 return [(min(end), max(end)) for end in ends if end[0] != end[1]]
-        mask = _mask(codes, len(self.classes)) ^ _mask(blocks, self.size)[self.classes]
+        mask = _mask(codes, self.cut.size) ^ _mask(blocks, self.size)[self.cut.codes]
         return [mask] if mask.any() else []
 
     @property
@@ -163,7 +161,7 @@ class _Ladder:
     def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float]) -> None:
         self.cuts, self.precisions = cuts, precisions
         self._parents = [
-            coarse.classes[fine.starts[:-1]] for fine, coarse in itertools.pairwise(cuts)
+            coarse.cut.of_codes(fine.starts[:-1]) for fine, coarse in itertools.pairwise(cuts)
         ]  # of every block of a level, its block of the next
         self._firsts = [np.flatnonzero(np.diff(parents, prepend=-1)) for parents in self._parents]
         self._conductances = [np.full(cuts[0].size, 1.0 / precisions[0])]
@@ -291,24 +289,20 @@ class TableDesign:
         self.domain: Domain = targets[0].domain
         self.pure = pure
         self.cuts: list[_Cut] = []
-        numbers: dict[tuple[int, bytes], int] = {}
+        numbers: dict[tuple[int, tuple[Any, ...]], int] = {}
         tables: list[_Table] = []
         for place, (target, spread) in enumerate(zip(targets, spreads, strict=True)):
-            held = [
-                (axis, classes)
-                for axis, classes in zip(target.axes, target.classes, strict=True)
-                if classes[-1] > 0 or classes.any()
-            ]
+            held = [(axis, cut) for axis, cut in zip(target.axes, target.cuts, strict=True) if cut.parts > 1]
             # blocks of codes that are no neighbours are in no interval; and each takes its time
-            apart = any((np.diff(classes) < 0).any() or classes[-1] >= MOST_BLOCKS for _, classes in held)
+            apart = any(not cut.in_order or cut.parts > MOST_BLOCKS for _, cut in held)
             if apart or not held:
                 continue
-            for axis, classes in held:
-                if (axis, classes.tobytes()) not in numbers:
-                    numbers[axis, classes.tobytes()] = len(self.cuts)
+            for axis, cut in held:
+                if (axis, cut.key) not in numbers:
+                    numbers[axis, cut.key] = len(self.cuts)
                     ordered = not isinstance(self.domain.attributes[axis], Categorical)
-                    self.cuts.append(_Cut(classes, ordered))
-            key = tuple((axis, numbers[axis, classes.tobytes()]) for axis, classes in held)
+                    self.cuts.append(_Cut(cut, ordered))
+            key = tuple((axis, numbers[axis, cut.key]) for axis, cut in held)
             tables.append(_Table(place, key, float(spread)))
         self._ladders(tables)
         # one with a cut outside of its attribute's tree speaks of its other attributes alone
@@ -717,10 +711,13 @@ class Estimates:
             if block < 0:
                 continue
             box, opaque = [], False
-            for axis, classes, label in zip(
-                partition.axes, partition.classes, np.unravel_index(block, partition.shape), strict=True
+            for axis, cut, label in zip(
+                partition.axes, partition.cuts, np.unravel_index(block, partition.shape), strict=True
             ):
-                held = self._codes(axis, classes == label)
+                if cut.labels is None:  # a range of a long attribute, one part of several
+                    held: Codes | None = cut.range_of(int(label))
+                else:
+                    held = self._codes(axis, cut.labels == label)
                 if held is None:
                     opaque = True
                 elif held != ALL:
@@ -844,9 +841,9 @@ class Estimates:
             self._parts.clear()
         cut, finest = self._design.cuts[key[1]], self._finest(key[0])
         if type(blocks) is bytes:
-            held: Codes = _mask(blocks, cut.size)[cut.classes[finest.starts[:-1]]].tobytes()
+            held: Codes = _mask(blocks, cut.size)[cut.cut.of_codes(finest.starts[:-1])].tobytes()
         else:
-            held = finest.below[cut.starts[blocks[0]]], finest.below[cut.starts[blocks[1]]]
+            held = finest.below(cut.starts[blocks[0]]), finest.below(cut.starts[blocks[1]])
         mean = _count(blocks) / cut.size
         square = mean * (1.0 - mean) * cut.size
         spread = self._design.ladders[key[0]].spread(held)
@@ -951,7 +948,7 @@ class Estimates:
             axis, number = key[0]
             sums = np.diff(
                 np.append(0.0, np.cumsum(self._fit(axis)))[
-                    [self._finest(axis).below[start] for start in self._design.cuts[number].starts]
+                    [self._finest(axis).below(start) for start in self._design.cuts[number].starts]
                 ]
             )
             found: Floats = sums - sums.mean()

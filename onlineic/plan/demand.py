@@ -229,7 +229,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         if most <= 0:
             return None
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
-        design = cheapest(facts.domain, demand, heard.held, budget, self.reach, laplace=order is None)
+        design = cheapest(facts.domain, demand, heard.held, budget, self.reach, kept, laplace=order is None)
         if design.after > kept * design.before:
             return None
         return _priced(facts, design, most)
@@ -333,6 +333,10 @@ class _Programme:
         """Return the root of the mean squared error expected with these precisions of tables."""
         return math.sqrt(float((self.weights / (self.known + given @ precisions)).sum()))
 
+    def least(self, budget: float) -> float:
+        """Return what no division of a budget takes the error below: all of it tells each subspace."""
+        return math.sqrt(float((self.weights / (self.known + budget)).sum()))
+
     def slopes(self, given: Floats, precisions: Floats) -> Floats:
         """Return by how much the squared error falls with the precision of each subspace."""
         return np.asarray(self.weights / (self.known + given @ precisions) ** 2)
@@ -392,12 +396,17 @@ class _Programme:
         parts[places] = 1.0 / len(places)
         return parts
 
+    @cached_property
+    def _depths(self) -> tuple[Ints, Ints]:
+        """The finest level of each attribute, and the parts of its levels, (attributes, levels)."""
+        finest = np.array([one.finest for one in self.levels])
+        deepest = int(finest.max()) + 1  # once: of many attributes it would take as long as all the rest
+        parts = [[one.parts[min(level, one.finest)] for level in range(deepest)] for one in self.levels]
+        return finest, np.array(parts)
+
     def reached(self, row: Ints, slopes: Floats) -> Floats:
         """Return the slope of a table with one more level of each attribute, 0 where it cannot be had."""
-        finest = np.array([one.finest for one in self.levels])
-        parts = np.array(
-            [[one.parts[min(level, one.finest)] for level in range(max(finest) + 1)] for one in self.levels]
-        )
+        finest, parts = self._depths
         axes = np.arange(len(row))
         own, now = parts[axes, self.subspaces], parts[axes, row]
         more = parts[axes, np.minimum(row + 1, finest)]
@@ -434,6 +443,8 @@ def cheapest(
     held: Held | None,
     budget: float,
     reach: Reach | None = None,
+    kept: float = 1.0,
+    *,
     laplace: bool = False,
 ) -> Design:
     """Return which tables to buy at this budget.
@@ -444,6 +455,8 @@ def cheapest(
         Precision of a table that gets all of it: 1 / variance, fractions of records.
     reach : Reach, optional
         Which sets of attributes can be counted.
+    kept : float
+        Part of its error that the design is to leave at most: one that certainly leaves more is not made.
     laplace : bool
         Whether the precision of a table goes with the square of its part, and not with its part.
     """
@@ -468,6 +481,8 @@ def cheapest(
         budget,
         None if reach is None else lambda row: reach.holds(domain.shape, tuple(live[row > 0].tolist())),
     )
+    if programme.least(budget) > kept * programme.least(0.0):
+        return Design({}, programme.least(0.0), programme.least(budget))
     tables = np.unique(subspaces, axis=0)
     if laplace:  # one table of all cells may be best, and is not reached by growing
         tables = np.unique(np.vstack([tables, subspaces.max(axis=0, initial=0)[None]]), axis=0)
@@ -482,11 +497,11 @@ def cheapest(
         grown = programme.grown(tables, parts)
         if not len(grown):
             break
-        kept = np.flatnonzero((parts > UNUSED) | laplace)
-        tables = np.concatenate([tables[kept], grown])
+        used = np.flatnonzero((parts > UNUSED) | laplace)
+        tables = np.concatenate([tables[used], grown])
         given = programme.informed(tables)
-        share = parts[kept].sum() / len(grown) / 2
-        parts = programme.settled(given, np.concatenate([parts[kept], np.full(len(grown), share)]))
+        share = parts[used].sum() / len(grown) / 2
+        parts = programme.settled(given, np.concatenate([parts[used], np.full(len(grown), share)]))
     if laplace:
         parts = programme.squared(given, parts / parts.sum())
     ranked = np.argsort(-parts, kind="stable")[:MOST_TABLES]

@@ -48,6 +48,7 @@ from onlineic.plan.defaults import (
     SHARE_OF_BLOCKS,
     SHORT,
 )
+from onlineic.queries.cuts import Cut, grid_of, long_axes
 from onlineic.queries.partitions import Measurement, Partition, PartitionRule, one_way
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
@@ -149,6 +150,26 @@ class FirstTables:
         """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
         unit = math.sqrt(2.0) if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
+
+
+def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
+    """Return tables of the domain that was planned with, as tables of the domain itself.
+
+    The codes of a long attribute are the parts of its grid there.
+    """
+    long = long_axes(domain)
+    if not long:
+        return tables
+    targets = []
+    for target in tables.targets:
+        cuts = [
+            Cut.at(domain.shape[axis], grid_of(domain.shape[axis]).firsts[cut.firsts])
+            if axis in long
+            else cut
+            for axis, cut in zip(target.axes, target.cuts, strict=True)
+        ]
+        targets.append(Partition(domain, target.axes, cuts))
+    return attrs.evolve(tables, targets=tuple(targets))
 
 
 def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> FirstTables:

@@ -41,6 +41,7 @@ from onlineic.plan.defaults import (
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
 from onlineic.plan.settings import Kind, Settings, settings_of
 from onlineic.queries.counted import divided
+from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
@@ -174,6 +175,7 @@ def forecast(
 
 def expected(domain: Domain, n: int, settings: Settings) -> Forecast:
     """Return the forecast of a session to which all of this budget is left, as n is public or was counted."""
+    domain = planned(domain)
     rows = _rows(domain, n, alike(settings.of_row), settings.max_queries, "dense" in settings.kinds)
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)

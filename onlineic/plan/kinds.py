@@ -91,7 +91,11 @@ def is_range(question: Question) -> bool:
     """
     if not isinstance(question, Query) or len(question.factors) != 1:
         return False
-    weights = question.factors[0].weights(question.domain).ravel()
+    (factor,) = question.factors
+    if factor.table is None:
+        codes, size = factor.high - factor.low, question.domain.shape[factor.axes[0]]
+        return 2 <= codes <= size - 2
+    weights = factor.table.ravel()
     turns = np.sign(np.diff(weights))
     turns = turns[turns != 0]
     lowest, highest = int(weights.min()), int(weights.max())

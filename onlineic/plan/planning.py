@@ -46,6 +46,7 @@ from onlineic.plan.first_tables import (
     cells_instead,
     chosen_first_tables,
     laplace_opens,
+    over_codes,
     ranges_instead,
 )
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, fitting_rule
@@ -63,6 +64,7 @@ from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
+from onlineic.queries.cuts import planned
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
@@ -114,12 +116,13 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
     announced = _announced(domain, chosen)
+    seen = planned(domain)  # tables are chosen as if a long attribute had the parts of its grid
     if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
-    start = expected(domain, n, chosen).start if opens else None
+    start = expected(seen, n, chosen).start if opens else None
     if start in ("pairs", "cells") and chosen.listens:
-        listens = pays_to_listen(domain, n, budget, cells=start == "cells")
+        listens = pays_to_listen(seen, n, budget, cells=start == "cells")
         # of sets that were counted at load all that is bought must be one
         counted = chosen.reach is not None and chosen.reach.sets is not None
         if listens or counted or (announced and start == "pairs"):
@@ -128,29 +131,32 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.first_tables else None
-    shares = default_shares(n, alike(budget), domain, max_queries, wished, start == "cells")
+    shares = default_shares(n, alike(budget), seen, max_queries, wished, start == "cells")
     if chosen.partition or (opens and chosen.hard_answers is None):
         cutoff = shares.hard_answers
     else:
-        cutoff = chosen.hard_answers or default_numbers(n, alike(budget), domain, max_queries)
-    mechanism, pure = _mechanism(domain, n, chosen, shares, cutoff, start)
+        cutoff = chosen.hard_answers or default_numbers(n, alike(budget), seen, max_queries)
+    mechanism, pure = _mechanism(seen, n, chosen, shares, cutoff, start)
     cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
-    tables, later = _tables(domain, chosen, shares, mechanism, cut, start, pure)
+    tables, later = _tables(seen, chosen, shares, mechanism, cut, start, pure)
     cells = of_ranges = None
     if (
         tables is not None
         and chosen.may_start_otherwise
         and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
     ):
-        if start == "pairs" and _cells_say(domain, n, chosen):
-            cells = cells_instead(mechanism, domain, together(tables, later))
+        if start == "pairs" and _cells_say(seen, n, chosen):
+            cells = cells_instead(mechanism, seen, together(tables, later))
         elif start == "levels" and "dense" not in chosen.kinds and len(tables.targets) > 1:
-            of_ranges = ranges_instead(mechanism, domain, tables)
+            of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
         rule = MaximumEntropy(shares.evaluations, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
-        rule = fitting_rule(domain, () if tables is None else tables.targets, chosen.prior, rule)
+        rule = fitting_rule(seen, () if tables is None else tables.targets, chosen.prior, rule)
     if chosen.prior is None:
-        check_holds(rule, domain, () if tables is None else tables.targets)
+        check_holds(rule, seen, () if tables is None else tables.targets)
+    tables, cells, of_ranges = (
+        None if one is None else over_codes(one, domain) for one in (tables, cells, of_ranges)
+    )
     known = chosen.prior is not None or tables is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
     if tables is not None and not isinstance(rule, TABLE_RULES):
@@ -310,7 +316,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=FittedAt(fitting_rule(domain, ()), FITTED_AT),
+        update=FittedAt(fitting_rule(planned(domain), ()), FITTED_AT),
         alpha=mechanism.deviation,
         beta=settings.beta,
         max_queries=asked,

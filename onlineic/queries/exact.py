@@ -13,6 +13,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.queries.cuts import Cut, is_long
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, _constant, _marked, canonical
@@ -116,7 +117,12 @@ def question_from_json(written: dict[str, Any], domain: Domain) -> Question:
 def partition_to_json(partition: Partition) -> dict[str, Any]:
     """Return a partition: of every axis "each" code, the codes at which a block `starts`, or all labels."""
     classes: list[Any] = []
-    for labels in partition.classes:
+    for cut in partition.cuts:
+        labels = cut.labels
+        if labels is None:
+            whole = cut.parts == cut.size
+            classes.append("each" if whole else {"starts": integers_to_json(cut.firsts[1:])})
+            continue
         steps = np.diff(labels)
         if labels[0] == 0 and (steps == 1).all():
             classes.append("each")
@@ -129,18 +135,22 @@ def partition_to_json(partition: Partition) -> dict[str, Any]:
 
 def partition_from_json(written: dict[str, Any], domain: Domain) -> Partition:
     """Return the partition of the domain."""
-    classes = []
+    held: list[Cut | Ints] = []
     for axis, form in zip(written["axes"], written["classes"], strict=True):
         size = domain.shape[axis]
         if form == "each":
-            classes.append(np.arange(size))
+            held.append(np.arange(size))
         elif "starts" in form:
+            starts = integers_from_json(form["starts"], (-1,))
+            if is_long(domain.attributes[axis]):
+                held.append(Cut.at(size, np.append(0, starts)))
+                continue
             cuts = np.zeros(size, np.int64)
-            cuts[integers_from_json(form["starts"], (-1,))] = 1
-            classes.append(np.cumsum(cuts))
+            cuts[starts] = 1
+            held.append(np.cumsum(cuts))
         else:
-            classes.append(integers_from_json(form["labels"], (size,)))
-    return Partition(domain, tuple(written["axes"]), tuple(classes))
+            held.append(integers_from_json(form["labels"], (size,)))
+    return Partition(domain, tuple(written["axes"]), held)
 
 
 def target_to_json(target: Query | Partition) -> dict[str, Any]:

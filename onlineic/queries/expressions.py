@@ -21,6 +21,7 @@ from onlineic.domain.dates import moment_text, names_time
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, shown
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
+from onlineic.queries.cuts import check_written, is_long, long_axes
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
 
 MOST_PARTS = 2**16  # of a chain of one operator
@@ -78,6 +79,7 @@ class Condition:
             if len(self.parts) == 1:
                 code = attribute.code(name, self.parts[0])
                 return code, code + 1
+            check_written(attribute.size)
             values = np.zeros(attribute.size)
             values[[attribute.code(name, label) for label in self.parts]] = 1.0
             return values
@@ -88,6 +90,13 @@ class Condition:
                     "give one for each of its values."
                 )
             return np.array(self.parts)
+        if self.form == "and":
+            given = [_checked(part).codes(name, attribute) for part in self.parts]
+            ranges = [one for one in given if isinstance(one, tuple)]
+            if len(ranges) == len(given) and is_long(attribute):
+                low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+                return low, max(low, high)
+        check_written(attribute.size)
         either, product = self.form == "or", np.ones(attribute.size)  # a | b = ~(~a & ~b)
         for part in self.parts:  # one by one: a chain may be long
             held = _checked(part).codes(name, attribute)
@@ -208,6 +217,9 @@ class Expression:
                 found = intervals(self, domain)
                 query = None if found is None else conjunction(domain, found)
                 return query or canonical(domain, False, _where_factors(domain, self.parts), grid_bits)
+            plain = _of_conditions(self, domain) if long_axes(domain) else None
+            if plain is not None:
+                return canonical(domain, *plain, grid_bits)
             complement, joint = settled(*_form(self, domain))
         except RecursionError:
             raise TooLargeError(
@@ -290,6 +302,30 @@ def _where_factors(domain: Domain, parts: Sequence[tuple[str, Condition]]) -> di
     return result
 
 
+def _of_conditions(expression: Expression, domain: Domain) -> tuple[bool, dict[tuple[int, ...], Any]] | None:
+    """Return (complement, factors) of conditions that all hold, or not all; None of any other query.
+
+    Ranges stay ranges: of a long attribute no weight is written for each code.
+    """
+    if expression.form == "not":
+        inner = _of_conditions(_expression(expression.parts[0]), domain)
+        return None if inner is None else (not inner[0], inner[1])
+    wheres = expression.parts if expression.form == "and" else (expression,)
+    held: dict[tuple[int, ...], Any] = {}
+    for one in wheres:
+        if _expression(one).form != "where":
+            return None
+        for axes, part in _where_factors(domain, one.parts).items():
+            known = held.get(axes, part)
+            if isinstance(known, tuple) and isinstance(part, tuple):
+                low = max(known[0], part[0])
+                held[axes] = low, max(low, min(known[1], part[1]))
+            else:
+                size = domain.shape[axes[0]]
+                held[axes] = _as_array(known, size) * _as_array(part, size) if axes in held else part
+    return False, held
+
+
 def _checked(condition: Any) -> Condition:
     """Return a condition if it is one: a subclass could name other codes than its attribute has."""
     if type(condition) is not Condition:
@@ -349,6 +385,7 @@ def _joint_factors(domain: Domain, expression: Expression) -> Joint:
 def _as_array(codes: tuple[int, int] | Floats, size: int) -> Floats:
     if not isinstance(codes, tuple):
         return codes
+    check_written(size)
     result = np.zeros(size)
     result[codes[0] : codes[1]] = 1.0
     return result

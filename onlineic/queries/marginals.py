@@ -16,6 +16,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError, TooLargeError, set_fields, shown
+from onlineic.queries.cuts import Cut, is_long
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
@@ -50,7 +51,8 @@ class Marginal:
         """
         check_domain(domain)
         keys = [domain.axis(name) for name in self.names]
-        classes: dict[int, Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
+        _check_blocks(math.prod(domain.shape[axis] for axis in keys))
+        classes: dict[int, Cut | Ints] = {axis: np.arange(domain.shape[axis]) for axis in keys}
         inside: dict[int, Ints] = {}  # of axes that the condition cuts: whether each class counts
         if self.condition is not None:
             query = _checked(self.condition).bind(domain)
@@ -65,28 +67,43 @@ class Marginal:
                         "the condition of a marginal must be a conjunction of conditions on one attribute "
                         "each; ask the cells one by one."
                     )
-                axis, weights = factor.axes[0], factor.weights(domain)
+                axis = factor.axes[0]
+                if is_long(domain.attributes[axis]):  # no key: its codes alone were too many
+                    classes[axis] = cut = Cut.at(domain.shape[axis], np.append(0, factor.changes(domain)[0]))
+                    inside[axis] = factor.at(cut.firsts) ^ int(query.complement)
+                    continue
+                weights = factor.weights(domain)
                 weights = 1 - weights if query.complement else weights
                 if axis in classes:
                     inside[axis] = weights
                 else:
                     classes[axis], inside[axis] = weights, np.array([0, 1])
         axes = tuple(sorted(classes))
-        blocks = math.prod(int(classes[axis].max()) + 1 for axis in axes)
-        if blocks > MOST_CELLS:
-            raise TooLargeError(
-                f"a marginal must have at most {MOST_CELLS:,} blocks, got {blocks:,}; use fewer attributes."
-            )
         partition = Partition(domain, axes, tuple(classes[axis] for axis in axes))
+        blocks = partition.blocks
+        _check_blocks(blocks)
         index = np.arange(blocks).reshape(partition.shape)
         counts = np.ones(partition.shape, dtype=bool)
         for axis, kept in inside.items():
             counts &= spread(kept.astype(bool), (axes.index(axis),), len(axes))
         # of an axis that is no key, the cells of the table are those of the class that counts
-        place = tuple(slice(None) if axis in keys else 1 for axis in axes)
+        counted = {axis: np.flatnonzero(kept) for axis, kept in inside.items() if axis not in keys}
+        if any(len(kept) > 1 for kept in counted.values()):  # of a long attribute, what is not in a range
+            raise InvalidQueryError(
+                "the condition of a marginal must be one range of a long attribute, got all but one; ask the "
+                "table of all records and that of the range."
+            )
+        place = tuple(slice(None) if axis in keys else int(counted[axis][0]) for axis in axes)
         order = np.argsort(np.argsort(keys))
         cells = np.ascontiguousarray(np.where(counts, index, -1)[place].transpose(order))
         return BoundMarginal(self.names, partition, cells, self.condition)
+
+
+def _check_blocks(blocks: int) -> None:
+    if blocks > MOST_CELLS:
+        raise TooLargeError(
+            f"a marginal must have at most {MOST_CELLS:,} blocks, got {blocks:,}; use fewer attributes."
+        )
 
 
 def marginal(*names: str, where: Expression | None = None) -> Marginal:

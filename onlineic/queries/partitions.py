@@ -9,6 +9,7 @@ Proof: docs/theory/accuracy.md, 6.2; docs/theory/queries.md, 1.5.
 
 import itertools
 import math
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, final
 
@@ -25,12 +26,17 @@ from onlineic.errors import (
     checked_real,
     set_fields,
 )
+from onlineic.queries.cuts import GAPPED, Cut, is_long
 from onlineic.queries.query import GRID_BITS, Query, canonical
 from onlineic.queries.reach import Reach
-from onlineic.queries.tables import immutable, spread, sum_classes
+from onlineic.queries.tables import immutable, spread
 
 AxisSets = frozenset[tuple[int, ...]]
-Classes = dict[int, Ints]
+Classes = dict[int, Cut]
+
+
+def _given(cuts: Iterable[Cut | Any]) -> tuple[Any, ...]:
+    return tuple(cuts)
 
 
 @final
@@ -46,37 +52,38 @@ class Partition:
     domain : Domain
     axes : tuple of int
         The axes that are cut, increasing; all others are summed over.
-    classes : tuple of int64 arrays
-        For each of `axes`, the block index of every code: 0, 1, ... without gaps.
+    cuts : tuple of Cut, or of int arrays
+        For each of `axes`, how it is cut; or the block index of every code: 0, 1, ... without gaps.
     """
 
     domain: Domain
     axes: tuple[int, ...]
-    classes: tuple[Ints, ...]
+    cuts: tuple[Cut, ...] = attrs.field(converter=_given)
     grid_bits = 0
 
     def __attrs_post_init__(self) -> None:
         shape = self.domain.shape
         object.__setattr__(self, "axes", tuple(map(int, self.axes)))
         rising = list(self.axes) == sorted({*self.axes} & {*range(len(shape))})
-        lengths = [(shape[axis],) for axis in self.axes] if rising else None
-        # copies first, plain ones: the caller may change his arrays, and a subclass could be two in one
-        copies = tuple(np.array(labels) for labels in self.classes)
-        if [labels.shape for labels in copies] != lengths or not all(
-            labels.dtype.kind in "iub" and _gapless(labels) for labels in copies
-        ):
-            raise InvalidQueryError(
-                "classes must number the blocks 0, 1, .. without gaps, one number a code of each of `axes`, "
-                "which increase, got other arrays; number them again."
-            )
-        object.__setattr__(
-            self, "classes", tuple(immutable(labels.astype(np.int64, copy=False)) for labels in copies)
+        if not rising or len(self.cuts) != len(self.axes):
+            raise InvalidQueryError(GAPPED)
+        cuts = tuple(
+            one if type(one) is Cut else Cut.of(one, is_long(self.domain.attributes[axis]))
+            for axis, one in zip(self.axes, _given(self.cuts), strict=True)
         )
+        if any(cut.size != shape[axis] for axis, cut in zip(self.axes, cuts, strict=True)):
+            raise InvalidQueryError(GAPPED)
+        object.__setattr__(self, "cuts", cuts)
+
+    @property
+    def classes(self) -> tuple[Ints, ...]:
+        """The block index of every code, by axis: of attributes that are not long."""
+        return tuple(cut.codes for cut in self.cuts)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Number of blocks along each axis."""
-        return tuple(int(labels.max()) + 1 for labels in self.classes)
+        return tuple(cut.parts for cut in self.cuts)
 
     @cached_property
     def blocks(self) -> int:
@@ -85,7 +92,7 @@ class Partition:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        return ("partition", *self.axes, *(labels.tobytes() for labels in self.classes))
+        return ("partition", *self.axes, *itertools.chain.from_iterable(cut.key for cut in self.cuts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Partition):
@@ -102,17 +109,17 @@ class Partition:
     def measure(self, table: Floats) -> Floats:
         """Return the block sums, shape (blocks,), of a table over `axes`."""
         table = np.asarray(table, np.float64)
-        for position, labels in enumerate(self.classes):
-            table = sum_classes(table, labels, position)
+        for position, cut in enumerate(self.cuts):
+            table = cut.sums(table, position)
         return table.flatten()  # a copy: classes that are the codes themselves leave the table as it is
 
     def block(self, index: int, grid_bits: int = GRID_BITS) -> Query:
         """Return the query "the fraction of records in this block"."""
-        joint: dict[tuple[int, ...], Floats] = {
-            (axis,): (labels == label).astype(np.float64)
-            for axis, labels, label in zip(
-                self.axes, self.classes, np.unravel_index(index, self.shape), strict=True
-            )
+        joint: dict[tuple[int, ...], tuple[int, int] | Floats] = {
+            (axis,): cut.range_of(int(part))
+            if cut.labels is None
+            else (cut.labels == part).astype(np.float64)
+            for axis, cut, part in zip(self.axes, self.cuts, np.unravel_index(index, self.shape), strict=True)
         }
         return canonical(self.domain, False, joint, grid_bits)
 
@@ -175,13 +182,13 @@ class PartitionRule:
             transcript, fixed before the query is tested.
         """
         domain = query.domain
-        changes: Classes = {
+        changes: dict[int, Ints] = {
             axis: steps
             for factor in query.factors
-            for axis, steps in zip(factor.axes, _changes(factor.weights(domain)), strict=True)
+            for axis, steps in zip(factor.axes, factor.changes(domain), strict=True)
         }
         public = {axis: self._classes(domain.attributes[axis], steps) for axis, steps in changes.items()}
-        alone = {axis: _cut(domain.shape[axis], steps) for axis, steps in changes.items()}
+        alone = {axis: _cut(domain.attributes[axis], steps) for axis, steps in changes.items()}
         for classes in (public, alone):
             if _blocks(classes) <= self.most_blocks:
                 target = _product(domain, classes)
@@ -228,31 +235,23 @@ class PartitionRule:
         fine = isinstance(attribute, Categorical) or attribute.size <= self.fine
         return attribute.size if fine else self.parts
 
-    def _classes(self, attribute: Attribute, changes: Ints | None) -> Ints:
-        """Return the block index of every code; `changes` are the codes at which the weight changes."""
+    def _classes(self, attribute: Attribute, changes: Ints | None) -> Cut:
+        """Return how an attribute is cut; `changes` are the codes at which the weight changes."""
         size = attribute.size
         if isinstance(attribute, Categorical) or size <= self.fine:
-            return np.arange(size)
+            return Cut.of(np.arange(size))
         grid = [min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]
-        return _cut(size, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
+        return _cut(attribute, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
 
 
-def _gapless(labels: Ints) -> bool:
-    """Return whether labels number blocks 0, 1, .. without gaps; looked up, which takes no sorting."""
-    last = int(labels.max())
-    if int(labels.min()) != 0 or last >= labels.size:
-        return False
-    seen = np.zeros(last + 1, np.bool_)
-    seen[labels if labels.dtype.kind != "b" else labels.astype(np.uint8)] = True
-    return bool(seen.all())
-
-
-def _cut(size: int, starts: Ints) -> Ints:
-    """Return the block index of every code, a new block beginning at each of `starts`."""
-    cuts = np.zeros(size, np.int64)
+def _cut(attribute: Attribute, starts: Ints) -> Cut:
+    """Return the blocks of an attribute, a new one beginning at each of `starts`."""
+    if is_long(attribute):
+        return Cut.at(attribute.size, np.unique(np.append(0, starts)))
+    cuts = np.zeros(attribute.size, np.int64)
     cuts[starts] = 1
     cuts[0] = 0
-    return np.cumsum(cuts)
+    return Cut.of(np.cumsum(cuts))
 
 
 def _product(domain: Domain, classes: Classes) -> Partition:
@@ -261,7 +260,7 @@ def _product(domain: Domain, classes: Classes) -> Partition:
 
 
 def _blocks(classes: Classes) -> int:
-    return math.prod(int(labels[-1]) + 1 for labels in classes.values())
+    return math.prod(cut.parts for cut in classes.values())
 
 
 def pairs_of(partition: Partition) -> AxisSets:
@@ -288,11 +287,10 @@ def block_weights(query: Query, partition: Partition) -> Floats:
     """Return the weight in [0, 1] of every block, (blocks,), for a partition cut by the query."""
     weights = np.ones(partition.shape)
     for factor in query.factors:
-        table = np.ldexp(factor.weights(query.domain), -factor.bits)
         places = [partition.axes.index(axis) for axis in factor.axes]
-        # the first code of every class stands for all of it: the partition is cut where the weight changes
-        first = [np.unique(partition.classes[place], return_index=True)[1] for place in places]
-        weights = weights * spread(table[np.ix_(*first)], tuple(places), weights.ndim)
+        # the first code of every block stands for all of it: the partition is cut where the weight changes
+        first = factor.at(*[partition.cuts[place].firsts for place in places])
+        weights = weights * spread(np.ldexp(first, -factor.bits), tuple(places), weights.ndim)
     return np.asarray(1.0 - weights if query.complement else weights).ravel()
 
 
@@ -348,12 +346,3 @@ def derived(query: Query, measurement: Measurement) -> tuple[float, Floats]:
     mean = float(weights.mean())
     value = float(weights @ measurement.values) + mean * (1.0 - float(measurement.values.sum()))
     return value, weights - mean
-
-
-def _changes(table: Ints) -> list[Ints]:
-    """Return, for each axis of a weight table, the codes at which some slice differs from the one before."""
-    result = []
-    for axis in range(table.ndim):
-        steps, others = np.diff(table, axis=axis), tuple({*range(table.ndim)} - {axis})
-        result.append(np.flatnonzero(steps.any(axis=others)) + 1)
-    return result

@@ -23,6 +23,7 @@ from onlineic.accounting.neighbours import REPLACE_ONE
 from onlineic.domain.attributes import Attribute, Binned, Categorical
 from onlineic.domain.domain import Domain
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError, shown
+from onlineic.queries.cuts import Cut
 from onlineic.queries.tables import Sums, immutable, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
@@ -84,6 +85,41 @@ class Factor:
         result = np.zeros(domain.shape[self.axes[0]], np.int64)
         result[self.low : self.high] = 1
         return result
+
+    def at(self, *codes: Ints) -> Ints:
+        """Return the integer weights at the product of some codes, those of each axis."""
+        if self.table is not None:
+            return self.table[np.ix_(*codes)]
+        (own,) = codes
+        return ((own >= self.low) & (own < self.high)).astype(np.int64)
+
+    def changes(self, domain: Domain) -> list[Ints]:
+        """Return, for each axis, the codes at which some slice of the weights differs from the one before."""
+        if self.table is None:
+            size = domain.shape[self.axes[0]]
+            return [np.array([end for end in (self.low, self.high) if 0 < end < size], np.int64)]
+        result = []
+        for axis in range(self.table.ndim):
+            steps = np.diff(self.table, axis=axis)
+            others = tuple({*range(self.table.ndim)} - {axis})
+            result.append(np.flatnonzero(steps.any(axis=others)) + 1)
+        return result
+
+    def share(self, domain: Domain, *, whole: bool = False) -> float:
+        """Return the share of the codes with a weight above 0, or with the `whole` weight 1."""
+        if self.table is None:
+            return (self.high - self.low) / domain.shape[self.axes[0]]
+        return float((self.table == 1 << self.bits if whole else self.table > 0).mean())
+
+    def means(self, domain: Domain, cuts: Mapping[int, Cut]) -> Floats:
+        """Return the weights over the axes, in [0, 1]; their means over the parts of those with a cut."""
+        if self.table is None and self.axes[0] in cuts:
+            return cuts[self.axes[0]].inside(self.low, self.high)
+        table = np.ldexp(self.weights(domain).astype(np.float64), -self.bits)
+        for place, axis in enumerate(self.axes):
+            if axis in cuts:
+                table = cuts[axis].means(table, place)
+        return table
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -221,6 +257,23 @@ class Query:
                 others = tuple(place for place, one in enumerate(factor.axes) if one != axis)
                 every &= held.any(axis=others)
         return every
+
+    def ends(self, axis: int) -> tuple[int, int]:
+        """Return the half-open range from the first code of `possible` to the last; empty if there is none.
+
+        Of intervals no code is written.
+        """
+        size, own = self.domain.shape[axis], [factor for factor in self.factors if axis in factor.axes]
+        every = not own or (self.complement and len(self.factors) > 1)
+        if self.rounding or self.constant is not None or every:
+            return (0, 0) if self.constant == 0 and not self.rounding else (0, size)
+        (factor,) = own
+        if factor.table is None and not self.complement:
+            return factor.low, factor.high
+        if factor.table is None:
+            return factor.high if factor.low == 0 else 0, factor.low if factor.high == size else size
+        codes = np.flatnonzero(self.possible(axis))
+        return (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
 
     def weights(self) -> Ints:
         """Return the integer weights of all cells, shape of the domain: for small domains and tests."""

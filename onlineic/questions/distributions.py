@@ -29,6 +29,7 @@ from onlineic.questions.linear import (
     Found,
     Where,
     allowed,
+    allowed_ends,
     asked_together,
     bounded,
     check_answering,
@@ -485,11 +486,15 @@ class _Cuts:
             )
         condition = narrowing(domain, where)
         known = kind.size - kind.missing
-        codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
-        if not len(codes):
+        if kind.missing:  # the last code is no value, and may be the only one that meets the condition
+            codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
+            first, last = (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
+        else:
+            first, last = allowed_ends(domain, axis, condition)
+        if first == last:
             raise nobody(attribute, where)
         everybody = n_public and condition is None and not kind.missing
-        return cls(attribute, kind, condition, int(codes[0]), int(codes[-1]) + 1, everybody)
+        return cls(attribute, kind, condition, first, last, everybody)
 
     def up_to(self, cut: int) -> Expression:
         """Return the query that counts the codes below a cut."""

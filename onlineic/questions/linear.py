@@ -207,6 +207,11 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
     return (where() if condition is None else condition).bind(domain).possible(axis)
 
 
+def allowed_ends(domain: Domain, axis: int, condition: Expression | None) -> tuple[int, int]:
+    """Return the half-open range of codes from the first that may meet a condition to the last."""
+    return (where() if condition is None else condition).bind(domain).ends(axis)
+
+
 def nobody(attribute: str, condition: object) -> InvalidQueryError:
     """Return the error of a condition that nobody with a value meets."""
     return InvalidQueryError(

@@ -442,14 +442,12 @@ def _support(question: Question) -> float:
     if isinstance(question, BoundMarginal):
         partition = question.partition
         sizes = np.ones(1)
-        for classes in partition.classes:
-            sizes = np.multiply.outer(sizes, np.bincount(classes) / len(classes))
+        for cut in partition.cuts:
+            sizes = np.multiply.outer(sizes, cut.widths / cut.size)
         return float(sizes.ravel()[np.unique(question.cells[question.cells >= 0])].sum())
     if question.constant is not None:
         return float(question.constant > 0)
     share = 1.0
     for factor in question.factors:
-        weights = factor.weights(question.domain)
-        counted = weights == 1 << factor.bits if question.complement else weights > 0
-        share *= float(counted.mean())
+        share *= factor.share(question.domain, whole=question.complement)
     return 1.0 - share if question.complement else share

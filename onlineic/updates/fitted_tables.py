@@ -13,10 +13,12 @@ from onlineic.hypothesis.fitting import fit
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
+from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
+from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
-from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy
+from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
 
 # of a fit: the best stop of a stream lies between .7 and .94, and at 1 a fit would not begin
@@ -60,32 +62,51 @@ class FittedTables(UpdateRule[Any]):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        if prior is None and long_axes(domain):
+            pieces = Pieces.whole(domain)
+            small = pieces.small
+            inner = start_over(pieces) if small.size <= MAX_CELLS else MixtureOfProducts().init(small)
+            return PiecewiseHistogram(pieces, inner)
         if prior is None and domain.size > MAX_CELLS:
             return MixtureOfProducts().init(domain)
         return MaximumEntropy().init(domain, prior)
 
     def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return hypothesis.updated(
+                measurements, lambda inner, held, pieces: self._updated(inner, held, alpha, pieces)
+            )
+        return self._updated(hypothesis, measurements, alpha, None)
+
+    def _updated(
+        self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float, pieces: Pieces | None
+    ) -> Any:
+        """Return the hypothesis after what was measured last; over pieces of long attributes, if any."""
         domain = hypothesis.domain
-        tables = _merged(measurements)
+        tables = _merged(measurements, pieces)
         if not tables:
             return hypothesis
         if not self._holds(domain, tables):
             mixture = MixtureOfProducts()
             fitted = isinstance(hypothesis, Mixture | LocalFits)
-            return mixture.update(hypothesis if fitted else mixture.init(domain), measurements, alpha)
-        held = MaximumEntropy().init(domain)
-        bought = [one for one in tables if _is_at_levels(one)]
+            if not fitted:
+                hypothesis = mixture.init(domain)
+                hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
+            return mixture.update(hypothesis, measurements, alpha)
+        held = MaximumEntropy().init(domain) if pieces is None else start_over(pieces)
+        bought = [one for one in tables if _is_at_levels(one, pieces)]
         found = fit_nested(held.prior, bought) if bought else None
         if found is not None:  # tables that refine each other: what hits have released comes beside them
             nested = FittedHistogram(
                 found.histogram, held.prior, found.potentials, self.most_cells, found.exponents
             )
             return nested if len(bought) == len(tables) else self._further(nested, tables)
-        if self._goes_on(hypothesis, measurements, tables):
+        if self._goes_on(hypothesis, measurements, tables, pieces):
             learned = _is_fitted(measurements[-1])
             return self._further(hypothesis, tables) if learned else hypothesis
-        levelled = tables_of(domain, tables)
-        misfit = expected_misfit(domain, levelled) if levelled else LEAST_MISFIT
+        levels = domain if pieces is None else pieces.domain  # those of long attributes are of their grid
+        levelled = tables_of(levels, [_over_codes(one, pieces) for one in tables])
+        misfit = expected_misfit(levels, levelled) if levelled else LEAST_MISFIT
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
         rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
@@ -95,10 +116,14 @@ class FittedTables(UpdateRule[Any]):
         return max(whole, self.steps, self.dear_steps, MixtureOfProducts().most_passes(releases))
 
     def _goes_on(
-        self, hypothesis: Any, measurements: tuple[Measurement, ...], tables: tuple[Measurement, ...]
+        self,
+        hypothesis: Any,
+        measurements: tuple[Measurement, ...],
+        tables: tuple[Measurement, ...],
+        pieces: Pieces | None,
     ) -> bool:
         """Whether the last release alone is new: a further table, or one of those that were fitted, again."""
-        before = [one.target for one in _merged(measurements[:-1])]
+        before = [one.target for one in _merged(measurements[:-1], pieces)]
         fitted = len(getattr(hypothesis, "potentials", ()))
         return fitted == len(before) > 0 and [one.target for one in tables[:fitted]] == before
 
@@ -123,13 +148,24 @@ class FittedTables(UpdateRule[Any]):
         return few or 1 < class_cells([one.target for one in tables]) <= self.most_cells
 
     def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return self.parameters(hypothesis.inner)
         return MaximumEntropy().parameters(hypothesis) if hasattr(hypothesis, "exponents") else ()
 
     def restored(
         self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
     ) -> Any:
         domain = start.domain
-        return MaximumEntropy().restored(MaximumEntropy().init(domain), _merged(measurements), parameters)
+        if isinstance(start, PiecewiseHistogram):
+            return start.updated(
+                measurements,
+                lambda _, held, pieces: MaximumEntropy().restored(
+                    start_over(pieces), _merged(held, pieces), parameters
+                ),
+            )
+        return MaximumEntropy().restored(
+            MaximumEntropy().init(domain), _merged(measurements, None), parameters
+        )
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
@@ -140,7 +176,7 @@ def _is_fitted(one: Measurement) -> bool:
     return one.target.grid_bits == 0 and one.scale > 0.0
 
 
-def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
+def _merged(measurements: tuple[Measurement, ...], pieces: Pieces | None) -> tuple[Measurement, ...]:
     """Return what a fit can read, a table that was released again in its mean by precision.
 
     Tables at levels come first, as purchases release them, each kind oldest first.
@@ -154,8 +190,17 @@ def _merged(measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
         precision = sum(one.scale**-2.0 for one in alike)
         values = sum(one.values * one.scale**-2.0 for one in alike) / precision
         merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
-    return tuple(sorted(merged, key=lambda one: not _is_at_levels(one)))
+    return tuple(sorted(merged, key=lambda one: not _is_at_levels(one, pieces)))
 
 
-def _is_at_levels(one: Measurement) -> bool:
-    return isinstance(one.target, Partition) and table_key(one.target) is not None
+def _is_at_levels(one: Measurement, pieces: Pieces | None) -> bool:
+    target = _over_codes(one, pieces).target
+    return isinstance(target, Partition) and table_key(target) is not None
+
+
+def _over_codes(one: Measurement, pieces: Pieces | None) -> Measurement:
+    """Return what was measured as over the codes of long attributes, if it is a table of runs."""
+    target = one.target
+    if pieces is None or not isinstance(target, Partition) or not all(cut.in_order for cut in target.cuts):
+        return one
+    return attrs.evolve(one, target=pieces.over_codes(target))

@@ -1,23 +1,26 @@
 """Maximum entropy: after each hard answer the hypothesis is fitted again to all that was released."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import checked_integer, checked_real, set_fields
+from onlineic.errors import InvalidParameterError, checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import Prior, fit, remade
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.nested import fit_nested
+from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.batch import Queries
+from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
+from onlineic.queries.tables import Sums
 from onlineic.updates.base import UpdateRule, starting_histogram
 
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
@@ -53,6 +56,23 @@ class FittedHistogram:
     def domain(self) -> Domain:
         return self.histogram.domain
 
+    @property
+    def sums(self) -> Sums:
+        """What queries are evaluated on, of total mass 1: of a product."""
+        return self._product.sums
+
+    def moved(
+        self, domain: Domain, divided: Mapping[int, tuple[Ints, Floats]], prior: tuple[Floats, ...]
+    ) -> "FittedHistogram":
+        """Return the same over a domain of finer codes, as `ProductHistogram.moved`, with the prior there."""
+        return attrs.evolve(self, histogram=self._product.moved(domain, divided), prior=prior)
+
+    @property
+    def _product(self) -> ProductHistogram:
+        if not isinstance(self.histogram, ProductHistogram):
+            raise InvalidParameterError("histogram must be in product form to be held by pieces of codes.")
+        return self.histogram
+
     def supports(self, query: Query) -> bool:
         return self.histogram.supports(query)
 
@@ -85,9 +105,20 @@ class FittedHistogram:
         return f"FittedHistogram({self.histogram!r}, fitted to {len(self.potentials)} measurements)"
 
 
+def over_codes(domain: Domain) -> PiecewiseHistogram:
+    """Return the start that is even over the codes of long attributes, with nothing fitted to it."""
+    pieces = Pieces.whole(domain)
+    return PiecewiseHistogram(pieces, start_over(pieces))
+
+
+def start_over(pieces: Pieces) -> FittedHistogram:
+    """Return the distribution over pieces that is even over their codes, with nothing fitted to it."""
+    return FittedHistogram(ProductHistogram.of_factors(pieces.small, pieces.prior), pieces.prior)
+
+
 @final
 @attrs.frozen
-class MaximumEntropy(UpdateRule[FittedHistogram]):
+class MaximumEntropy(UpdateRule[Any]):
     """h ~ prior * exp(sum_i theta_i): near the largest entropy relative to the prior among all that fit.
 
     Every refit reads all measurements, weighted by their noise, and starts from the last potentials.
@@ -139,17 +170,19 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
             most_cells=checked_integer("most_cells", self.most_cells, at_least=1),
         )
 
-    def init(self, domain: Domain, prior: Hypothesis | None = None) -> FittedHistogram:
+    def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
         # the one place that chooses how the belief is held: a product, unless the prior is none
+        if prior is None and long_axes(domain):
+            return over_codes(domain)
         start = ProductHistogram(domain) if prior is None else getattr(prior, "histogram", prior)
         if isinstance(start, ProductHistogram) and start.domain == domain and start.factors:
             return FittedHistogram(start, start.factors)
         dense = starting_histogram(domain, prior)
         return FittedHistogram(dense, dense.probabilities())
 
-    def update(
-        self, hypothesis: FittedHistogram, measurements: tuple[Measurement, ...], alpha: float
-    ) -> FittedHistogram:
+    def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return hypothesis.updated(measurements, lambda inner, held, _: self.update(inner, held, alpha))
         # weights between 0 and 1 cut no blocks
         tables = [one for one in measurements if one.target.grid_bits == 0]
         if len(tables) <= len(hypothesis.potentials):
@@ -181,15 +214,16 @@ class MaximumEntropy(UpdateRule[FittedHistogram]):
     def most_passes(self, releases: int) -> int:
         return max(self._first, self.dear_evaluations or 0)
 
-    def parameters(self, hypothesis: FittedHistogram) -> tuple[Floats, ...]:
+    def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        if isinstance(hypothesis, PiecewiseHistogram):
+            return self.parameters(hypothesis.inner)
         return (np.array([float(hypothesis.most_cells)]), *hypothesis.exponents)
 
     def restored(
-        self,
-        start: FittedHistogram,
-        measurements: tuple[Measurement, ...],
-        parameters: tuple[Floats, ...],
-    ) -> FittedHistogram:
+        self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
+    ) -> Any:
+        if isinstance(start, PiecewiseHistogram):
+            return start.updated(measurements, lambda inner, held, _: self.restored(inner, held, parameters))
         most, *exponents = parameters
         if not exponents:
             return start

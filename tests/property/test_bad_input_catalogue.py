@@ -305,8 +305,8 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'attributes.',
          "ic.PrivateData.from_records({'a': [1], 'b': [2]}, ic.Domain.of(a=10**5, b=10**5))"),
         ('an attribute with too many cells',
-         "ic.PrivateData.from_records({'a': [1]}, ic.Domain.of(a=10**9))",
-         'TooLargeError', 'a must have at most 67,108,864 cells, got 1,000,000,000; bin it.',
+         "ic.PrivateData.from_records({'a': [1]}, ic.Domain.of(a=10**13))",
+         'TooLargeError', 'a must have at most 1,099,511,627,776 cells, got 10,000,000,000,000; bin it.',
          "ic.PrivateData.from_records({'a': [1]}, ic.Domain.of(a=ic.binned([0, 10**3, 10**6, "
          '10**9], integer=True)))'),
         ('cells and counts of unequal length', 'ic.PrivateData.from_counts(people, [1, 2], who)',

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from onlineic.data import MAX_CELLS, PrivateData
+from onlineic.data import private as module
 from onlineic.datasets import adult5
 from onlineic.domain import Domain, binned, optional
 from onlineic.errors import DomainMismatchError, InternalError, InvalidDataError, TooLargeError
@@ -217,14 +218,16 @@ def test_rows_outside_the_domain_are_never_dropped():
 
 
 def test_domains_too_large_are_refused_before_anything_is_read():
-    huge = Domain.of(a=2**40, b=2**40)
+    huge = Domain.of(a=2**41, b=2**41)
     for build in (
         lambda: PrivateData(np.ones(3, np.int64), huge),
         lambda: PrivateData.from_records({"a": iter(()), "b": 1 / 3}, huge),
         lambda: PrivateData.from_counts(None, None, huge),
     ):
-        with pytest.raises(TooLargeError, match=f"at most {MAX_CELLS:,} cells"):
+        with pytest.raises(TooLargeError, match="a must have at most 1,099,511,627,776 cells"):
             build()
+    with pytest.raises(TooLargeError, match=f"a must have at most {MAX_CELLS:,} cells"):
+        PrivateData.from_records({"a": [1]}, Domain.of(a=optional(range(2**30))))
 
 
 # ---------------------------------------------------------------- CSV
@@ -425,3 +428,31 @@ def test_a_list_of_records_is_a_table():
 def test_lists_of_records_are_whole(rows, message):
     with pytest.raises(InvalidDataError, match=message):
         PrivateData.from_records(rows, DOMAIN)
+
+
+def test_tables_of_rows_and_of_counts_of_a_long_attribute_are_put_together():
+    domain = Domain.of(t=range(2**23))
+    counts = np.zeros(2**23, np.int64)
+    counts[[5, 7]] = 2
+    asked = [where(t=condition).bind(domain) for condition in (between(0, 2**23 - 1), 5, 7, 2**23 - 1)]
+    for first in (True, False):
+        held = [PrivateData.from_records({"t": [5, 5, 2**23 - 1]}, domain), PrivateData(counts, domain)]
+        both = PrivateData.union(held if first else held[::-1])
+
+        assert [7, 4, 2, 1] == [int(both.exact_counts(one)) for one in asked]
+
+
+def test_rows_are_kept_of_a_long_attribute_where_their_number_is_public_alone(monkeypatch):
+    """The time of a read of rows tells how many there are."""
+
+    class NoRows(module.Rows):
+        def __init__(self, *given):
+            raise InternalError("rows")
+
+    monkeypatch.setattr(module, "Rows", NoRows)
+    columns, domain = {"t": [5, 7]}, Domain.of(t=range(2**23))
+    with pytest.raises(InternalError, match="rows"):
+        PrivateData.from_records(columns, domain)
+    held = PrivateData.from_records(columns, domain, neighbours="add-remove")
+
+    assert 1 == held.exact_counts(where(t=5).bind(domain))

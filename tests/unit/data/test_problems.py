@@ -276,7 +276,7 @@ def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match="domain must be a Domain"):
         PrivateData.check({}, {})
     with pytest.raises(TooLargeError):
-        PrivateData.check({}, Domain.of(a=2**40))
+        PrivateData.check({}, Domain.of(a=2**41))
     with pytest.raises(InvalidParameterError, match=r"nowhere\.csv': No such file"):
         PrivateData.check(tmp_path / "nowhere.csv", DOMAIN)
 

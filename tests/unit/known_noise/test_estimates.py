@@ -253,7 +253,7 @@ def test_products_of_sets_of_blocks_have_the_estimate_and_variance_of_dense_leas
             cut = design.cuts[number]
             held = np.zeros(cut.size, bool)
             held[generator.choice(cut.size, int(generator.integers(1, cut.size)), replace=False)] = True
-            joint[axis,] = held[cut.classes].astype(float)
+            joint[axis,] = held[cut.cut.codes].astype(float)
             simple &= held.sum() == 1 or (cut.ordered and np.ptp(np.flatnonzero(held)) + 1 == held.sum())
         query = canonical(domain, False, joint, 20)
         if simple or query.complement:

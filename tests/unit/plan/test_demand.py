@@ -202,3 +202,14 @@ def test_a_name_that_is_no_attribute_is_refused():
     data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
     with pytest.raises(InvalidQueryError, match="nope"):
         ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=["nope"])
+
+
+@pytest.mark.parametrize("budget", [1e2, 1e4, 1e6, 1e8])
+def test_a_design_that_cannot_leave_a_third_is_refused_as_one_that_does_not(budget):
+    """What no division can do is told without a programme; where it is made it is the same."""
+    asked = Demand.of_one(DOMAIN, asked_of(ic.where(a=1, b=2).bind(DOMAIN)))
+    whole, part = (cheapest(DOMAIN, asked, None, budget, kept=kept) for kept in (1.0, 1 / 3))
+
+    assert part.before == whole.before
+    assert (whole.after > whole.before / 3) == (part.after > part.before / 3)
+    assert part == whole if part.parts else part.after <= whole.after

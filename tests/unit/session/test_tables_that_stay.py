@@ -18,6 +18,7 @@ from onlineic.errors import (
     SessionSealedError,
     TooLargeError,
 )
+from onlineic.evaluate import compare, exact_marginal, exact_values
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
@@ -484,3 +485,23 @@ def test_the_rule_of_partitions_adds_no_attribute_beyond_the_reach():
     assert len(free.partition(query).axes) > 2
     assert (1, 2) == held.partition(query).axes
     assert (1,) == PartitionRule(reach=Reach(3)).partition(query).axes
+
+
+def test_such_a_table_is_evaluated_a_set_at_a_time(columns, engine):
+    here, stays, stream = PrivateData.from_records(columns, DOMAIN), engine.data(), questions(20)
+    alone = compare(stays, BUDGET, stream, {"maximum entropy": None}, [0], baselines=False)
+
+    assert exact_values(here, stream).tolist() == exact_values(stays, stream).tolist()
+    assert exact_marginal(here, "kids").tolist() == exact_marginal(stays, "kids").tolist()
+    assert len(alone[0].errors) == 20
+    with pytest.raises(InvalidParameterError, match="held in this process"):
+        compare(stays, BUDGET, stream, {"maximum entropy": None}, [0])
+
+
+def test_what_such_a_table_cannot_count_is_refused_before_it_is_evaluated(engine, monkeypatch):
+    stays = engine.data(on_demand=False)
+    asked = len(engine.asked)
+    with pytest.raises(TooLargeError):
+        exact_values(stays, [where(age=30), where(age=30, sex="F", kids=2, city=3)])
+
+    assert asked == len(engine.asked)
