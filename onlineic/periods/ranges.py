@@ -1,6 +1,6 @@
 """A range of periods as one who answers: each question goes to the nodes that cover it, and counts add.
 
-Proof: docs/theory/periods.md, 13.6.
+Proof: docs/theory/periods.md, 13.6, 13.7.
 """
 
 import math
@@ -30,6 +30,7 @@ from onlineic.questions.derived import Answering
 MOST_PARTS = 64
 NODE_SHARE = 1.0 / (2 * MOST_PARTS)
 RANGE_SHARE = 0.5
+COUNT_SHARE = RANGE_SHARE / 16  # taken from that half, for numbers of records, where they are private
 ORDER: tuple[Status, ...] = ("repeat", "easy", "hard", "untested")  # what is worst of the parts is said
 ROUNDED_UP = 1.0 + 1e-9
 
@@ -119,9 +120,9 @@ class Range(Answering):
         check_free(self._name, nodes.domain.names)
         self._kind: Dates = dates(blocks[0], blocks[-1], by=self._name)
         self._domain = Domain.of({self._name: self._kind, **dict(nodes.domain)})
-        self._counts = np.array([nodes.book.blocks[one].n for one in blocks])
         self._end = [*nodes.book.blocks].index(blocks[-1]) + 1
-        if not self._counts.sum():
+        self._n, self._n_bound = nodes.book.number(blocks), self._off(0, len(blocks) - 1)
+        if not self._n:
             raise InvalidParameterError(
                 f"periods must have records to be asked, got none from {blocks[0]} to {blocks[-1]}; ask "
                 "others."
@@ -134,8 +135,17 @@ class Range(Answering):
 
     @property
     def n(self) -> int:
-        """The public number of records of all periods of the range."""
-        return int(self._counts.sum())
+        """The public number of records of all periods of the range; as they were released, where private."""
+        return self._n
+
+    @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public."""
+        return self._n_bound
+
+    def _off(self, first: int, last: int) -> int:
+        """Return how far the number of records of some periods of the range may be off."""
+        return self._nodes.book.n_bound(self._blocks[first : last + 1], COUNT_SHARE * self._nodes.beta)
 
     @property
     def beta(self) -> float:
@@ -243,38 +253,60 @@ class Range(Answering):
         """Return the answer to one query, from those of its nodes."""
         if type(question) is Marginal:
             return self._table(question, held)
-        sure = self._sure(question)
+        sure, off = self._sure(question)
         value = self._sum(sure, held)
-        bound = math.fsum(self._share(part) * answer.error_bound for part, answer in held)
+        bound = off + math.fsum(self._share(part) * answer.error_bound for part, answer in held)
         status = _worst(answer.status for _, answer in held)
         estimate, error = self._estimate(sure, held)
         if estimate is not None and error is not None and len(held) > 1:
             # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
             fit = self._fit(held) if status in ("easy", "repeat") else None
-            radius = self._radius(held, error)
+            radius = self._radius(held, error) + self.n_bound / self.n
             for other in (fit, value):
                 reach = math.inf if other is None else (abs(other - estimate) + radius) * ROUNDED_UP
                 if other is not None and reach < bound:
                     value, bound = other, reach
                     break
-        bound = min(bound, max(value, 1.0 - value)) if math.isfinite(bound) else bound
+        most = 1.0 + self.n_bound / self.n
+        bound = min(bound, max(value, most - value)) if math.isfinite(bound) else bound
         law: Law | None = None if estimate is None else "gaussian"
         query = bind_question(question, self._domain) if type(question) is Expression else None
+        return self._answer(value, status, bound, estimate, error, query, law)
+
+    def _answer(
+        self,
+        value: Any,
+        status: Status,
+        bound: float,
+        estimate: float | None = None,
+        error: float | None = None,
+        query: Any = None,
+        law: Law | None = None,
+    ) -> Answer:
+        n, private = self.n, self._nodes.private
         return Answer(
-            value, self.n * value, status, bound, self._nodes.private, estimate, error, query, self.n, law=law
+            value,
+            n * value,
+            status,
+            bound,
+            private,
+            estimate,
+            error,
+            query,
+            n,
+            law=law,
+            n_bound=self.n_bound,
         )
 
     def _share(self, part: _Part) -> float:
         return self._nodes.book.n(part.node) / self.n
 
-    def _sure(self, question: Any) -> float:
-        """Return the fraction that every record of some periods makes: n of a period is public."""
-        held = (
-            self._counts[first : last + 1].sum()
-            for first, last, one in self._runs(question)
-            if one is EVERYBODY
-        )
-        return int(sum(held)) / self.n
+    def _sure(self, question: Any) -> tuple[float, float]:
+        """Return (fraction, how far it may be off) of all records of some periods: their number is known."""
+        book = self._nodes.book
+        held = [(first, last) for first, last, one in self._runs(question) if one is EVERYBODY]
+        records = sum(book.number(self._blocks[first : last + 1]) for first, last in held)
+        return records / self.n, sum(self._off(*run) for run in held) / self.n
 
     def _sum(self, sure: float, held: Held) -> float:
         return sure + math.fsum(self._share(part) * float(answer) for part, answer in held)
@@ -301,7 +333,8 @@ class Range(Answering):
         queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
         calendar, domain = self._nodes.book.calendar, self._nodes.domain
         nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
-        radius = error * math.sqrt(2.0 * (nats - math.log(RANGE_SHARE * self._nodes.beta)))
+        share = RANGE_SHARE if self._nodes.book.counting is None else RANGE_SHARE - COUNT_SHARE
+        radius = error * math.sqrt(2.0 * (nats - math.log(share * self._nodes.beta)))
         return len({part.run for part, _ in held}) * radius
 
     def _fit(self, held: Held) -> float | None:
@@ -322,14 +355,15 @@ class Range(Answering):
         bounds = np.zeros(len(values))
         for at, _, one in self._runs(question):
             if one is EVERYBODY:
-                values[at] = self._counts[at] / self.n
+                values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
+                bounds[at] = self._off(at, at) / self.n
         for part, answer in held:
             at = part.run if apart else 0
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
         value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
-        status, private = _worst(answer.status for _, answer in held), self._nodes.private
-        return Answer(value, self.n * value, status, float(bounds.max()), private, query=bound_to, n=self.n)
+        status = _worst(answer.status for _, answer in held)
+        return self._answer(value, status, float(bounds.max()), query=bound_to)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this range that hold all at once, with probability 1 - beta.
@@ -351,11 +385,13 @@ class Range(Answering):
                 "one Answer a query, in their order."
             )
         bounds, by_node = np.zeros(len(asked)), dict[str, list[tuple[_Part, Answer]]]()
-        for question, answer, held in zip(asked, given, self._asked(asked), strict=True):  # repeats: free
+        repeated = zip(asked, given, self._asked(asked), strict=True)  # they are free
+        for at, (question, answer, held) in enumerate(repeated):
+            sure, bounds[at] = self._sure(question)
             for part, one in held:
                 by_node.setdefault(part.node, []).append((part, one))
-                if type(question) is not Marginal:  # the nodes speak of their sum
-                    bounds[part.number] = abs(float(answer) - self._sum(self._sure(question), held))
+            if held and type(question) is not Marginal:  # the nodes speak of their sum
+                bounds[at] += abs(float(answer) - self._sum(sure, held))
         for node, held in by_node.items():
             own = self._nodes.node(node).joint_bounds(
                 [part.question for part, _ in held], [answer for _, answer in held]

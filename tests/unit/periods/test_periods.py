@@ -180,10 +180,12 @@ def test_tables_of_persons_are_refused():
         grown(months=(), persons=Persons(periods=2)).add("2026-01", data)
 
 
-def test_a_private_number_of_records_is_refused():
+def test_a_private_number_of_records_is_refused_where_periods_have_public_ones():
     data = ic.PrivateData(COUNTS[LABELS[0]], DOMAIN, neighbours="add-remove")
 
-    with pytest.raises(InvalidParameterError, match="must have a public number of records, which every"):
+    with pytest.raises(
+        InvalidParameterError, match="must be of the neighbours of the periods, loaded with no"
+    ):
         grown(months=()).add("2026-01", data)
 
 
