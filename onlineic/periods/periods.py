@@ -50,7 +50,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
-from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted
+from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened
 from onlineic.ledger.settings import (
     beginning_of_total,
     check_label,
@@ -777,6 +777,22 @@ class Periods:
                 del self._fits[next(iter(self._fits))]
             self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
             return self._fits[labels]
+
+    def learned(self, label: str) -> Hypothesis:
+        """Return the hypothesis of a node that has released something; nothing is bought for it.
+
+        Raises
+        ------
+        SessionStateError
+            If it has released nothing.
+        """
+        session = self.node(label)
+        if session.plan.buys and not any(isinstance(one, Opened) for one in session.transcript):
+            raise SessionStateError(
+                f"the session of {label} must have released something to be drawn from, got none; ask it "
+                "first."
+            )
+        return session.hypothesis
 
     def over(self, since: str | None = None, until: str | None = None) -> Range:
         """Return the periods from one to another, both included and of any level, as one who answers.

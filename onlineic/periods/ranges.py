@@ -25,6 +25,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.synthetic import Synthetic, check_sampled
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64
@@ -73,6 +74,9 @@ class Nodes(Protocol):
 
     def fit(self, labels: tuple[str, ...]) -> Any:
         """Return the hypothesis of the pooled tables of some nodes, or None."""
+
+    def learned(self, label: str) -> Any:
+        """Return the hypothesis of a node that has released something."""
 
 
 @final
@@ -364,6 +368,41 @@ class Range(Answering):
         value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
         status = _worst(answer.status for _, answer in held)
         return self._answer(value, status, float(bounds.max()), query=bound_to)
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records of the range: free, and without any guarantee.
+
+        Each period has its part of the rows, by its number of records, drawn from the hypothesis of its own
+        session; its label stands with them. So a series over time is that of the periods, and the whole errs
+        as their sum does: of a closed year alone ask its session, `periods["2025"].synthetic(rows)`.
+
+        Parameters
+        ----------
+        rows : int
+        seed : int
+            Public: the records follow from it and the hypotheses.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is outside its range, or a hypothesis cannot be sampled.
+        SessionStateError
+            If the session of a period has released nothing yet: nothing is bought for this.
+        """
+        book = self._nodes.book
+        held = [label for label in self._blocks if book.blocks[label].n]
+        learned = {label: self._nodes.learned(label) for label in held}
+        for hypothesis in learned.values():
+            rows, seed = check_sampled(hypothesis, rows, seed)
+        ends = np.cumsum([book.number([label]) for label in held])
+        ends = np.rint(ends / ends[-1] * rows).astype(np.int64)  # parts that sum to all
+        columns: dict[str, list[Any]] = {name: [] for name in self._domain.names}
+        for place, (label, many) in enumerate(zip(held, np.diff(ends, prepend=0).tolist(), strict=True)):
+            if many:
+                drawn = learned[label].sample(many, seed + (place << 32))  # no two periods draw alike
+                for name, values in {self._name: [label] * many, **drawn}.items():
+                    columns[name] += values
+        return Synthetic(columns, seed, self._nodes.private)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this range that hold all at once, with probability 1 - beta.

@@ -20,7 +20,8 @@ from onlineic.accounting.budget import Filter
 from onlineic.display.html import card, facts, note, page
 from onlineic.display.html import table as rows_of
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, OnlineICError, TooLargeError, shown
+from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError, shown
+from onlineic.hypothesis.base import Hypothesis
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
 from onlineic.periods.ranges import COUNT_SHARE, Range
@@ -28,6 +29,7 @@ from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.questions.derived import Answering
+from onlineic.questions.synthetic import Synthetic
 from onlineic.session.asking import Asking, Outcome
 from onlineic.session.durable import Durability
 from onlineic.session.explain import Explanation, Prospect
@@ -142,6 +144,9 @@ class _Nodes:
 
     def fit(self, labels: tuple[str, ...]) -> Any:
         return self.periods.fit(labels)
+
+    def learned(self, label: str) -> Hypothesis:
+        return self.periods.learned(label)
 
 
 class _OfRange(abc.ABC):
@@ -477,11 +482,9 @@ class ServedPeriods(_OfRange):
         """Return a page about the periods."""
         return PeriodsSummary(self.view(), answers)
 
-    def synthetic(self, rows: int, seed: int = 0) -> Any:
-        """Raise `InvalidQueryError`: synthetic records are of one session."""
-        raise InvalidQueryError(
-            "synthetic rows must be of one session, got periods; draw them of one period."
-        )
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records of all periods, as `Range.synthetic`."""
+        return self._range.synthetic(rows, seed)
 
     def close(self) -> None:
         """Close all sessions and let the files go."""

@@ -470,6 +470,38 @@ def test_statements_means_and_quantiles_are_asked_of_a_range():
     assert np.searchsorted(of_year, 0.5) == held.over().median("age").value
 
 
+def test_synthetic_rows_come_with_their_period_and_spend_nothing():
+    held = grown()
+    over = held.over("2026-01", "2026-02")
+    with pytest.raises(SessionStateError, match="the session of 2026-01 must have released something"):
+        over.synthetic(10)
+    assert 0 == sum(len(held[label].transcript) for label in LABELS)
+    for label in LABELS[:2]:
+        held[label].answer(ic.where(age=1))
+    before = [held[label].account for label in LABELS]
+
+    made = over.synthetic(1_001, seed=3)
+
+    assert before == [held[label].account for label in LABELS]
+    assert (1_001, 3, False) == (len(made), made.seed, made.private)
+    assert "NOT PRIVATE" in repr(made)
+    assert ["month", *DOMAIN.names, "synthetic"] == list(made.to_dict())
+    assert 500 <= made.columns["month"].count("2026-01") <= 501
+    halves = [
+        [made.columns["age"][at] for at in range(1_001) if made.columns["month"][at] == label]
+        for label in LABELS[:2]
+    ]
+    cells = [COUNTS[label].reshape(DOMAIN.shape).sum(axis=(1, 2)) / 3_000 for label in LABELS[:2]]
+    for ages, expected in zip(halves, cells, strict=True):
+        np.testing.assert_allclose(np.bincount(ages, minlength=5) / len(ages), expected, atol=0.1)
+    assert made.columns == over.synthetic(1_001, seed=3).columns
+    assert ["2026-01"] == over.synthetic(1).columns["month"] or ["2026-02"] == over.synthetic(1).columns[
+        "month"
+    ]
+    with pytest.raises(InvalidParameterError, match="rows must be"):
+        over.synthetic(0)
+
+
 @pytest.mark.parametrize(
     ("question", "match"),
     [
