@@ -47,6 +47,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.known_noise.estimates import Estimates
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
@@ -69,13 +70,14 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import WARM_MOST, Bought, fitted, start_from
+from onlineic.periods.pooled import WARM_MOST, Bought, estimates, fitted, start_from
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import divided, divided_beta
+from onlineic.queries.query import Query
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.counting import number_of
@@ -200,6 +202,8 @@ class Periods:
         self._data: dict[str, PrivateData] = {}
         self._sessions: dict[str, OnlineIC] = {}
         self._bought: dict[str, Bought] = {}
+        self._empty = set[str]()  # nodes that have bought nothing, as long as they are not opened
+        self._finer: dict[str, Estimates | None] = {}
         self._fits: dict[tuple[str, ...], Any] = {}
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
@@ -618,11 +622,12 @@ class Periods:
             n = self._book.n(label)
             if label in self._sessions:
                 found = Bought.of(n, self._sessions[label].transcript)
-            elif self._path is None:
+            elif self._path is None or label in self._empty:
                 found = None
             else:
                 _, written = self._node_file(label)
                 found = Bought.of(n, written.records(written.domain())[0])
+                self._empty |= {label} if found is None else set()
             if found is None:
                 return None
             self._bought[label] = found
@@ -777,6 +782,27 @@ class Periods:
                 del self._fits[next(iter(self._fits))]
             self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
             return self._fits[labels]
+
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query, pooled.
+
+        Free, as they were released: no session is opened for it. None where a block has bought none, where
+        their tables do not pool, or say nothing of it.
+        """
+        with self._lock:
+            blocks = self._book.nodes[label].blocks
+            if len(blocks) < 2:
+                return None
+            if label not in self._finer:
+                found = list[Bought]()
+                for one in blocks:
+                    bought = self._tables_of(one) if one in self._book.nodes else None
+                    if bought is None:
+                        return None
+                    found.append(bought)
+                self._finer[label] = estimates(found)
+            known = self._finer[label]
+            return None if known is None else known.point(query)
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.

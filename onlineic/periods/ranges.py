@@ -75,6 +75,9 @@ class Nodes(Protocol):
     def fit(self, labels: tuple[str, ...]) -> Any:
         """Return the hypothesis of the pooled tables of some nodes, or None."""
 
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query."""
+
     def learned(self, label: str) -> Any:
         """Return the hypothesis of a node that has released something."""
 
@@ -261,6 +264,8 @@ class Range(Answering):
         value = self._sum(sure, held)
         bound = off + math.fsum(self._share(part) * answer.error_bound for part, answer in held)
         status = _worst(answer.status for _, answer in held)
+        moved = self._moved(held) if status in ("easy", "repeat") else 0.0
+        value, bound = value + moved, bound + abs(moved)
         estimate, error = self._estimate(sure, held)
         if estimate is not None and error is not None and len(held) > 1:
             # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
@@ -348,6 +353,22 @@ class Range(Answering):
             return None
         fit = self._nodes.fit(nodes)
         return None if fit is None else float(fit.evaluate(query))
+
+    def _moved(self, held: Held) -> float:
+        """Return by what the tables of finer periods move the answers of closed ones.
+
+        Each answer is averaged with what these say, by one over the variances: of its own that of its
+        estimate is taken, which a fit seldom exceeds.
+        """
+        moved = 0.0
+        for part, answer in held:
+            own, query = answer.standard_error, answer.query
+            known = self._nodes.finer(part.node, query) if own and isinstance(query, Query) else None
+            if own and known is not None:
+                value, error = known
+                weight = own**2 / (own**2 + error**2)
+                moved += self._share(part) * weight * (value - float(answer))
+        return moved
 
     def _table(self, question: Marginal, held: Held) -> Answer:
         """Return a cross table of the range, the period perhaps among its attributes."""

@@ -28,6 +28,7 @@ from onlineic.periods.ranges import COUNT_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
+from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.synthetic import Synthetic
 from onlineic.session.asking import Asking, Outcome
@@ -144,6 +145,9 @@ class _Nodes:
 
     def fit(self, labels: tuple[str, ...]) -> Any:
         return self.periods.fit(labels)
+
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        return self.periods.finer(label, query)
 
     def learned(self, label: str) -> Hypothesis:
         return self.periods.learned(label)

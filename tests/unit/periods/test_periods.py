@@ -609,6 +609,37 @@ def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):
     assert answer.error_bound < 0.9 * np.mean([one.error_bound for one in answers])
 
 
+def test_a_closed_quarter_is_averaged_with_what_its_months_bought(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    held = grown(SimulatedNoise(5))
+    held.close("2026-Q1")
+    queries = [ic.where(age=2), ic.where(age=ic.between(1, 3), sex="F")]
+    assert [float(one) for one in held["2026-Q1"].answer_many(queries)] == [
+        float(one) for one in held.over().answer_many(queries)
+    ]
+    assert held.finer("2026-Q1", queries[0].bind(DOMAIN)) is None
+    for label in LABELS:
+        held[label].answer(ic.where(age=1))
+    spent = [held[label].account for label in held.nodes]
+
+    answers = held.over().answer_many(queries)
+
+    assert spent == [held[label].account for label in held.nodes]
+    for own, answer in zip(held["2026-Q1"].answer_many(queries), answers, strict=True):
+        value, error = held.finer("2026-Q1", own.query)
+        weight = own.standard_error**2 / (own.standard_error**2 + error**2)
+        assert 0.1 < weight < 0.5
+        assert float(answer) == pytest.approx((1 - weight) * float(own) + weight * value)
+        assert answer.error_bound == pytest.approx(own.error_bound + abs(float(answer) - float(own)))
+    months = [held[label].answer(queries[1]) for label in LABELS]
+    assert held.finer("2026-Q1", months[0].query) == pytest.approx(
+        (
+            np.mean([one.estimate for one in months]),
+            np.linalg.norm([one.standard_error for one in months]) / 3,
+        )
+    )
+
+
 def test_the_pooled_radius_counts_what_may_be_picked():
     calendar, query = Calendar(("month", "quarter")), ic.where(age=2, sex="F").bind(DOMAIN)
 
@@ -678,6 +709,21 @@ def test_sessions_are_opened_when_they_are_asked(tmp_path):
         assert [] == loaded
         held.answer(ic.where(age=1))
         assert ["2026-01"] == loaded
+
+
+def test_the_tables_of_months_are_read_from_their_files_without_their_sessions(tmp_path):
+    with opened(tmp_path) as held:
+        for label in LABELS:
+            held.add(label, data_of(label))
+        held[LABELS[0]].answer(ic.where(age=1))
+        held.close("2026-Q1")
+    loaded = []
+    with opened(tmp_path, load=lambda label: loaded.append(label) or data_of(label)) as held:
+        held.over().answer(ic.where(age=2))
+        assert held.finer("2026-Q1", ic.where(age=2).bind(DOMAIN)) is None
+        for label in LABELS[1:]:
+            held[label].answer(ic.where(age=1))
+        assert held.finer("2026-Q1", ic.where(age=2).bind(DOMAIN)) is not None
 
 
 def test_tables_are_handed_over_and_must_be_as_large_as_they_were(tmp_path):
