@@ -86,7 +86,8 @@ def estimates(bought: Sequence[Bought]) -> Estimates | None:
     tables, n = pooled(bought), sum(one.n for one in bought)
     if not tables:
         return None
-    design = TableDesign([one.target for one in tables], [one.scale * n for one in tables], pure=False)
+    targets = [one.target for one in tables if isinstance(one.target, Partition)]  # all are
+    design = TableDesign(targets, [one.scale * n for one in tables], pure=False)
     return Estimates(design, [one.values for one in tables], n, BRACKETS)
 
 
