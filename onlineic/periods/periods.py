@@ -3,7 +3,7 @@
 A root ledger names blocks and nodes, and pays each node from every block that it covers before the node can
 read. The session of a node has a ledger of its own beside it.
 
-Proof: docs/theory/periods.md, 13.1, 13.2, 13.7.
+Proof: docs/theory/periods.md, 13.1, 13.2, 13.6, 13.7.
 """
 
 import contextlib

@@ -320,6 +320,38 @@ def test_a_month_without_records_is_there_and_costs_nothing():
         held.over("2026-03")
 
 
+@pytest.mark.parametrize("rows", [1, 10])
+@pytest.mark.parametrize("persons", [None, Persons(periods=100)])
+def test_a_period_of_a_few_rows_is_answered_within_its_bound(rows, persons):
+    held = Periods(None, DOMAIN, BUDGET, levels=("month",), persons=persons, noise=Silent(), max_queries=10)
+    held.add("2026-01", ic.PrivateData(counts_of(1, rows), DOMAIN))
+
+    answer = held.over().answer(ic.where(age=1))
+
+    truth = counts_of(1, rows).reshape(DOMAIN.shape)[1].sum()
+    assert abs(answer.count - truth) <= answer.count_bound
+
+
+def test_a_quarter_of_which_one_month_has_records_is_that_month_and_a_gap_is_nobody():
+    held = grown(months=())
+    held.add("2026-01", None)
+    held.add("2026-02", data_of("2026-02"))
+    held.add("2026-03", None)
+    held.close("2026-Q1")
+
+    assert [0.0, 3_000.0, 0.0] == held.group_by("month").values.tolist()
+    assert (
+        abs(
+            held.over("2026-01", "2026-02").answer(ic.where(sex="F")).count
+            - true("2026-02", ic.where(sex="F"))
+        )
+        < 60
+    )
+    assert 0.0 == held.answer("month IN ('2026-01', '2026-03') AND age = 1").count
+    held.add("2026-04", data_of("2026-01"), late=True)  # a closed quarter takes no more, the next month does
+    assert (6_000, True) == (held.over("2026-Q1").n, held.book.blocks["2026-04"].late)
+
+
 def test_late_rows_go_into_the_open_period_and_are_said():
     held = grown(months=LABELS[:1])
 
