@@ -4,9 +4,9 @@
 
 The first 2,000 questions of streams of the gallery, two of them ranges of one long attribute; the same
 2,000 questions about five attributes of Adult, asked of a table of five, of eight and of all fourteen;
-questions about all of Adult's five attributes, of a million records drawn from it with replacement. At
-(1, 1e-9), and the five attributes of eight and of fourteen at epsilon = 1, delta = 0 too; simulated noise: NOT
-PRIVATE.
+questions about all of Adult's five attributes, of a million records drawn from it with replacement.
+At (1, 1e-9), and the five attributes of eight and of fourteen at epsilon = 1, delta = 0 too; simulated
+noise: NOT PRIVATE.
 
 Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time,
 stand the same session asked 256 in a call, of which it hears all before it answers the first; one with its
@@ -51,8 +51,14 @@ SESSIONS: dict[str, Mapping[str, Any]] = {
 }
 CALLS = "256 a call"
 ORDER = (
-    *GALLERY, "five of 5", "five of 8", "five of 14", f"five of 8{PURE}", f"five of 14{PURE}", "a million records"
-)  # fmt: skip
+    *GALLERY,
+    "five of 5",
+    "five of 8",
+    "five of 14",
+    f"five of 8{PURE}",
+    f"five of 14{PURE}",
+    "a million records",
+)
 
 
 @attrs.frozen

@@ -69,6 +69,7 @@ from onlineic.session.durable import (
     prior_digest,
     row_budget_of,
     rows_of,
+    told_in,
     unit_of,
 )
 from onlineic.session.improvements import IMPROVED
@@ -80,6 +81,7 @@ TOLERANCE = 1e-12  # between two machines, or two libraries of linear algebra
 PLANNED = 1e-6  # between their plans, whose scales are rounded to integers
 NO_PLAN = (
     "budget",
+    "counted",
     "rows_per_person",
     "unit",
     "prior",
@@ -309,7 +311,7 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
 def _miscounted(beginning: Line, domain: Domain) -> list[str]:
     """Return whether a private number of records has less noise than its part of epsilon pays."""
     counted, unit, moved = counted_of(beginning), unit_of(beginning), rows_of(beginning)
-    if counted is None:
+    if counted is None or told_in(beginning):  # what it was told was paid by whoever drew it
         return []
     moved = moved if unit is None else min(moved, unit.sensitivity)  # of a total it is paid by the row
     epsilon = divided(budget_of(beginning, domain))[0].epsilon_exact
@@ -330,7 +332,7 @@ def _replanned(
         return ["the settings are written in another form than settings are"]
     budget, textbook = row_budget_of(beginning, domain), settings.pop("textbook", False)
     settings = {name: value for name, value in settings.items() if name not in NO_PLAN}
-    if counted_of(beginning) is not None:
+    if counted_of(beginning) is not None and not told_in(beginning):
         settings["beta"] = divided_beta(settings["beta"])[1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.ask import _domain
@@ -19,6 +20,7 @@ from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
 from onlineic.periods.periods import Periods, book_of, persons_of, protected_over, whose_budget
 from onlineic.periods.persons import Persons
+from onlineic.periods.ranges import COUNT_SHARE
 
 PLACE = "{}"  # what a label stands in for, in the name of a file
 
@@ -56,9 +58,17 @@ def _opened(arguments: argparse.Namespace) -> Periods:
     persons = None if most is None and within is None else Persons(periods=most, within=within)
     wish = {} if arguments.max_queries is None else {"max_queries": arguments.max_queries}
     budget, domain = Budget(arguments.epsilon, arguments.delta), _domain(arguments.domain)
-    table = arguments.table
     return Periods(
-        arguments.file, domain, budget, levels=levels, persons=persons, table=table, load=load, **wish
+        arguments.file,
+        domain,
+        budget,
+        levels=levels,
+        persons=persons,
+        neighbours=arguments.neighbours,
+        n_at_most=arguments.n_at_most,
+        table=arguments.table,
+        load=load,
+        **wish,
     )
 
 
@@ -75,13 +85,19 @@ def loader(
     """Return what loads the table of a block of a root ledger, from a file that its label names."""
     if PLACE not in name:
         parser.error(f"--data must have {PLACE} where the label stands")
-    domain = Domain.from_json(read(root).beginning["settings"]["domain"])
-    return lambda label: PrivateData.from_csv(name.replace(PLACE, label), domain, unit=_unit(person))
+    settings = read(root).beginning["settings"]
+    domain, protected = Domain.from_json(settings["domain"]), _protected(person, settings.get("n_at_most"))
+    return lambda label: PrivateData.from_csv(name.replace(PLACE, label), domain, **protected)
 
 
-def _unit(person: str | None) -> Unit | None:
-    """Return that one row of each person counts in a period, chosen by a public hash; None: all rows do."""
-    return None if person is None else Unit(person, units=1)
+def _protected(person: str | None, n_at_most: int | None) -> dict[str, Any]:
+    """Return who is protected, as loaders take it.
+
+    Of a person one row counts in a period, chosen by a public hash. With a cap the number of records is
+    private.
+    """
+    near = {} if n_at_most is None else {"neighbours": "add-remove", "n_at_most": n_at_most}
+    return {"unit": None if person is None else Unit(person, units=1), **near}
 
 
 def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) -> PrivateData:
@@ -91,7 +107,7 @@ def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) 
     if arguments.date is not None:
         domain = held.loading(label, arguments.date, late=arguments.late)
     try:
-        return PrivateData.from_csv(path, domain, unit=_unit(arguments.person))
+        return PrivateData.from_csv(path, domain, **_protected(arguments.person, held.n_at_most))
     except InvalidDataError:
         if arguments.show_data_errors:
             print(PrivateData.check(path, domain).curator_report(), file=sys.stderr)
@@ -105,6 +121,8 @@ def shown_periods(written: Written, as_json: bool) -> str:
     """Return what a root ledger says; its draws are checked again."""
     budget, book = book_of(written)
     line = written.beginning
+    persons = persons_of(line["settings"])
+    protects = protected_over(book.calendar.finest, persons, book.counting is not None)
     if as_json:
         return json.dumps(
             {
@@ -114,7 +132,8 @@ def shown_periods(written: Written, as_json: bool) -> str:
                 "delta": budget.delta,
                 "levels": list(book.calendar.levels),
                 "shares": [str(part) for part in book.shares],
-                "protects": protected_over(book.calendar.finest, persons_of(line["settings"])),
+                "protects": protects,
+                **({} if book.counting is None else {"n_at_most": book.counting.n_at_most}),
                 "blocks": [
                     {"label": one.label, "n": one.n, "late": one.late, "left": str(book.account.left(label))}
                     for label, one in book.blocks.items()
@@ -127,7 +146,7 @@ def shown_periods(written: Written, as_json: bool) -> str:
             }
         )
     finest, order = book.calendar.finest, book.account.whole.order
-    whose = whose_budget(finest, persons_of(line["settings"]))
+    whose = whose_budget(finest, persons)
     adds = "epsilons add" if order is None else f"Renyi order {float(order):.6g}"
     shares = ", ".join(
         f"{level} {float(part):.4g}" for level, part in zip(book.calendar.levels, book.shares, strict=True)
@@ -137,12 +156,16 @@ def shown_periods(written: Written, as_json: bool) -> str:
         f"opened    {line['created']} by onlineic {line['version']}",
         f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, of {whose}",
         f"shares    {shares}",
-        protected_over(finest, persons_of(line["settings"])).replace("protects ", "protects  ", 1),
+        protects.replace("protects ", "protects  ", 1),
         f"receipt   {written.receipt}",
     ]
     for label, block in book.blocks.items():
         late = ", late rows of earlier ones among them" if block.late else ""
-        lines.append(f"{finest:9} {label}, n {block.n:,}, {float(book.account.left(label)):.4%} left{late}")
+        off = book.n_bound([label], COUNT_SHARE * line["settings"]["beta"])
+        bound = f" ± {off:,}" if off else ""
+        lines.append(
+            f"{finest:9} {label}, n {block.n:,}{bound}, {float(book.account.left(label)):.4%} left{late}"
+        )
     for label, node in book.nodes.items():
         lines.append(f"session   {label}, over {len(node.blocks)} {finest}s, ledger {node.file[:16]}")
     return "\n".join([*lines, "holds     chain, order of blocks, and what every node drew"])
@@ -189,6 +212,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--delta", type=float, default=0.0, help="default 0")
         action.add_argument("--levels", help="finest first, default month,year; of persons month")
         action.add_argument("--table", metavar="LABEL", help="of a new FILE: the name of the table")
+        action.add_argument(
+            "--neighbours",
+            choices=("replace-one", "add-remove"),
+            default="replace-one",
+            help="of a new FILE: add-remove protects whether one is there at all",
+        )
+        action.add_argument(
+            "--n-at-most", type=whole, metavar="N", help="with add-remove: the most records of a period"
+        )
         action.add_argument("--max-queries", type=whole, metavar="Q", help="of every session")
         action.add_argument(
             "--most-periods", type=whole, metavar="P", help="of a new FILE: a person has rows in at most P"

@@ -253,12 +253,14 @@ class PrivateData:
         Parameters
         ----------
         tables : sequence of PrivateData
-            Of different records: each is there once.
+            Of different records: each is there once. Where their numbers are private so is that of the
+            union, and `n_at_most` is the sum of theirs.
 
         Raises
         ------
         InvalidParameterError
-            If there is none, one is there twice, or they are of persons, who could have rows in several.
+            If there is none, one is there twice, they are of persons, who could have rows in several, or the
+            numbers of some are private and others public, or at most too many together.
         DomainMismatchError
             If their domains are not the same.
         """
@@ -270,10 +272,10 @@ class PrivateData:
         domain = held[0].domain
         for one in held:
             several = one.unit is not None and one.unit.moved > 1
-            if several or one.neighbours == ADD_REMOVE:
+            if several or one.neighbours != held[0].neighbours:
                 raise InvalidParameterError(
-                    "tables must be of one record a row, and of a public number of them, got another; load "
-                    "it without unit= and neighbours=."
+                    "tables must be of one record a row, and their numbers all public or all private, got "
+                    "another; load it without unit=, and with the neighbours= of the others."
                 )
             one.check_here()
             if one.domain != domain:
@@ -281,19 +283,26 @@ class PrivateData:
                     f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
                     "them over the same."
                 )
-        n = sum(one.mass for one in held)
-        parts = [one._tables for one in held]
+        most = sum(one.n_at_most or 0 for one in held)
+        if most > MOST_COUNTED:
+            raise InvalidParameterError(
+                f"tables must have at most {MOST_COUNTED:,} records together, got n_at_most={most:,} in all; "
+                "load them with less, from public knowledge."
+            )
+        n = sum(one._mass for one in held)
+        parts, near = [one._tables for one in held], held[0].neighbours
         if any(isinstance(one, Rows) for one in parts):  # counts of a long attribute stand beside rows
             first, *others = [_rows_of(one, domain) if isinstance(one, Tables) else one for one in parts]
             if isinstance(first, Rows):
                 rows = first.beside([one for one in others if isinstance(one, Rows)])
-                return cls.__new__(cls)._begin(domain, n, rows)
+                return cls.__new__(cls)._begin(domain, n, rows)._protecting(near, most)
         every = tuple(range(len(domain.shape)))
         cells = np.zeros(domain.shape)
         for part in parts:
             if isinstance(part, Tables):
                 cells += part.table(every)
-        return cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
+        union = cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
+        return union._protecting(near, most)
 
     @loader
     def projected(self, *names: str) -> "PrivateData":
@@ -309,16 +318,18 @@ class PrivateData:
             If the table is one of persons, or something was released of it.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        public = (self.unit is None or self.unit.moved == 1) and self.neighbours != ADD_REMOVE
-        if not public or self._budgets or self._total is not None:
+        alone = self.unit is None or self.unit.moved == 1
+        if not alone or self._budgets or self._total is not None:
             raise InvalidParameterError(
-                "data must be of one record a row, of a public number of them, and unused, to be projected; "
-                "load it over fewer attributes."
+                "data must be of one record a row, and unused, to be projected; load it over fewer "
+                "attributes."
             )
         self.check_here()
         tables = self._tables
         if isinstance(tables, Tables):
-            return type(self)(np.rint(tables.table(axes)).astype(np.int64), domain)
+            cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
+            made = type(self).__new__(type(self))._begin(domain, self._mass, cells)
+            return made._protecting(self.neighbours, self.n_at_most or 0)
         columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
         return type(self)._of_cells(iter(columns), weights, domain)
 

@@ -31,6 +31,7 @@ from onlineic.ledger.records import (
     Burned,
     Checkpoint,
     Closed,
+    CountPaid,
     Drawn,
     Easy,
     EasyBatch,
@@ -145,11 +146,19 @@ def _noted(line: Line, _: Domain) -> Noted:
     return Noted(line["file"], line["lines"], head)
 
 
+def _count_paid(line: Line, _: Domain) -> CountPaid:
+    if type(line["label"]) is not str:
+        raise ValueError
+    return CountPaid(line["label"], charge_from_json(line["charge"]))
+
+
 def _block_begun(line: Line, _: Domain) -> BlockBegun:
-    label, n, late = line["label"], line["n"], line["late"]
+    label, n, late, drawn = line["label"], line["n"], line["late"], line.get("drawn")
     if type(label) is not str or type(n) is not int or n < 0 or type(late) is not bool:
         raise ValueError
-    return BlockBegun(label, n, late)
+    if drawn is not None and (type(drawn) is not int or n != max(1, drawn)):
+        raise ValueError
+    return BlockBegun(label, n, late, drawn)
 
 
 def _node_opened(line: Line, _: Domain) -> NodeOpened:
@@ -213,8 +222,11 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "shared", "account": account_to_json(record.account), "apart": str(record.apart)}
     if isinstance(record, Noted):
         return {"kind": "noted", "file": record.file, "lines": record.lines, "head": record.head.hex()}
+    if isinstance(record, CountPaid):
+        return {"kind": "count", "label": record.label, "charge": charge_to_json(record.charge)}
     if isinstance(record, BlockBegun):
-        return {"kind": "block", **attrs.asdict(record)}
+        told = attrs.asdict(record)
+        return {"kind": "block", **{name: one for name, one in told.items() if one is not None}}
     if isinstance(record, NodeOpened):
         charge, blocks = charge_to_json(record.charge), list(record.blocks)
         return {
@@ -375,6 +387,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "drawn": _drawn,
     "noted": _noted,
     "shared": _shared,
+    "count": _count_paid,
     "block": _block_begun,
     "node": _node_opened,
     "reserved": lambda line, _: Reserved(charge_from_json(line["charge"])),

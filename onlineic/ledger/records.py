@@ -247,14 +247,33 @@ class BlockBegun:
     label : str
         Of the period.
     n : int, >= 0
-        Public number of records.
+        Public number of records; 0: there are none.
     late : bool
         Whether records of earlier periods, which came late, may be among them.
+    drawn : int or None
+        The number with its noise, where it is private: `n` is that, at least 1. None: it is public.
     """
 
     label: str
     n: int
     late: bool = False
+    drawn: int | None = None
+
+
+@final
+@attrs.frozen
+class CountPaid:
+    """A block pays for its number of records, which is drawn behind this: again, where a crash lost it.
+
+    Attributes
+    ----------
+    label : str
+        Of the block, which is about to begin.
+    charge : Charge
+    """
+
+    label: str
+    charge: Charge
 
 
 @final
@@ -290,13 +309,14 @@ Committed = (
     | Drawn
     | Noted
     | Shared
+    | CountPaid
     | BlockBegun
     | NodeOpened
 )
 Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 # what stands in the file of a total, or of a table that grows, and in no other
-OfTotal = Drawn | Noted | Shared | BlockBegun | NodeOpened
+OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
 
 
 @final

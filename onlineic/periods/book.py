@@ -2,7 +2,7 @@
 
 A fold over its records, and the covers of a range by nodes: public facts alone.
 
-Proof: docs/theory/periods.md, 13.3, 13.6.
+Proof: docs/theory/periods.md, 13.3, 13.6, 13.7.
 """
 
 import math
@@ -16,11 +16,36 @@ from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import Charge
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
-from onlineic.ledger.records import BlockBegun, NodeOpened, Noted, Record
+from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Record
+from onlineic.noise.laws import DiscreteLaplace
 from onlineic.periods.calendar import Calendar
+from onlineic.queries.counted import Counted
 from onlineic.queries.query import Query
 
 MOST_AXES = 4  # of a conjunction whose estimates are added
+
+
+@final
+@attrs.frozen
+class Counting:
+    """How the private number of records of every block is released: once, with Laplace noise.
+
+    Attributes
+    ----------
+    epsilon : float
+        Of each number.
+    n_at_most : int
+        The most records of a block, from public knowledge.
+    scale : Fraction
+        Of the noise, in records.
+    charge : Charge
+        To be paid by its block before it is drawn.
+    """
+
+    epsilon: float
+    n_at_most: int
+    scale: Fraction
+    charge: Charge
 
 
 @final
@@ -34,6 +59,8 @@ class PeriodsBook:
     shares : tuple of Fraction
         Of every level, the part of a block's capacity that one node of it draws.
     account : BlockAccount
+    counting : Counting or None
+        How numbers of records are released, where they are private.
     blocks : mapping of str to BlockBegun
         In order of time.
     nodes : mapping of str to NodeOpened
@@ -44,6 +71,7 @@ class PeriodsBook:
     calendar: Calendar
     shares: tuple[Fraction, ...]
     account: BlockAccount
+    counting: Counting | None = None
     blocks: Mapping[str, BlockBegun] = attrs.field(factory=dict)
     nodes: Mapping[str, NodeOpened] = attrs.field(factory=dict)
     known: Mapping[str, Noted] = attrs.field(factory=dict)
@@ -57,10 +85,15 @@ class PeriodsBook:
             If it does not belong there: a block that is there or out of order, a node over blocks that are
             not, or one that they cannot pay.
         """
+        if isinstance(record, CountPaid):
+            self.check_next(record.label)
+            account = self._begun(record.label).drawn([record.label], record.charge)
+            return attrs.evolve(self, account=account)
         if isinstance(record, BlockBegun):
             self.check_next(record.label)
+            self._check_counted(record)
             blocks = {**self.blocks, record.label: record}
-            return attrs.evolve(self, blocks=blocks, account=self.account.begun(record.label))
+            return attrs.evolve(self, blocks=blocks, account=self._begun(record.label))
         if isinstance(record, NodeOpened):
             covered = self.check_node(record.label)
             if covered != record.blocks:
@@ -72,6 +105,20 @@ class PeriodsBook:
         if isinstance(record, Noted):
             return attrs.evolve(self, known={**self.known, record.file: record})
         return self
+
+    def _begun(self, label: str) -> BlockAccount:
+        """Return the accounts with that of the block, which may have paid for its number of records."""
+        return self.account if label in self.account.blocks else self.account.begun(label)
+
+    def _check_counted(self, record: BlockBegun) -> None:
+        paid = record.label in self.account.blocks
+        if (record.drawn is not None) is not (self.counting is not None and record.n > 0) or (
+            record.drawn is not None and not paid
+        ):
+            raise InvalidParameterError(
+                f"{record.label} must have a number of records as public as those of the others, and paid "
+                "for where it is private, got another; leave it."
+            )
 
     def after_all(self, records: Iterable[Record]) -> "PeriodsBook":
         """Return the book behind these records."""
@@ -127,11 +174,6 @@ class PeriodsBook:
             raise InvalidParameterError(f"{label} must have records, got none; there is nothing to open.")
         return covered
 
-    def node_charge(self, label: str, amount: Fraction) -> Charge:
-        """Return what a node of this label draws from each of its blocks."""
-        whole = self.account.whole
-        return Charge(amount, f"the session of {label}", whole.unit, whole.order)
-
     def share(self, label: str) -> Fraction:
         """Return the part of a block's capacity that the node of this label draws."""
         return self.shares[self.calendar.levels.index(self.calendar.level(label))]
@@ -147,6 +189,19 @@ class PeriodsBook:
         draws p/r times that.
         """
         return self.share(label) * Fraction(self.rows(blocks), self.account.rows)
+
+    def left_for(self, label: str, blocks: int) -> Fraction:
+        """Return the part of the capacity that the session of a node may spend, its number paid before.
+
+        A block is counted once, or once more where a crash lost the number: its own session has the rest of
+        its share. A node over several blocks is told theirs.
+        """
+        part = self.part(label, blocks)
+        account = self.account.blocks.get(label)  # of a block before its session: what its number cost
+        if account is None or not account.spent:
+            return part
+        rows = Fraction(self.rows(1), self.account.rows)
+        return max(Fraction(0), part - rows * account.spent / account.capacity)
 
     def variance(self, label: str) -> Fraction:
         """Return the variance of a node's noise, in squared records, up to one factor of all nodes.
@@ -212,8 +267,48 @@ class PeriodsBook:
         return best[-1][2]
 
     def n(self, label: str) -> int:
-        """Return the public number of records of a node."""
-        return sum(self.blocks[one].n for one in self.nodes[label].blocks)
+        """Return the public number of records of a node, at least 1."""
+        return self.number(self.nodes[label].blocks)
+
+    def number(self, blocks: Iterable[str]) -> int:
+        """Return the public number of records of some blocks: at least 1, if one of them has any.
+
+        Numbers with noise are added as they were drawn: of each that is raised to 1 the sum would grow.
+        """
+        held = [self.blocks[one] for one in blocks if self.blocks[one].n]
+        if self.counting is None or not held:
+            return sum(one.n for one in held)
+        total = sum(one.n if one.drawn is None else one.drawn for one in held)
+        return min(max(1, total), self.counting.n_at_most * len(held))
+
+    def counted(self, blocks: Sequence[str], beta: float) -> Counted | None:
+        """Return that number, whose bound fails with probability beta; None: it is public."""
+        if self.counting is None:
+            return None
+        draws = sum(1 for one in blocks if self.blocks[one].n)
+        return Counted(self.number(blocks), self.counting.scale, beta, draws=draws)
+
+    def n_bound(self, blocks: Sequence[str], beta: float) -> int:
+        """Return how far the numbers of some of these blocks, each by itself, may be off in all.
+
+        Parameters
+        ----------
+        blocks : sequence of str
+            Consecutive ones.
+        beta : float
+            Probability with which this fails for some such sequence, all that will ever be taken together.
+
+        References
+        ----------
+        Theory 13.7.
+        """
+        draws = sum(1 for one in blocks if self.blocks[one].n)
+        if self.counting is None or not draws:
+            return 0
+        end = [*self.blocks].index(blocks[-1]) + 1
+        share = beta / (float(end) ** 2 * (end + 1))
+        radius = DiscreteLaplace(self.counting.scale).excess_radius(0, draws, share, sides=2)
+        return math.floor(radius) + draws  # of a block of nobody one record may be said
 
 
 def range_nats(calendar: Calendar, blocks: Sequence[str], end: int, domain: Domain, query: Query) -> float:

@@ -46,6 +46,12 @@ class Calendar:
         """The level of the blocks."""
         return self.levels[0]
 
+    @property
+    def most_blocks(self) -> int:
+        """The most blocks that a period of the coarsest level has."""
+        first = {"day": "2024-01-31", "month": "2024-01", "quarter": "2024-Q1", "year": "2024"}
+        return len(self.within(first[self.levels[-1]], self.finest))
+
     def level(self, label: object) -> str:
         """Return the level of a label.
 

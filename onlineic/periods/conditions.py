@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from onlineic.domain.dates import Dates
-from onlineic.errors import InvalidQueryError, shown
+from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import Expression, one_query, where
 from onlineic.queries.marginals import Marginal
 
@@ -113,12 +113,3 @@ def runs(asked: Sequence[Any]) -> list[tuple[int, int, Any]]:
 
 def _alike(one: Any, other: Any) -> bool:
     return isinstance(one, Expression | bool | Marginal) and bool(one == other)
-
-
-def check_free(name: str, names: Sequence[str]) -> None:
-    """Raise `InvalidQueryError` if an attribute of the records is called as their periods are."""
-    if name in names:
-        raise InvalidQueryError(
-            f"domain must have no attribute {shown(name)}, which names the period of a record; leave it "
-            "out, or call it another name."
-        )

@@ -3,7 +3,7 @@
 A root ledger names blocks and nodes, and pays each node from every block that it covers before the node can
 read. The session of a node has a ledger of its own beside it.
 
-Proof: docs/theory/periods.md, 13.1, 13.2.
+Proof: docs/theory/periods.md, 13.1, 13.2, 13.6, 13.7.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.blocks import BlockAccount
-from onlineic.accounting.budget import Budget, Filter, check_budget
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
 from onlineic.accounting.composition import zcdp_order
-from onlineic.accounting.neighbours import REPLACE_ONE, ReplaceRows
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.of_table import share_of, table_charge
-from onlineic.accounting.renyi import renyi_capacity
+from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
-from onlineic.data.private import PrivateData
-from onlineic.data.release import check_data, is_private
+from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation
+from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
@@ -36,9 +36,11 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
     LedgerMismatchError,
+    LedgerWriteError,
     SessionStateError,
     check_choice,
     check_kind,
+    checked_integer,
     checked_list,
     checked_ratio,
     checked_real,
@@ -46,10 +48,11 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.known_noise.estimates import Estimates
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
-from onlineic.ledger.records import BlockBegun, NodeOpened, Noted
+from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened
 from onlineic.ledger.settings import (
     beginning_of_total,
     check_label,
@@ -63,18 +66,22 @@ from onlineic.ledger.settings import (
     check_kind as check_kind_of_file,
 )
 from onlineic.ledger.sqlite import SqliteLedger, read, receipt_of
-from onlineic.noise.sources import Noise, checked_source
-from onlineic.periods.book import PeriodsBook
+from onlineic.mechanisms.additive import LaplaceMechanism
+from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import WARM_MOST, Bought, fitted, start_from
+from onlineic.periods.pooled import WARM_MOST, Bought, estimates, fitted, start_from
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
+from onlineic.queries.counted import SHARE, divided_beta
+from onlineic.queries.query import Query
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
+from onlineic.session.counting import number_of
 from onlineic.session.durable import Durability
 from onlineic.session.session import OnlineIC
 
@@ -90,9 +97,11 @@ class Periods:
 
     Everything that all periods together release is jointly (epsilon, delta)-differentially private for tables
     that differ in one record within one block, a period of the finest level. The number of records of every
-    block is public. **In which period a record lies is not protected.** A record is in one block alone; a
-    person with records in several blocks has the loss of all of them, unless `persons` says in how many:
-    then tables may differ in all rows of one person, and everything costs more.
+    block is public. **In which period a record lies is not protected.** With `neighbours="add-remove"` tables
+    differ in a record that is there or not: numbers of records are released with noise, and in which period
+    a record lies is protected at twice the epsilon. A record is in one block alone; a person with records in
+    several blocks has the loss of all of them, unless `persons` says in how many: then tables may differ in
+    all rows of one person, and everything costs more.
 
     Parameters
     ----------
@@ -115,6 +124,13 @@ class Periods:
         or `Persons(within=3)`, all within three consecutive ones. Load each block with
         `unit=Unit(person="id", units=1)`, which takes one row of each person by a public hash; of a table
         without, that is the curator's promise. None: one record is protected.
+    neighbours : "replace-one" or "add-remove"
+        Whether one record is replaced by another, or comes or goes. With the second each block pays for its
+        number of records before its session begins, 5 percent of what that may spend; coarser periods are
+        told the sum. Load tables with the same. Of persons with the level of the blocks alone.
+    n_at_most : int, optional
+        With "add-remove": the most records of a block, from public knowledge, as its table was loaded. By
+        default as many as a period of the coarsest level can have, 2^32, over its blocks.
     table : str, optional
         With a file: the public name of the table.
     load : callable (label) -> PrivateData, optional
@@ -151,6 +167,8 @@ class Periods:
         levels: Iterable[str] | None = None,
         shares: Iterable[float | Fraction] | None = None,
         persons: Persons | None = None,
+        neighbours: Relation = "replace-one",
+        n_at_most: int | None = None,
         table: str | None = None,
         load: Callable[[str], PrivateData] | None = None,
         beta: float = 0.05,
@@ -163,15 +181,22 @@ class Periods:
             raise SessionStateError("periods must be opened once, got __init__ again; open new ones.")
         check_domain(domain)
         check_budget(budget)
-        if budget.order is not None:
+        if budget.order is not None or budget.neighbours != REPLACE_ONE:
             raise InvalidParameterError(
-                "budget must be a Budget without an order, got a share of a total; write Budget(1.0, 1e-9)."
+                "budget must be a Budget without an order or neighbours, got a share of a total or one of "
+                'other neighbours; write Budget(1.0, 1e-9), and Periods(.., neighbours="add-remove").'
             )
+        check_choice("neighbours", neighbours, *RELATIONS)
         if persons is not None:
             check_kind("persons", persons, Persons, remedy="write Persons(periods=3), or leave it out")
         usual = USUAL_LEVELS if persons is None else USUAL_LEVELS[:1]
         calendar = Calendar(usual if levels is None else levels)  # type: ignore[arg-type]  # makes a tuple
         parts = _checked_shares(shares, len(calendar.levels))
+        if calendar.finest in domain.names:
+            raise InvalidParameterError(
+                f"domain must have no attribute {shown(calendar.finest)}, which is that of their periods; "
+                "leave it out, or call it another name."
+            )
         self._beta = checked_real("beta", beta, above=0.0, below=1.0)
         self._domain, self._budget, self._load = domain, budget, load
         self._settings = Settings(budget, beta=NODE_SHARE * self._beta, max_queries=max_queries)
@@ -183,12 +208,17 @@ class Periods:
         self._data: dict[str, PrivateData] = {}
         self._sessions: dict[str, OnlineIC] = {}
         self._bought: dict[str, Bought] = {}
+        self._empty = set[str]()  # nodes that have bought nothing, as long as they are not opened
+        self._finer: dict[str, Estimates | None] = {}
         self._fits: dict[tuple[str, ...], Any] = {}
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
-        self._persons, self._book = persons, PeriodsBook(calendar, parts, BlockAccount(whole, rows=rows))
+        self._persons, account = persons, BlockAccount(whole, rows=rows)
+        counting = _counting(neighbours, n_at_most, calendar, parts, account)
+        self._book = PeriodsBook(calendar, parts, account, counting)
         for level, part in zip(calendar.levels, parts, strict=True):
-            self._share_of(part / rows, level, 1)  # refused now, if it pays for nothing
+            left = 1 - SHARE if counting is not None and level == calendar.finest else 1
+            self._share_of(left * part / rows, level, 1)  # refused now, if it pays for nothing
         self._ledger: SqliteLedger | MemoryLedger
         if path is None:
             if table is not None or receipt is not None:
@@ -213,6 +243,8 @@ class Periods:
         }
         if persons is not None:  # as older files, where nothing is said
             written["persons"] = settings_to_json(persons, KNOWN)
+        if counting is not None:
+            written |= {"neighbours": neighbours, "n_at_most": counting.n_at_most}
         self._ledger = _opened(path, checked_label(table), written, whole, receipt)
         try:
             self._path = self._ledger.path
@@ -255,6 +287,8 @@ class Periods:
             levels=book.calendar.levels,
             shares=book.shares,
             persons=persons_of(settings),
+            neighbours=settings.get("neighbours", "replace-one"),
+            n_at_most=settings.get("n_at_most"),
             table=written.beginning["table"],
             load=load,
             beta=settings["beta"],
@@ -302,7 +336,7 @@ class Periods:
 
     @property
     def blocks(self) -> Mapping[str, int]:
-        """The public number of records of every block, in order."""
+        """The public number of records of every block, in order: as it was released, where it is private."""
         return {label: block.n for label, block in self._book.blocks.items()}
 
     @property
@@ -318,7 +352,12 @@ class Periods:
     @property
     def said(self) -> str:
         """What is protected, and what is not, in words."""
-        return protected_over(self._book.calendar.finest, self._persons)
+        return protected_over(self._book.calendar.finest, self._persons, self.n_at_most is not None)
+
+    @property
+    def n_at_most(self) -> int | None:
+        """The most records of a block, where their number is private; None: it is public."""
+        return None if self._book.counting is None else self._book.counting.n_at_most
 
     @property
     def receipt(self) -> Receipt:
@@ -368,10 +407,28 @@ class Periods:
             check_data(data)
             data = self._own(label, data, late)
             self._check_table(label, data)
-            begun = BlockBegun(label, data.n, late)
-            session = self._new_node(label, data, [begun], self._start(data.n))
+            self._make_folder()
+            drawn = self._counted(label, data)
+            n = data.n if drawn is None else max(1, drawn)
+            session = self._new_node(label, data, [BlockBegun(label, n, late, drawn)], self._start(n))
             self._data[label] = data
             return session
+
+    def _counted(self, label: str, data: PrivateData) -> int | None:
+        """Return the number of records with noise, which its block pays before it is drawn; None: public.
+
+        What is drawn stands in the root with the block's beginning. A crash before that loses it: then it
+        is paid and drawn again, and the block's session has less by as much.
+        """
+        counting = self._book.counting
+        if counting is None:
+            return None
+        noise = SystemNoise() if self._noise is None else self._noise
+        check_outside(data, noise)
+        # what cannot be planned even of the most is refused before anything is spent
+        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1, None))
+        self._commit([CountPaid(label, counting.charge)])
+        return number_of(data, LaplaceMechanism(counting.epsilon), noise)
 
     def loading(
         self,
@@ -455,6 +512,7 @@ class Periods:
                     f"{shown(label)}; that is opened by add."
                 )
             covered = self._book.check_node(label)
+            self._make_folder()
             return self._new_node(label, self._union(covered), [], None)
 
     def attach(self, label: str, data: PrivateData) -> None:
@@ -481,7 +539,7 @@ class Periods:
         data = self._own(label, data, self._book.blocks[label].late)
         self._check_table(label, data)
         n = self._book.blocks[label].n
-        if data.n != n:
+        if self._book.counting is None and data.n != n:
             raise LedgerMismatchError(
                 f"data of {label} must have n={n} records, as the block began, got n={data.n}; rows that "
                 "came late go into the open period, and none is ever taken back."
@@ -490,10 +548,12 @@ class Periods:
         return data
 
     def _check_table(self, label: str, data: PrivateData) -> None:
-        if data.neighbours != REPLACE_ONE:
+        if data.n_at_most != self.n_at_most:
+            most = self.n_at_most
+            said = "no neighbours=" if most is None else f'neighbours="add-remove" and n_at_most={most}'
             raise InvalidParameterError(
-                f"data of {label} must have a public number of records, which every period tells, got one of "
-                'neighbours="add-remove"; load it without neighbours=, or open one OnlineIC on all of it.'
+                f"data of {label} must be of the neighbours of the periods, loaded with {said}, got "
+                f"{data.neighbours} with n_at_most={data.n_at_most}; load it so."
             )
         if data.unit is not None and (self._persons is None or data.unit.moved > 1):
             raise InvalidParameterError(
@@ -530,14 +590,12 @@ class Periods:
     def _share_of(self, part: Fraction, level: str, rows: int) -> Budget:
         """Return the budget of one node that may spend this part of the capacity, priced at so many rows."""
         whole = self._book.account.whole
-        near = REPLACE_ONE if rows == 1 else ReplaceRows(rows)
+        near = REPLACE_ONE if rows == 1 else ReplaceRows(rows)  # of private numbers the session says another
         try:
             if part == 1 and whole.order is None:
                 budget = self._budget
-            elif whole.order is None:
-                budget = Budget(float_down(part * whole.capacity), allow_large_epsilon=True)
             else:
-                budget = share_of(part * whole.capacity, whole.order, self._budget.delta)
+                budget = _budget_of(part * whole.capacity, whole.order, self._budget.delta)
             return attrs.evolve(budget, neighbours=near)
         except InvalidParameterError as error:
             raise InvalidParameterError(
@@ -545,12 +603,12 @@ class Periods:
             ) from None
 
     def _node_settings(self, label: str, blocks: int, prior: Hypothesis | None) -> Settings:
-        part, level = self._book.part(label, blocks), self._book.calendar.level(label)
+        part, level = self._book.left_for(label, blocks), self._book.calendar.level(label)
         budget = self._share_of(part, level, self._book.rows(blocks))
         known = self._settings
         return Settings(
             budget,
-            beta=known.beta,
+            beta=known.beta if self._book.counting is None else divided_beta(known.beta)[1],
             max_queries=known.max_queries,
             prior=prior,
             first_tables=None if prior is None else True,
@@ -575,11 +633,12 @@ class Periods:
             n = self._book.n(label)
             if label in self._sessions:
                 found = Bought.of(n, self._sessions[label].transcript)
-            elif self._path is None:
+            elif self._path is None or label in self._empty:
                 found = None
             else:
                 _, written = self._node_file(label)
                 found = Bought.of(n, written.records(written.domain())[0])
+                self._empty |= {label} if found is None else set()
             if found is None:
                 return None
             self._bought[label] = found
@@ -597,14 +656,18 @@ class Periods:
         begun = self._book.after_all(before)
         covered = begun.check_node(label)
         settings, file = self._node_settings(label, len(covered), prior), self._file(label)
+        counted = begun.counted(covered, divided_beta(self._settings.beta)[0])
+        if counted is not None:
+            counted = attrs.evolve(counted, private=self._private)
         if file is None:
-            session = OnlineIC(data, settings, noise=self._noise)
+            session = OnlineIC(data, settings, counted=counted, noise=self._noise)
         else:
             self._clear(label, file)
-            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
             if start is not None:
                 _keep(_start_file(file), start)
-            session = OnlineIC(data, settings, ledger=file, table=label, durability=self._durability)
+            session = OnlineIC(
+                data, settings, counted=counted, ledger=file, table=label, durability=self._durability
+            )
         try:
             charge = self._charged(label, session.plan, settings.budget)
             link = "" if file is None else session.receipt.head.hex()
@@ -636,6 +699,19 @@ class Periods:
         """Return where the ledger of a node lies: it is chosen by its label."""
         return None if self._path is None else os.path.join(f"{self._path}.nodes", f"{label}.db")
 
+    def _make_folder(self) -> None:
+        """Make the folder of the ledgers of all nodes, or raise `LedgerWriteError`."""
+        if self._path is None:
+            return
+        folder = f"{self._path}.nodes"
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise LedgerWriteError(
+                f"ledger must be writable, got {type(error).__name__} for {shown(folder, 200)}; make room "
+                "for that folder."
+            ) from None
+
     def _clear(self, label: str, file: str) -> None:
         """Remove what a crash left of a session that the root does not know, if it has released nothing."""
         if not exists(file):
@@ -666,8 +742,9 @@ class Periods:
         """Return the session of a period: `periods[label]`."""
         with self._lock:
             self._check_open()
-            if label in self._sessions:
-                return self._sessions[label]
+            known = self._sessions.get(label)
+            if known is not None and not (known.closed and self._path is not None):
+                return known  # what was closed by itself, as behind a `with`, goes on from its file
             if label not in self._book.nodes:
                 raise InvalidParameterError(
                     f"label must be that of a period with a session, got {shown(label)}; see nodes, or open "
@@ -681,11 +758,11 @@ class Periods:
             )
             data = self._table(label) if whole is None else whole
             noted = self._book.known.get(node.file)
-            known = (
+            receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
             session = OnlineIC.resume(
-                file, data, table=label, receipt=known, durability=self._durability, prior=prior
+                file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
             )
             self._sessions[label] = session
             self._note(label)
@@ -729,6 +806,43 @@ class Periods:
                 del self._fits[next(iter(self._fits))]
             self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
             return self._fits[labels]
+
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query, pooled.
+
+        Free, as they were released: no session is opened for it. None where a block has bought none, where
+        their tables do not pool, or say nothing of it.
+        """
+        with self._lock:
+            blocks = self._book.nodes[label].blocks
+            if len(blocks) < 2:
+                return None
+            if label not in self._finer:
+                found = list[Bought]()
+                for one in blocks:
+                    bought = self._tables_of(one) if one in self._book.nodes else None
+                    if bought is None:
+                        return None
+                    found.append(bought)
+                self._finer[label] = estimates(found)
+            known = self._finer[label]
+            return None if known is None else known.point(query)
+
+    def learned(self, label: str) -> Hypothesis:
+        """Return the hypothesis of a node that has released something; nothing is bought for it.
+
+        Raises
+        ------
+        SessionStateError
+            If it has released nothing.
+        """
+        session = self.node(label)
+        if session.plan.buys and not any(isinstance(one, Opened) for one in session.transcript):
+            raise SessionStateError(
+                f"the session of {label} must have released something to be drawn from, got none; ask it "
+                "first."
+            )
+        return session.hypothesis
 
     def over(self, since: str | None = None, until: str | None = None) -> Range:
         """Return the periods from one to another, both included and of any level, as one who answers.
@@ -800,8 +914,7 @@ class Periods:
         blocks, stamp = self._book.blocks, "" if self._private else ", NOT PRIVATE"
         finest = self._book.calendar.finest
         span = f"{next(iter(blocks))} to {[*blocks][-1]}" if blocks else "none yet"
-        n = sum(block.n for block in blocks.values())
-        budget = self._budget
+        n, budget = self._book.number(blocks), self._budget
         return (
             f"Periods({len(blocks)} {finest}s, {span}, n={n}, {len(self._book.nodes)} sessions, "
             f"{whose_budget(finest, self._persons)} epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
@@ -829,6 +942,60 @@ def _checked_shares(shares: Iterable[float | Fraction] | None, levels: int) -> t
             "write fractions."
         )
     return parts
+
+
+def _counting(
+    neighbours: Relation,
+    n_at_most: int | None,
+    calendar: Calendar,
+    parts: Sequence[Fraction],
+    account: BlockAccount,
+) -> Counting | None:
+    """Return how numbers of records are released where they are private, or None."""
+    if neighbours == "replace-one":
+        if n_at_most is not None:
+            raise InvalidParameterError(
+                f"n_at_most must be left out where numbers of records are public, got {shown(n_at_most)}; or "
+                'write neighbours="add-remove".'
+            )
+        return None
+    if account.rows > 1 and len(calendar.levels) > 1:
+        raise InvalidParameterError(
+            f'levels must be that of the blocks alone for persons with neighbours="add-remove", got '
+            f"{shown(calendar.levels)}: no price is proven of a session that holds several rows of a person "
+            f"who comes or goes; write levels=({shown(calendar.finest)},)."
+        )
+    most = MOST_COUNTED // calendar.most_blocks
+    chosen = checked_integer("n_at_most", most if n_at_most is None else n_at_most, at_least=1, at_most=most)
+    whole = account.whole
+    epsilon = _epsilon_of(SHARE * parts[0] / account.rows * whole.capacity, whole)
+    paying = Budget(epsilon, neighbours=ADD_REMOVE)
+    charge = table_charge(whole, paying, None, "a number of records").charge
+    return Counting(epsilon, chosen, LaplaceMechanism(epsilon).scale, charge)
+
+
+def _epsilon_of(amount: Fraction, whole: Filter) -> float:
+    """Return the largest epsilon, rounded down, of a pure release that so much of an account pays for."""
+    if whole.order is None:
+        return min(LARGEST_EPSILON, float_down(amount))
+    low, high = 0.0, LARGEST_EPSILON
+    for _ in range(60):
+        middle = (low + high) / 2
+        paid = laplace_charge(whole.order, 1 / Fraction(middle), 1) <= amount
+        low, high = (middle, high) if paid else (low, middle)
+    if not low:
+        raise InvalidParameterError(
+            f"shares must leave something for numbers of records, got {float(amount):.3g} ticks for each; "
+            "raise epsilon, or the share of the finest level."
+        )
+    return low
+
+
+def _budget_of(amount: Fraction, order: Fraction | None, delta: float) -> Budget:
+    """Return the budget of one node that may spend so much of a block's account."""
+    if order is None:
+        return Budget(float_down(amount), allow_large_epsilon=True)
+    return share_of(amount, order, delta)
 
 
 def _whole(budget: Budget) -> Filter:
@@ -910,8 +1077,9 @@ def book_of(written: Written) -> tuple[Budget, PeriodsBook]:
         calendar = Calendar(settings["levels"])
         parts = tuple(Fraction(part) for part in settings["shares"])
         persons = persons_of(settings)
-        rows = 1 if persons is None else persons.rows
-        book = PeriodsBook(calendar, parts, BlockAccount(_whole(budget), rows=rows))
+        account = BlockAccount(_whole(budget), rows=1 if persons is None else persons.rows)
+        near, most = settings.get("neighbours", "replace-one"), settings.get("n_at_most")
+        book = PeriodsBook(calendar, parts, account, _counting(near, most, calendar, parts, account))
     except Exception:  # of a text that was put together by hand: whatever is wrong with it
         raise LedgerCorruptError(
             "ledger must hold the settings of a table that grows, got others; restore it from a backup, and "
@@ -931,8 +1099,19 @@ def whose_budget(finest: str, persons: Persons | None) -> str:
     return f"each {finest}" if persons is None else f"each person over all {finest}s"
 
 
-def protected_over(finest: str, persons: Persons | None) -> str:
+def protected_over(finest: str, persons: Persons | None, n_private: bool) -> str:
     """Return what periods protect, and what they do not, in words."""
+    if n_private and persons is not None:
+        return (
+            f"protects {persons.said(finest)}, and whether they are there; protects in which {finest}s these "
+            "lie at twice the epsilon"
+        )
+    if n_private:
+        return (
+            f"protects one record within its {finest}, and whether it is there; protects in which {finest} a "
+            f"record lies at twice the epsilon; does not protect a person with records in several {finest}s "
+            "as a whole"
+        )
     if persons is None:
         return (
             f"protects one record within its {finest}; does not protect in which {finest} a record lies, nor "

@@ -15,11 +15,13 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import MAX_CELLS
+from onlineic.known_noise.estimates import Estimates, TableDesign
 from onlineic.ledger.records import Opened, Record
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
 
 LEAST_CELL = 1e-12  # of a start: what is taken to be impossible could never be learned
+BRACKETS = 0.5  # of brackets that nobody asks for
 WARM_NODES = 6  # the last nodes of a level that a start is made of
 # records up to which a start is given: measured, it gains a tenth at 4,000 records and nothing at 40,000
 WARM_MOST = 20_000
@@ -77,6 +79,16 @@ def fitted(rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> A
     """Return the hypothesis that a rule makes of the pooled tables of some nodes, or None without any."""
     tables = pooled(bought)
     return rule.update(rule.init(domain), tables, 0.0) if tables else None
+
+
+def estimates(bought: Sequence[Bought]) -> Estimates | None:
+    """Return what the pooled tables of some nodes say by themselves: unbiased, with standard errors."""
+    tables, n = pooled(bought), sum(one.n for one in bought)
+    if not tables:
+        return None
+    targets = [one.target for one in tables if isinstance(one.target, Partition)]  # all are
+    design = TableDesign(targets, [one.scale * n for one in tables], pure=False)
+    return Estimates(design, [one.values for one in tables], n, BRACKETS)
 
 
 def start_from(rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> Floats | None:

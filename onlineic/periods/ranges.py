@@ -1,6 +1,6 @@
 """A range of periods as one who answers: each question goes to the nodes that cover it, and counts add.
 
-Proof: docs/theory/periods.md, 13.6.
+Proof: docs/theory/periods.md, 13.6, 13.7.
 """
 
 import math
@@ -18,18 +18,20 @@ from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list
 from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
-from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, check_free, runs
+from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, runs
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.synthetic import Synthetic, check_sampled
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64
 NODE_SHARE = 1.0 / (2 * MOST_PARTS)
 RANGE_SHARE = 0.5
+COUNT_SHARE = RANGE_SHARE / 16  # taken from that half, for numbers of records, where they are private
 ORDER: tuple[Status, ...] = ("repeat", "easy", "hard", "untested")  # what is worst of the parts is said
 ROUNDED_UP = 1.0 + 1e-9
 
@@ -72,6 +74,12 @@ class Nodes(Protocol):
 
     def fit(self, labels: tuple[str, ...]) -> Any:
         """Return the hypothesis of the pooled tables of some nodes, or None."""
+
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query."""
+
+    def learned(self, label: str) -> Any:
+        """Return the hypothesis of a node that has released something."""
 
 
 @final
@@ -116,12 +124,11 @@ class Range(Answering):
     def __init__(self, nodes: Nodes, blocks: tuple[str, ...]) -> None:
         self._nodes, self._blocks = nodes, blocks
         self._name = nodes.book.calendar.finest
-        check_free(self._name, nodes.domain.names)
         self._kind: Dates = dates(blocks[0], blocks[-1], by=self._name)
         self._domain = Domain.of({self._name: self._kind, **dict(nodes.domain)})
-        self._counts = np.array([nodes.book.blocks[one].n for one in blocks])
         self._end = [*nodes.book.blocks].index(blocks[-1]) + 1
-        if not self._counts.sum():
+        self._n, self._n_bound = nodes.book.number(blocks), self._off(0, len(blocks) - 1)
+        if not self._n:
             raise InvalidParameterError(
                 f"periods must have records to be asked, got none from {blocks[0]} to {blocks[-1]}; ask "
                 "others."
@@ -134,8 +141,17 @@ class Range(Answering):
 
     @property
     def n(self) -> int:
-        """The public number of records of all periods of the range."""
-        return int(self._counts.sum())
+        """The public number of records of all periods of the range; as they were released, where private."""
+        return self._n
+
+    @property
+    def n_bound(self) -> int:
+        """How far `n` may be from the number of records: 0 where that is public."""
+        return self._n_bound
+
+    def _off(self, first: int, last: int) -> int:
+        """Return how far the number of records of some periods of the range may be off."""
+        return self._nodes.book.n_bound(self._blocks[first : last + 1], COUNT_SHARE * self._nodes.beta)
 
     @property
     def beta(self) -> float:
@@ -243,38 +259,62 @@ class Range(Answering):
         """Return the answer to one query, from those of its nodes."""
         if type(question) is Marginal:
             return self._table(question, held)
-        sure = self._sure(question)
+        sure, off = self._sure(question)
         value = self._sum(sure, held)
-        bound = math.fsum(self._share(part) * answer.error_bound for part, answer in held)
+        bound = off + math.fsum(self._share(part) * answer.error_bound for part, answer in held)
         status = _worst(answer.status for _, answer in held)
+        moved = self._moved(held) if status in ("easy", "repeat") else 0.0
+        value, bound = value + moved, bound + abs(moved)
         estimate, error = self._estimate(sure, held)
         if estimate is not None and error is not None and len(held) > 1:
             # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
             fit = self._fit(held) if status in ("easy", "repeat") else None
-            radius = self._radius(held, error)
+            radius = self._radius(held, error) + self.n_bound / self.n
             for other in (fit, value):
                 reach = math.inf if other is None else (abs(other - estimate) + radius) * ROUNDED_UP
                 if other is not None and reach < bound:
                     value, bound = other, reach
                     break
-        bound = min(bound, max(value, 1.0 - value)) if math.isfinite(bound) else bound
+        most = 1.0 + self.n_bound / self.n
+        bound = min(bound, max(value, most - value)) if math.isfinite(bound) else bound
         law: Law | None = None if estimate is None else "gaussian"
         query = bind_question(question, self._domain) if type(question) is Expression else None
+        return self._answer(value, status, bound, estimate, error, query, law)
+
+    def _answer(
+        self,
+        value: Any,
+        status: Status,
+        bound: float,
+        estimate: float | None = None,
+        error: float | None = None,
+        query: Any = None,
+        law: Law | None = None,
+    ) -> Answer:
+        n, private = self.n, self._nodes.private
         return Answer(
-            value, self.n * value, status, bound, self._nodes.private, estimate, error, query, self.n, law=law
+            value,
+            n * value,
+            status,
+            bound,
+            private,
+            estimate,
+            error,
+            query,
+            n,
+            law=law,
+            n_bound=self.n_bound,
         )
 
     def _share(self, part: _Part) -> float:
         return self._nodes.book.n(part.node) / self.n
 
-    def _sure(self, question: Any) -> float:
-        """Return the fraction that every record of some periods makes: n of a period is public."""
-        held = (
-            self._counts[first : last + 1].sum()
-            for first, last, one in self._runs(question)
-            if one is EVERYBODY
-        )
-        return int(sum(held)) / self.n
+    def _sure(self, question: Any) -> tuple[float, float]:
+        """Return (fraction, how far it may be off) of all records of some periods: their number is known."""
+        book = self._nodes.book
+        held = [(first, last) for first, last, one in self._runs(question) if one is EVERYBODY]
+        records = sum(book.number(self._blocks[first : last + 1]) for first, last in held)
+        return records / self.n, sum(self._off(*run) for run in held) / self.n
 
     def _sum(self, sure: float, held: Held) -> float:
         return sure + math.fsum(self._share(part) * float(answer) for part, answer in held)
@@ -301,7 +341,8 @@ class Range(Answering):
         queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
         calendar, domain = self._nodes.book.calendar, self._nodes.domain
         nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
-        radius = error * math.sqrt(2.0 * (nats - math.log(RANGE_SHARE * self._nodes.beta)))
+        share = RANGE_SHARE if self._nodes.book.counting is None else RANGE_SHARE - COUNT_SHARE
+        radius = error * math.sqrt(2.0 * (nats - math.log(share * self._nodes.beta)))
         return len({part.run for part, _ in held}) * radius
 
     def _fit(self, held: Held) -> float | None:
@@ -311,6 +352,22 @@ class Range(Answering):
             return None
         fit = self._nodes.fit(nodes)
         return None if fit is None else float(fit.evaluate(query))
+
+    def _moved(self, held: Held) -> float:
+        """Return by what the tables of finer periods move the answers of closed ones.
+
+        Each answer is averaged with what these say, by one over the variances: of its own that of its
+        estimate is taken, which a fit seldom exceeds.
+        """
+        moved = 0.0
+        for part, answer in held:
+            own, query = answer.standard_error, answer.query
+            known = self._nodes.finer(part.node, query) if own and isinstance(query, Query) else None
+            if own and known is not None:
+                value, error = known
+                weight = own**2 / (own**2 + error**2)
+                moved += self._share(part) * weight * (value - float(answer))
+        return moved
 
     def _table(self, question: Marginal, held: Held) -> Answer:
         """Return a cross table of the range, the period perhaps among its attributes."""
@@ -322,14 +379,50 @@ class Range(Answering):
         bounds = np.zeros(len(values))
         for at, _, one in self._runs(question):
             if one is EVERYBODY:
-                values[at] = self._counts[at] / self.n
+                values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
+                bounds[at] = self._off(at, at) / self.n
         for part, answer in held:
             at = part.run if apart else 0
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
         value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
-        status, private = _worst(answer.status for _, answer in held), self._nodes.private
-        return Answer(value, self.n * value, status, float(bounds.max()), private, query=bound_to, n=self.n)
+        status = _worst(answer.status for _, answer in held)
+        return self._answer(value, status, float(bounds.max()), query=bound_to)
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records of the range: free, and without any guarantee.
+
+        Each period has its part of the rows, by its number of records, drawn from the hypothesis of its own
+        session; its label stands with them. So a series over time is that of the periods, and the whole errs
+        as their sum does: of a closed year alone ask its session, `periods["2025"].synthetic(rows)`.
+
+        Parameters
+        ----------
+        rows : int
+        seed : int
+            Public: the records follow from it and the hypotheses.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a number is outside its range, or a hypothesis cannot be sampled.
+        SessionStateError
+            If the session of a period has released nothing yet: nothing is bought for this.
+        """
+        book = self._nodes.book
+        held = [label for label in self._blocks if book.blocks[label].n]
+        learned = {label: self._nodes.learned(label) for label in held}
+        for hypothesis in learned.values():
+            rows, seed = check_sampled(hypothesis, rows, seed)
+        ends = np.cumsum([book.number([label]) for label in held])
+        ends = np.rint(ends / ends[-1] * rows).astype(np.int64)  # parts that sum to all
+        columns: dict[str, list[Any]] = {name: [] for name in self._domain.names}
+        for place, (label, many) in enumerate(zip(held, np.diff(ends, prepend=0).tolist(), strict=True)):
+            if many:
+                drawn = learned[label].sample(many, seed + (place << 32))  # no two periods draw alike
+                for name, values in {self._name: [label] * many, **drawn}.items():
+                    columns[name] += values
+        return Synthetic(columns, seed, self._nodes.private)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this range that hold all at once, with probability 1 - beta.
@@ -351,11 +444,13 @@ class Range(Answering):
                 "one Answer a query, in their order."
             )
         bounds, by_node = np.zeros(len(asked)), dict[str, list[tuple[_Part, Answer]]]()
-        for question, answer, held in zip(asked, given, self._asked(asked), strict=True):  # repeats: free
+        repeated = zip(asked, given, self._asked(asked), strict=True)  # they are free
+        for at, (question, answer, held) in enumerate(repeated):
+            sure, bounds[at] = self._sure(question)
             for part, one in held:
                 by_node.setdefault(part.node, []).append((part, one))
-                if type(question) is not Marginal:  # the nodes speak of their sum
-                    bounds[part.number] = abs(float(answer) - self._sum(self._sure(question), held))
+            if held and type(question) is not Marginal:  # the nodes speak of their sum
+                bounds[at] += abs(float(answer) - self._sum(sure, held))
         for node, held in by_node.items():
             own = self._nodes.node(node).joint_bounds(
                 [part.question for part, _ in held], [answer for _, answer in held]

@@ -4,6 +4,7 @@ Every asker pays in each session for what their question makes it spend, by thei
 question over several periods is that many questions, in the order of the periods, whoever asks them.
 """
 
+import abc
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,14 +20,17 @@ from onlineic.accounting.budget import Filter
 from onlineic.display.html import card, facts, note, page
 from onlineic.display.html import table as rows_of
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError, OnlineICError, TooLargeError, shown
+from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError, shown
+from onlineic.hypothesis.base import Hypothesis
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
-from onlineic.periods.ranges import Range
+from onlineic.periods.ranges import COUNT_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
+from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.synthetic import Synthetic
 from onlineic.session.asking import Asking, Outcome
 from onlineic.session.durable import Durability
 from onlineic.session.explain import Explanation, Prospect
@@ -142,25 +146,45 @@ class _Nodes:
     def fit(self, labels: tuple[str, ...]) -> Any:
         return self.periods.fit(labels)
 
+    def finer(self, label: str, query: Query) -> tuple[float, float] | None:
+        return self.periods.finer(label, query)
 
-@final
-class PeriodsAsking(Answering):
-    """A range of periods with the purse of one asker: `session.Asking` of periods."""
+    def learned(self, label: str) -> Hypothesis:
+        return self.periods.learned(label)
 
-    def __init__(self, asked: Range, told: Told, over: Callable[[Any, Any], Range]) -> None:
-        self._range, self._told, self._over = asked, told, over
+
+class _OfRange(abc.ABC):
+    """The public facts of a range, on what hands its questions on."""
+
+    _range: Range
 
     @property
     def domain(self) -> Domain:
+        """With the period of a record as an attribute."""
         return self._range.domain
 
     @property
     def n(self) -> int:
+        """Records of the range, as far as their number is known."""
         return self._range.n
 
     @property
+    def n_bound(self) -> int:
+        """How far `n` may be from that: 0 where numbers of records are public."""
+        return self._range.n_bound
+
+    @property
     def beta(self) -> float:
+        """Of a bound over the range."""
         return self._range.beta
+
+
+@final
+class PeriodsAsking(_OfRange, Answering):
+    """A range of periods with the purse of one asker: `session.Asking` of periods."""
+
+    def __init__(self, asked: Range, told: Told, over: Callable[[Any, Any], Range]) -> None:
+        self._range, self._told, self._over = asked, told, over
 
     @property
     def length(self) -> int:
@@ -222,9 +246,8 @@ class PeriodsView:
 
     @property
     def n(self) -> int:
-        """Records of the range."""
-        book = self.periods.book
-        return sum(book.blocks[one].n for one in self.blocks)
+        """Records of the range, as far as their number is known."""
+        return self.periods.book.number(self.blocks)
 
     @property
     def plan(self) -> Plan:
@@ -272,6 +295,7 @@ class PeriodsView:
             certified=False,
             family=None,
             unit=None,
+            counted=self.periods.book.counted([*self.periods.book.blocks], COUNT_SHARE * self.periods.beta),
         )
 
     @property
@@ -374,7 +398,7 @@ class PeriodsView:
 
 
 @final
-class ServedPeriods:
+class ServedPeriods(_OfRange):
     """All periods as one that a server asks in the place of a session.
 
     Parameters
@@ -402,26 +426,6 @@ class ServedPeriods:
         self._sessions: dict[str, OnlineIC] = {label: periods.node(label) for label in periods.nodes}
         self._views: dict[str, View] = {label: one.view() for label, one in self._sessions.items()}
         self._asked: set[str] = set()  # nodes whose view is not of now
-
-    @property
-    def domain(self) -> Domain:
-        """With the period of a record as an attribute."""
-        return self._range.domain
-
-    @property
-    def n(self) -> int:
-        """Records of all periods."""
-        return self._range.n
-
-    @property
-    def n_bound(self) -> int:
-        """0: numbers of records are public."""
-        return 0
-
-    @property
-    def beta(self) -> float:
-        """Of a bound over all periods."""
-        return self._range.beta
 
     @property
     def answers_tables(self) -> bool:
@@ -482,11 +486,9 @@ class ServedPeriods:
         """Return a page about the periods."""
         return PeriodsSummary(self.view(), answers)
 
-    def synthetic(self, rows: int, seed: int = 0) -> Any:
-        """Raise `InvalidQueryError`: synthetic records are of one session."""
-        raise InvalidQueryError(
-            "synthetic rows must be of one session, got periods; draw them of one period."
-        )
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records of all periods, as `Range.synthetic`."""
+        return self._range.synthetic(rows, seed)
 
     def close(self) -> None:
         """Close all sessions and let the files go."""

@@ -3,11 +3,13 @@
 Proof: docs/theory/queries.md, 1.9.
 """
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import share_of
@@ -23,7 +25,7 @@ FAILING = Fraction(1, 16)  # of beta
 @final
 @attrs.frozen
 class Counted:
-    """How many records, or persons, there are, as it was released.
+    """How many records, or persons, there are, as it was released; of a union the sum of such numbers.
 
     Attributes
     ----------
@@ -34,6 +36,8 @@ class Counted:
         Probability that the number is farther off than `bound`.
     private : bool
         False: of simulated noise.
+    draws : int, >= 1
+        How many numbers it is the sum of, each with noise of this scale.
 
     Raises
     ------
@@ -45,6 +49,7 @@ class Counted:
     scale: Fraction
     beta: float
     private: bool = attrs.field(default=True, kw_only=True, repr=False, metadata={"later": True})
+    draws: int = attrs.field(default=1, kw_only=True, repr=False, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         check_kind("scale", self.scale, Fraction, remedy="hand on what was counted")
@@ -57,12 +62,13 @@ class Counted:
             self,
             n=checked_integer("n", self.n, at_least=1),
             beta=checked_real("beta", self.beta, above=0.0, below=1.0),
+            draws=checked_integer("draws", self.draws, at_least=1),
         )
 
     @property
     def bound(self) -> int:
         """How far `n` is from the number of records at most, with probability 1 - beta."""
-        return _radius(self.scale, self.beta)
+        return _radius(self.scale, self.beta, self.draws)
 
     @property
     def slack(self) -> float:
@@ -72,12 +78,14 @@ class Counted:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise of `n`, as a fraction of it."""
-        return DiscreteLaplace(self.scale).deviation / self.n
+        return math.sqrt(self.draws) * DiscreteLaplace(self.scale).deviation / self.n
 
 
 @lru_cache(maxsize=64)  # every answer asks it
-def _radius(scale: Fraction, beta: float) -> int:
-    return DiscreteLaplace(scale).radius(beta)
+def _radius(scale: Fraction, beta: float, draws: int) -> int:
+    law = DiscreteLaplace(scale)
+    radius = law.radius(beta) if draws == 1 else math.floor(law.sum_radius(np.ones(draws), beta))
+    return max(1, radius)  # of nobody at least one is said
 
 
 def divided(budget: Budget) -> tuple[Budget, Budget]:

@@ -489,13 +489,14 @@ class Service:
     async def synthetic(self, request: Request, user: User) -> Response:
         """Hand out synthetic rows, stamped as such."""
         rows, seed = _number(request, "rows", 1000), _number(request, "seed", 0)
+        span = span_of({name: request.query_params.get(name) for name in ("since", "until")})
         if rows > MOST_ROWS:
             raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
         if not isinstance(self._desk.view, Grown) and not self._desk.view.account.spent:
             raise SessionStateError("something must be asked before rows can be drawn from what was learned.")
 
         def drawn(to: Capped) -> str:
-            columns = to.session.synthetic(rows, seed).to_dict()
+            columns = over(to.session, span).synthetic(rows, seed).to_dict()
             text = io.StringIO()
             out = csv.writer(text, lineterminator="\n")
             out.writerow(map(csv_field, columns))

@@ -14,7 +14,7 @@ from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.data.private import PrivateData, warn_large_delta
-from onlineic.data.release import FAILED, guarded, is_private, log_failure
+from onlineic.data.release import FAILED, guarded, is_private, log_failure, records_of
 from onlineic.domain.unit import parts_of, persons_of
 from onlineic.errors import InvalidParameterError, TooFewRecordsError
 from onlineic.mechanisms.additive import LaplaceMechanism
@@ -51,6 +51,17 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=attrs.evolve(settings.budget, neighbours=data.neighbours))
 
 
+def check_told(data: PrivateData, told: Counted | None) -> None:
+    """Raise `InvalidParameterError` unless this number of records can take the place of one drawn here."""
+    if told is None:
+        return
+    records_of(data, told)  # refuses what is none, and one where the number is public
+    if data.total is not None:
+        raise InvalidParameterError(
+            "counted must be None on a total, whose shares pay for a number each, got one; leave it out."
+        )
+
+
 def after_count(settings: Settings) -> Settings:
     """Return what a session is planned by, once the number of records is paid from its budget and beta."""
     return attrs.evolve(settings, budget=divided(settings.budget)[1], beta=divided_beta(settings.beta)[1])
@@ -72,7 +83,9 @@ def pay_again(data: PrivateData, settings: Settings, file: str) -> None:
         data.spend(_count_of(settings), what="session", rows_per_person=settings.rows_per_person)
 
 
-def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFile | None = None) -> Counted:
+def drawn_number(
+    data: PrivateData, settings: Settings, noise: Noise, file: LedgerFile | None = None
+) -> Counted:
     """Release the number of records, or persons: all of the session's budget is spent before it is drawn.
 
     Of a share of a total the number's part is, and the rest as the session begins. Beside the `file` that is
@@ -91,7 +104,6 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
             moved = 1
         if is_private(noise):  # the number and the rest are drawn one after the other
             data.check_affords(settings.of_row, _account(settings.budget))
-    mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
     if file is not None:
         file.begin_count()
     try:
@@ -102,12 +114,8 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
         if file is not None:
             file.end_count()
         raise
-    everybody = where().bind(data.domain)
-    released = guarded(
-        lambda: int(mechanism.release(persons_of(data.exact_counts(everybody), data.unit), noise)[0]),
-        log_failure,
-        FAILED,
-    )
+    mechanism = LaplaceMechanism(divided(settings.budget)[0].epsilon, moved)
+    released = _drawn(data, mechanism, noise)
     if released < 1:
         raise TooFewRecordsError(
             f"the released number of records must be at least 1 to be asked about, got {released}; the "
@@ -122,6 +130,27 @@ def counted(data: PrivateData, settings: Settings, noise: Noise, file: LedgerFil
     if is_private(noise):
         warn_large_delta(settings.of_row, parts_of(found.n, data.unit), stacklevel=6)
     return found
+
+
+def number_of(data: PrivateData, mechanism: LaplaceMechanism, noise: Noise) -> int:
+    """Return the number of records, or persons, with noise: whoever calls has paid for it before.
+
+    Raises
+    ------
+    SessionSealedError
+        If the read or the draw failed; what was paid stays paid.
+    """
+    return _drawn(data, mechanism, noise)
+
+
+def _drawn(data: PrivateData, mechanism: LaplaceMechanism, noise: Noise) -> int:
+    """Draw the number of records, or persons: the only line that reads it."""
+    everybody = where().bind(data.domain)
+    return guarded(
+        lambda: int(mechanism.release(persons_of(data.exact_counts(everybody), data.unit), noise)[0]),
+        log_failure,
+        FAILED,
+    )
 
 
 def _count_of(settings: Settings) -> Budget:

@@ -265,6 +265,8 @@ def counted_of(beginning: Line) -> Counted | None:
     private = budget_of(beginning, domain).neighbours == ADD_REMOVE
     unit = unit_of(beginning)
     n = parts_of(found.n, unit) if isinstance(found, Counted) else None
+    if told_in(beginning) and beginning["settings"]["counted"] != beginning.get("counted"):
+        n = -1  # another than the session was told
     if private is not isinstance(found, Counted) or (n is not None and n != beginning["n"]):
         raise LedgerCorruptError(
             "ledger must hold the number of records as it was counted, got another; restore the file from a "
@@ -281,6 +283,16 @@ def check_relation(beginning: Line, private: bool) -> None:
             f"neighbours must be '{held}', as the ledger was opened, got '{given}'; load the table with "
             "those, or open a new ledger (budgets add)."
         )
+
+
+def told_written(told: Counted | None) -> dict[str, Any]:
+    """Return what a ledger file says of a number of records that the session was told: nothing of none."""
+    return {} if told is None else {"counted": told}
+
+
+def told_in(beginning: Line) -> bool:
+    """Whether a recorded session was told its number of records, and so paid for none."""
+    return beginning["settings"].get("counted") is not None
 
 
 def unit_written(unit: Unit | None) -> dict[str, Any]:
@@ -398,7 +410,7 @@ def row_budget_of(beginning: Line, domain: Domain) -> Budget:
     Or if the number of records was released.
     """
     budget = budget_of(beginning, domain)
-    if counted_of(beginning) is not None:
+    if counted_of(beginning) is not None and not told_in(beginning):
         budget = divided(budget)[1]  # the number of records was paid before
     return per_row(budget, rows_of(beginning))
 

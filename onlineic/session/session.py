@@ -19,7 +19,7 @@ from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql import Statements
 from onlineic.ask.sql_conditions import Value
-from onlineic.data.private import PrivateData
+from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
@@ -57,6 +57,7 @@ from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
+from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
@@ -70,7 +71,14 @@ from onlineic.session.asking import Asking, Places
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.counting import after_count, counted, pay_again, rest_of, with_relation
+from onlineic.session.counting import (
+    after_count,
+    check_told,
+    drawn_number,
+    pay_again,
+    rest_of,
+    with_relation,
+)
 from onlineic.session.durable import (
     Durability,
     LedgerFile,
@@ -82,6 +90,7 @@ from onlineic.session.durable import (
     planned,
     restoring,
     settings_in,
+    told_written,
     unit_of,
     unit_written,
 )
@@ -191,6 +200,9 @@ class OnlineIC(Answering):
         As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked. Of
         many attributes or many records tables are bought as questions come; an answer stands there until the
         next ones are bought, and a question asked again after that is answered anew.
+    counted : Counted, optional
+        Of a table whose number of records is private: that number, as `offline.count` released it before.
+        By default the session pays for one from its budget. Its bound fails apart from `beta`.
     ledger : str or path, or Ledger, optional
         File that the budget is spent from for good: a session that was opened with it goes on where it was,
         in whichever process, if the table, its label and all settings are the same. By default in memory,
@@ -242,6 +254,7 @@ class OnlineIC(Answering):
         exhausted: Exhausted = "untested",
         purchases: PurchaseRule[Any] | None = None,
         questions: Iterable[str | Iterable[str]] | None = None,
+        counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
         restarts: int = 0,
@@ -250,6 +263,7 @@ class OnlineIC(Answering):
         progress: Progress | Literal["bar"] | None = None,
     ) -> None:
         check_data(data)
+        check_told(data, counted)
         settings = settings_of(
             budget,
             rows_per_person=rows_per_person,
@@ -273,18 +287,20 @@ class OnlineIC(Answering):
         if data.reach is not None and not data.reach.is_whole(data.domain):
             settings = attrs.evolve(settings, reach=data.reach)
         # of a private number what cannot be planned even of the most is refused before anything is spent
-        persons = data.n if data.n_at_most is None else data.n_at_most
+        known = None if counted is None else counted.n
+        persons = data.n if data.n_at_most is None else known or data.n_at_most
 
         def made(unit: Unit | None) -> tuple[Settings, Plan]:
             of_parts, n = of_persons(unit, data.total is not None, settings), parts_of(persons, unit)
             with planning(unit):
-                asked = of_parts if data.n_at_most is None else after_count(of_parts)
-                return of_parts, session_plan(data.domain, n, asked)
+                draws = data.n_at_most is not None and counted is None
+                return of_parts, session_plan(data.domain, n, after_count(of_parts) if draws else of_parts)
 
         unit, (settings, plan) = finest(data.units(), made)
-        chosen = ledger_choice(ledger, table, durability, {**settings.written(), **unit_written(unit)})
+        written = {**settings.written(), **unit_written(unit), **told_written(counted)}
+        chosen = ledger_choice(ledger, table, durability, written)
         data.cut_into(unit)
-        self._open(data, settings, plan, chosen, noise, progress)
+        self._open(data, settings, plan, chosen, noise, progress, counted)
 
     @classmethod
     def resume(
@@ -423,6 +439,7 @@ class OnlineIC(Answering):
         ledger: Ledger | LedgerFile | None,
         noise: Noise | None,
         progress: Progress | Literal["bar"] | None = None,
+        told: Counted | None = None,
     ) -> "OnlineIC":
         of_row = settings.of_row
         check_record(ledger, noise)
@@ -442,23 +459,24 @@ class OnlineIC(Answering):
         self._door, self._statements = Door("session"), Statements(data.domain)
         self._places = Places()
         check_outside(data, noise)
-        released, public = None, data.n_at_most is None
+        released, public, drawn = told, data.n_at_most is None, False
         begins = not isinstance(ledger, SqliteLedger) and (not isinstance(ledger, LedgerFile) or ledger.new)
         if not public and begins:
             if isinstance(ledger, Ledger) and len(ledger):
                 raise LedgerMismatchError(NOT_NEW.format(len(ledger)))
             plan.update.init(data.domain, settings.prior)  # a start that is none is refused before that
-            released = counted(data, settings, noise, ledger if isinstance(ledger, LedgerFile) else None)
-            with planning(data.unit):
-                plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
-        drawn = released is not None
+            if released is None:
+                file, drawn = ledger if isinstance(ledger, LedgerFile) else None, True
+                released = drawn_number(data, settings, noise, file)
+                with planning(data.unit):
+                    plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
         if isinstance(ledger, LedgerFile):
             if ledger.new and public:  # no file is left of a session that the total of the table does not pay
                 data.check_affords(of_row, plan.drawn)
-            file = ledger
-            ledger, plan = file.opened(data.domain, data.mass if public else None, plan, released)
+            opening = ledger
+            ledger, plan = opening.opened(data.domain, data.mass if public else None, plan, released)
             if drawn:
-                file.end_count()
+                opening.end_count()
         if not public and isinstance(ledger, SqliteLedger):
             released = counted_of(ledger.beginning)
         n = data.mass if released is None else parts_of(released.n, data.unit)
@@ -489,6 +507,8 @@ class OnlineIC(Answering):
             if isinstance(ledger, SqliteLedger) and resumed:
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
+            if told is not None and self._private and not resumed:
+                warn_large_delta(of_row, n, stacklevel=3)
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop
@@ -871,6 +891,11 @@ class OnlineIC(Answering):
         noise of such a threshold ends with its process, and is never stored.
         """
         self._alone(self._closed)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it answers nothing more, as it was closed; one with a file is resumed from that."""
+        return self._loop.core.seal.closed
 
     def _closed(self) -> None:
         loop = self._loop

@@ -24,7 +24,6 @@ from onlineic.errors import (
     InvalidDomainError,
     InvalidInputError,
     InvalidParameterError,
-    InvalidQueryError,
     LedgerCorruptError,
     LedgerLockedError,
     LedgerMismatchError,
@@ -180,10 +179,12 @@ def test_tables_of_persons_are_refused():
         grown(months=(), persons=Persons(periods=2)).add("2026-01", data)
 
 
-def test_a_private_number_of_records_is_refused():
+def test_a_private_number_of_records_is_refused_where_periods_have_public_ones():
     data = ic.PrivateData(COUNTS[LABELS[0]], DOMAIN, neighbours="add-remove")
 
-    with pytest.raises(InvalidParameterError, match="must have a public number of records, which every"):
+    with pytest.raises(
+        InvalidParameterError, match="must be of the neighbours of the periods, loaded with no"
+    ):
         grown(months=()).add("2026-01", data)
 
 
@@ -317,6 +318,38 @@ def test_a_month_without_records_is_there_and_costs_nothing():
     assert ("2026-02",) == held.over("2026-02", "2026-03").nodes
     with pytest.raises(InvalidParameterError, match="must have records to be asked"):
         held.over("2026-03")
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+@pytest.mark.parametrize("persons", [None, Persons(periods=100)])
+def test_a_period_of_a_few_rows_is_answered_within_its_bound(rows, persons):
+    held = Periods(None, DOMAIN, BUDGET, levels=("month",), persons=persons, noise=Silent(), max_queries=10)
+    held.add("2026-01", ic.PrivateData(counts_of(1, rows), DOMAIN))
+
+    answer = held.over().answer(ic.where(age=1))
+
+    truth = counts_of(1, rows).reshape(DOMAIN.shape)[1].sum()
+    assert abs(answer.count - truth) <= answer.count_bound
+
+
+def test_a_quarter_of_which_one_month_has_records_is_that_month_and_a_gap_is_nobody():
+    held = grown(months=())
+    held.add("2026-01", None)
+    held.add("2026-02", data_of("2026-02"))
+    held.add("2026-03", None)
+    held.close("2026-Q1")
+
+    assert [0.0, 3_000.0, 0.0] == held.group_by("month").values.tolist()
+    assert (
+        abs(
+            held.over("2026-01", "2026-02").answer(ic.where(sex="F")).count
+            - true("2026-02", ic.where(sex="F"))
+        )
+        < 60
+    )
+    assert 0.0 == held.answer("month IN ('2026-01', '2026-03') AND age = 1").count
+    held.add("2026-04", data_of("2026-01"), late=True)  # a closed quarter takes no more, the next month does
+    assert (6_000, True) == (held.over("2026-Q1").n, held.book.blocks["2026-04"].late)
 
 
 def test_late_rows_go_into_the_open_period_and_are_said():
@@ -472,6 +505,38 @@ def test_statements_means_and_quantiles_are_asked_of_a_range():
     assert np.searchsorted(of_year, 0.5) == held.over().median("age").value
 
 
+def test_synthetic_rows_come_with_their_period_and_spend_nothing():
+    held = grown()
+    over = held.over("2026-01", "2026-02")
+    with pytest.raises(SessionStateError, match="the session of 2026-01 must have released something"):
+        over.synthetic(10)
+    assert 0 == sum(len(held[label].transcript) for label in LABELS)
+    for label in LABELS[:2]:
+        held[label].answer(ic.where(age=1))
+    before = [held[label].account for label in LABELS]
+
+    made = over.synthetic(1_001, seed=3)
+
+    assert before == [held[label].account for label in LABELS]
+    assert (1_001, 3, False) == (len(made), made.seed, made.private)
+    assert "NOT PRIVATE" in repr(made)
+    assert ["month", *DOMAIN.names, "synthetic"] == list(made.to_dict())
+    assert 500 <= made.columns["month"].count("2026-01") <= 501
+    halves = [
+        [made.columns["age"][at] for at in range(1_001) if made.columns["month"][at] == label]
+        for label in LABELS[:2]
+    ]
+    cells = [COUNTS[label].reshape(DOMAIN.shape).sum(axis=(1, 2)) / 3_000 for label in LABELS[:2]]
+    for ages, expected in zip(halves, cells, strict=True):
+        np.testing.assert_allclose(np.bincount(ages, minlength=5) / len(ages), expected, atol=0.1)
+    assert made.columns == over.synthetic(1_001, seed=3).columns
+    assert ["2026-01"] == over.synthetic(1).columns["month"] or ["2026-02"] == over.synthetic(1).columns[
+        "month"
+    ]
+    with pytest.raises(InvalidParameterError, match="rows must be"):
+        over.synthetic(0)
+
+
 @pytest.mark.parametrize(
     ("question", "match"),
     [
@@ -490,11 +555,8 @@ def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question
 
 
 def test_an_attribute_that_is_called_as_the_period_is_refused():
-    held = Periods(None, ic.Domain.of(month=3), BUDGET, noise=Silent(), **QUARTER)
-    held.add("2026-01", ic.PrivateData(np.array([5, 5, 9]), ic.Domain.of(month=3)))
-
-    with pytest.raises(InvalidQueryError, match="domain must have no attribute 'month'"):
-        held.over()
+    with pytest.raises(InvalidParameterError, match="domain must have no attribute 'month'"):
+        Periods(None, ic.Domain.of(month=3), BUDGET, noise=Silent(), **QUARTER)
 
 
 PARTS = st.recursive(
@@ -579,6 +641,37 @@ def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):
     assert answer.error_bound < 0.9 * np.mean([one.error_bound for one in answers])
 
 
+def test_a_closed_quarter_is_averaged_with_what_its_months_bought(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    held = grown(SimulatedNoise(5))
+    held.close("2026-Q1")
+    queries = [ic.where(age=2), ic.where(age=ic.between(1, 3), sex="F")]
+    assert [float(one) for one in held["2026-Q1"].answer_many(queries)] == [
+        float(one) for one in held.over().answer_many(queries)
+    ]
+    assert held.finer("2026-Q1", queries[0].bind(DOMAIN)) is None
+    for label in LABELS:
+        held[label].answer(ic.where(age=1))
+    spent = [held[label].account for label in held.nodes]
+
+    answers = held.over().answer_many(queries)
+
+    assert spent == [held[label].account for label in held.nodes]
+    for own, answer in zip(held["2026-Q1"].answer_many(queries), answers, strict=True):
+        value, error = held.finer("2026-Q1", own.query)
+        weight = own.standard_error**2 / (own.standard_error**2 + error**2)
+        assert 0.1 < weight < 0.5
+        assert float(answer) == pytest.approx((1 - weight) * float(own) + weight * value)
+        assert answer.error_bound == pytest.approx(own.error_bound + abs(float(answer) - float(own)))
+    months = [held[label].answer(queries[1]) for label in LABELS]
+    assert held.finer("2026-Q1", months[0].query) == pytest.approx(
+        (
+            np.mean([one.estimate for one in months]),
+            np.linalg.norm([one.standard_error for one in months]) / 3,
+        )
+    )
+
+
 def test_the_pooled_radius_counts_what_may_be_picked():
     calendar, query = Calendar(("month", "quarter")), ic.where(age=2, sex="F").bind(DOMAIN)
 
@@ -648,6 +741,35 @@ def test_sessions_are_opened_when_they_are_asked(tmp_path):
         assert [] == loaded
         held.answer(ic.where(age=1))
         assert ["2026-01"] == loaded
+
+
+def test_the_tables_of_months_are_read_from_their_files_without_their_sessions(tmp_path):
+    with opened(tmp_path) as held:
+        for label in LABELS:
+            held.add(label, data_of(label))
+        held[LABELS[0]].answer(ic.where(age=1))
+        held.close("2026-Q1")
+    loaded = []
+    with opened(tmp_path, load=lambda label: loaded.append(label) or data_of(label)) as held:
+        held.over().answer(ic.where(age=2))
+        assert held.finer("2026-Q1", ic.where(age=2).bind(DOMAIN)) is None
+        for label in LABELS[1:]:
+            held[label].answer(ic.where(age=1))
+        assert held.finer("2026-Q1", ic.where(age=2).bind(DOMAIN)) is not None
+
+
+def test_a_session_that_was_closed_by_itself_goes_on_from_its_file(tmp_path):
+    with opened(tmp_path) as held:
+        with held.add(LABELS[0], data_of(LABELS[0])) as session:
+            first = session.answer(ic.where(age=1))
+        assert session.closed
+        again = held.over().answer(ic.where(age=1))
+        assert ("repeat", float(first)) == (again.status, float(again))
+        assert not held[LABELS[0]].closed
+    alone = grown(months=LABELS[:1])
+    alone[LABELS[0]].close()
+    with pytest.raises(SessionStateError, match="closed"):
+        alone.over().answer(ic.where(age=1))
 
 
 def test_tables_are_handed_over_and_must_be_as_large_as_they_were(tmp_path):

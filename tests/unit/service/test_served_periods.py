@@ -233,7 +233,14 @@ def test_the_record_summary_and_csv_are_of_ranges(server, remote):
     assert "A table that grows" in remote.summary().html
     assert "2026-Q1" in str(remote.summary())
     assert "age" in sent(server, "GET", "/v1/answers.csv")[1]
-    assert 422 == sent(server, "GET", "/v1/synthetic.csv?rows=5")[0]
+    drawn = "/v1/synthetic.csv?rows=6&since=2026-01&until=2026-02"
+    status, text = sent(server, "GET", drawn)
+    assert (200, 7) == (status, len(text.splitlines()))
+    assert ["month,age,sex,synthetic", "2026-01", "2026-02"] == [
+        text.splitlines()[0], text.splitlines()[1][:7], text.splitlines()[6][:7]
+    ]  # fmt: skip
+    assert 400 <= sent(server, "GET", f"{drawn}x")[0] < 500
+    assert 400 <= sent(server, "GET", "/v1/synthetic.csv?rows=0")[0] < 500
     assert "onlineic_ready 1" in sent(server, "GET", "/metrics")[1]
     assert 0.0 < remote.part()["left"] <= 1.0
 

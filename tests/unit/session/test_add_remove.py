@@ -226,7 +226,7 @@ def test_a_file_holds_what_was_counted(tmp_path):
 
 
 def test_an_audit_sees_a_number_with_less_noise_than_is_paid(tmp_path, monkeypatch):
-    counted = onlineic.session.counting.counted
+    drawn_number = onlineic.session.counting.drawn_number
     persons = {**ROWS, "id": np.arange(4000) // 2}
     for name, unit, less in (
         ("a", None, 1),
@@ -237,10 +237,10 @@ def test_an_audit_sees_a_number_with_less_noise_than_is_paid(tmp_path, monkeypat
     ):
 
         def sharper(*told, less=less):
-            found = counted(*told)
+            found = drawn_number(*told)
             return attrs.evolve(found, scale=found.scale / less)
 
-        monkeypatch.setattr("onlineic.session.session.counted", sharper)
+        monkeypatch.setattr("onlineic.session.session.drawn_number", sharper)
         data = PrivateData.from_records(persons if unit else ROWS, DOMAIN, unit=unit, neighbours="add-remove")
         path = tmp_path / f"{name}.db"
         ic.OnlineIC(data, BUDGET, ledger=path, table="t", max_queries=50).close()
@@ -400,10 +400,14 @@ def test_a_person_with_so_many_rows_pays_for_the_count_and_all_else_together_onc
 
 def test_what_is_made_of_a_table_is_not_made_public_by_that():
     data = table()
-    for made in (lambda: data.projected("age"), lambda: PrivateData.union([data])):
-        with pytest.raises(InvalidParameterError, match="public number") as raised:
-            made()
-        assert "4000" not in str(raised.value)
+    for made, most in ((data.projected("age"), 2**31), (PrivateData.union([data, table()]), 2**32)):
+        assert (ADD_REMOVE, most) == (made.neighbours, made.n_at_most)
+        with pytest.raises(InvalidParameterError, match="n must be released by a session"):
+            _ = made.n
+    with pytest.raises(InvalidParameterError, match="n_at_most=6,442,450,944 in all"):
+        PrivateData.union([table(), table(), table()])
+    with pytest.raises(InvalidParameterError, match="all public or all private"):
+        PrivateData.union([table(), PrivateData.from_records(ROWS, DOMAIN)])
     held = ic.Periods(None, DOMAIN, BUDGET, levels=("month",))
     dated = held.loading("2026-01", "day")
     rows = {**ROWS, "day": ["2026-01-02"] * 4000}
