@@ -7,6 +7,7 @@ of them hold at once. The pooled estimate has no such bound: its weights depend 
 Proof: docs/theory/hypothesis.md, 6.7c.
 """
 
+import math
 from collections.abc import Sequence
 from typing import final
 
@@ -32,22 +33,25 @@ class Instalments:
     families : tuple of Family
     slack, deviation : float
         As in `Estimates`.
+    pure : bool
+        Whether the noise of all of them is Laplace, as where delta = 0; Gaussian else.
     """
 
     estimates: tuple[Estimates, ...] = ()
     families: tuple[Family, ...] = ()
     slack: float = 0.0
     deviation: float = 0.0
-    pure = False
+    pure: bool = False
 
     def after(self, number: int) -> "Instalments":
         """Return the first so many."""
         return attrs.evolve(self, estimates=self.estimates[:number], families=self.families[:number])
 
     def then(self, released: Sequence[Measurement], n: int, beta: float) -> "Instalments":
-        """Return the same with one more instalment, of Gaussian noise whose scales its record tells."""
+        """Return the same with one more instalment, whose record tells the deviations of its noise."""
         targets = [one.target for one in released if isinstance(one.target, Partition)]
-        design = TableDesign(targets, [one.scale * n for one in released], pure=False)
+        unit = math.sqrt(2.0) if self.pure else 1.0  # deviations over the scale of Laplace noise
+        design = TableDesign(targets, [one.scale * n / unit for one in released], self.pure)
         number = len(self.estimates) + 1
         share = beta / (number * (number + 1))
         values = [one.values for one in released]

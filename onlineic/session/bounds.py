@@ -85,7 +85,8 @@ class Bounds:
             self.plan_tables(plan.first_tables)
         elif plan.buys:
             self._payable -= plan.spending.bought
-        self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
+        pure = plan.sparse.account().order is None  # by which purchases draw their noise
+        self._instalments = Instalments(slack=self.slack, deviation=self._deviation, pure=pure)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
         self._moved = 0.0  # how far an improved answer is from the first that was told of its question

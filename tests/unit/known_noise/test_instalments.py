@@ -21,9 +21,9 @@ def released(target, sigma, share=0.25):
     return Measurement(target, values, sigma / N)
 
 
-def alone(sigma, beta):
-    """The bracket of a release that is the only one."""
-    design = TableDesign([CODES], [sigma], pure=False)
+def alone(scale, beta, pure=False):
+    """The bracket of a release that is the only one; `scale` is sigma, or that of Laplace noise."""
+    design = TableDesign([CODES], [scale], pure)
     return Estimates(design, [np.full(4, 0.25)], N, beta).bracket(QUERY)
 
 
@@ -36,6 +36,17 @@ def test_the_k_th_instalment_has_beta_over_k_times_k_plus_one(number):
 
     assert held.bracket(QUERY) == pytest.approx(alone(50.0, BETA / (number * (number + 1))), abs=1e-12)
     assert math.isclose(sum(1 / (k * (k + 1)) for k in range(1, 10**5)), 1.0, abs_tol=1e-4)
+
+
+def test_laplace_noise_is_bounded_by_its_own_law():
+    """A normal bracket of the same deviation would be too narrow."""
+    deviation = math.sqrt(2.0) * 50.0
+    held = Instalments(pure=True).then([released(CODES, deviation)], N, 1e-6)
+    low, high = held.bracket(QUERY)
+
+    assert (low, high) == pytest.approx(alone(50.0, 1e-6 / 2, pure=True), abs=1e-12)
+    normal = alone(deviation, 1e-6 / 2)
+    assert high - low > 1.5 * (normal[1] - normal[0])
 
 
 def test_brackets_are_cut_with_each_other_and_the_best_estimate_is_told():

@@ -132,6 +132,16 @@ def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_man
     assert pays_to_listen(many, 10**6, budget, cells=True)
 
 
+def test_what_a_pure_session_buys_is_bounded_by_the_law_of_its_noise():
+    """One attribute and one purchase: all that bounds an answer is Laplace noise, which the answer names."""
+    data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
+    noise = ic.noise.SimulatedNoise(1)
+    session = ic.OnlineIC(data, ic.Budget(1.0), purchases=DemandPurchases(), noise=noise)
+
+    assert "laplace" == session.answer(where(a=1)).law
+    assert "gaussian" == listening().answer(where(a=1)).law
+
+
 def test_announced_sets_are_bought_with_the_first_question_and_nothing_is_without_purchases():
     domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
     columns = {name: np.random.default_rng(2).integers(0, 12, 5_000) for name in domain.names}
