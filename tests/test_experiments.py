@@ -87,15 +87,6 @@ ROWS_OF_DATA = {
     "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
     "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 10),
     "many_records": (lambda m, c, absent: [*m.tables(c, absent)], 8, 12),
-    "new_tables": (
-        lambda m, c, absent: [
-            *m.asked(
-                attrs.evolve(c, larger=attrs.evolve(c.larger, made=()), records=1_000, triples=20), absent
-            )
-        ],
-        5,
-        8,
-    ),
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
