@@ -140,7 +140,8 @@ def numeric_sparse(
     >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
     ((1,), True)
     >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
-    >>> numeric_sparse(data, shares, threshold=0.05, budget=ic.Budget(1.0)).above
+    >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+    >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
     (0,)
     """
     source = checked_noise(noise)

@@ -55,7 +55,7 @@ def test_what_is_no_union_is_refused(tables):
             ic.PrivateData.union(given)
     with pytest.raises(DomainMismatchError, match="tables must be over one domain"):
         ic.PrivateData.union([tables[0], other])
-    with pytest.raises(InvalidParameterError, match="of one record a row, and of a public number"):
+    with pytest.raises(InvalidParameterError, match="of one record a row, and their numbers all public"):
         ic.PrivateData.union([persons])
     with pytest.raises(InvalidParameterError, match="and unused, to be projected"):
         persons.projected("a")
