@@ -345,6 +345,15 @@ class TableDesign:
         """Return what a table knows of a component over some of its cuts: one over its variance."""
         return self.blocks(held) / self.blocks(table.key) / table.spread**2
 
+    def precision_over(self, axes: Axes) -> float:
+        """Return what tables over all of these attributes know of their counts: 0 where there is none."""
+        known = 0.0
+        for table in self.tables:
+            held = tuple(part for part in table.key if part[0] in axes)
+            if len(held) == len(axes):
+                known += self.precision_in(table, held)
+        return known
+
     def _keys(self) -> None:
         """List what the tables hold together: sets of at most four cuts, with the size of each family."""
         self.precision: dict[Key, float] = {}  # of the component over two attributes or more
@@ -587,6 +596,10 @@ class Estimates:
     def pure(self) -> bool:
         """Whether the noise is Laplace."""
         return self._design.pure
+
+    def precision_over(self, axes: Axes) -> float:
+        """Return what its tables know of counts over these attributes, whatever their noise was."""
+        return self._design.precision_over(axes)
 
     def bracket(self, query: Query) -> Bracket | None:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.

@@ -20,6 +20,8 @@ from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 
+MOST_ASKED = 2  # instalments about a query
+
 
 @final
 @attrs.frozen(eq=False)
@@ -42,6 +44,7 @@ class Instalments:
     slack: float = 0.0
     deviation: float = 0.0
     pure: bool = False
+    _ranked: dict[tuple[int, ...], tuple[Estimates, ...]] = attrs.field(factory=dict, init=False, repr=False)
 
     def after(self, number: int) -> "Instalments":
         """Return the first so many."""
@@ -64,16 +67,29 @@ class Instalments:
         return max(self.families, key=lambda one: one.size, default=None)
 
     def bracket(self, query: Query) -> Bracket | None:
-        """Return (low, high) that holds the exact fraction, or None where nothing follows."""
-        found = [one for one in (held.bracket(query) for held in self.estimates) if one is not None]
+        """Return (low, high) that holds the exact fraction, or None where nothing follows.
+
+        Where some instalments have tables over all attributes of the query, the two that know these best are
+        asked: each of the others takes as long, and has too much noise to cut what they leave.
+        """
+        found = [one for one in (held.bracket(query) for held in self._leading(query)) if one is not None]
         if not found:
             return None
         low, high = max(low for low, _ in found), min(high for _, high in found)
         return (low, high) if low <= high else min(found, key=lambda one: one[1] - one[0])
 
+    def _leading(self, query: Query) -> tuple[Estimates, ...]:
+        """Return the instalments that are asked about a query: their designs alone tell which."""
+        axes = query.axes
+        if axes not in self._ranked:
+            known = [held.precision_over(axes) for held in self.estimates]
+            best = sorted(range(len(known)), key=lambda place: -known[place])[:MOST_ASKED]
+            self._ranked[axes] = tuple(self.estimates[place] for place in best if known[place])
+        return self._ranked[axes] or self.estimates
+
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of the instalment that knows a query best, or None."""
-        found = [one for one in (held.point(query) for held in self.estimates) if one is not None]
+        found = [one for one in (held.point(query) for held in self._leading(query)) if one is not None]
         return min(found, key=lambda one: one[1], default=None)
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:

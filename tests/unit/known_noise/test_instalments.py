@@ -60,6 +60,16 @@ def test_brackets_are_cut_with_each_other_and_the_best_estimate_is_told():
     assert held.after(1).point(QUERY)[1] > 2 * held.point(QUERY)[1]
 
 
+def test_the_two_instalments_that_know_its_attributes_best_are_asked():
+    loud, *rest = [released(CODES, sigma) for sigma in (500.0, 40.0, 20.0)]
+    held = Instalments().then([loud], N, BETA).then([rest[0]], N, BETA).then([rest[1]], N, BETA)
+    low, high = held.bracket(QUERY)
+    second, third = alone(40.0, BETA / 6), alone(20.0, BETA / 12)
+
+    assert (max(second[0], third[0]), min(second[1], third[1])) == pytest.approx((low, high), abs=1e-12)
+    assert held.point(QUERY) == pytest.approx((0.25, 20.0 / N * math.sqrt(0.75)), rel=0.01)
+
+
 def test_what_no_instalment_holds_has_no_bracket():
     held = Instalments().then([released(OTHER, 50.0, 1 / 3)], N, BETA)
 
