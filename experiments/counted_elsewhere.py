@@ -3,9 +3,10 @@
     python experiments/counted_elsewhere.py [--quick] [--from-json]
 
 Ten columns of 1,179,648,000 cells together in one Parquet file, read by DuckDB, or by Spark `local[2]` where
-pyspark and Java are installed; 30 questions about two and three of them. Each way runs in a process of its own: seconds to load and to answer, and megabytes of that
-process at its peak beyond what it held before. The answers must be the same to the last digit, under the same
-simulated noise: NOT PRIVATE. Needs duckdb, narwhals, polars and pyarrow.
+pyspark and Java are installed; 30 questions about two and three of them. Each way runs in a process of its
+own: seconds to load and to answer, and megabytes of that process at its peak beyond what it held before. The
+answers must be the same to the last digit, under the same simulated noise: NOT PRIVATE. Needs duckdb,
+narwhals, polars and pyarrow.
 Writes results/counted_elsewhere.json; the markdown table and the figure are made from that file alone.
 """
 
