@@ -133,7 +133,8 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             tables = check_bought(named, self._ledger, self.prices.sparse)
             self.fetching.before_tables(tables.targets)
-            self.prices.settle(self._state.threshold_noise is not None)
+            if self.prices.settle(self._state.threshold_noise is not None, tables.charge):
+                continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
             payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))

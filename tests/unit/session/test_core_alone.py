@@ -120,6 +120,27 @@ def test_tables_before_the_first_test_leave_the_threshold_to_the_first_hit():
     assert price + start == ledger.reserved.amount
 
 
+class NamedWherePaid(Named):
+    """Names nothing that the account cannot pay, as every rule promises."""
+
+    def next(self, facts):
+        named = super().next(facts)
+        return named if named is not None and facts.account.affords(named.charge) else None
+
+
+def test_tables_that_a_threshold_leaves_nothing_for_are_not_bought_and_tests_go_on():
+    """Before the threshold is paid the account still has what the rule names; behind it, it has less."""
+    capacity, start = SPARSE.account().capacity, SPARSE.start_charge().amount
+    assert capacity - start < PURE.charge.amount <= capacity
+    core, ledger, _ = ruled(NamedWherePaid(PURE, after=1, times=1))
+    core.answer(ic.where(a=0))
+    answer = core.answer(ic.where(a=1))
+
+    assert "easy" == answer.status
+    assert start == ledger.account.spent
+    assert not any(isinstance(record, Opened) for record in ledger.records())
+
+
 def test_an_interrupt_behind_what_a_threshold_has_used_up_leaves_it_paid():
     class Stopped(Silent):
         def discrete_laplace(self, scale, size):
