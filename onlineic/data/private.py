@@ -291,16 +291,19 @@ class PrivateData:
             )
         n = sum(one._mass for one in held)
         parts, near = [one._tables for one in held], held[0].neighbours
-        if any(isinstance(one, Rows) for one in parts):  # counts of a long attribute stand beside rows
-            first, *others = [_rows_of(one, domain) if isinstance(one, Tables) else one for one in parts]
-            if isinstance(first, Rows):
-                rows = first.beside([one for one in others if isinstance(one, Rows)])
-                return cls.__new__(cls)._begin(domain, n, rows)._protecting(near, most)
+        rows = [one for one in parts if isinstance(one, Rows)]
+        if rows and not any(isinstance(one, Tables) for one in parts):
+            return cls.__new__(cls)._begin(domain, n, rows[0].beside(rows[1:]))._protecting(near, most)
+        # beside dense counts rows become dense too: how many cells hold records is private, and a row for
+        # each would tell it by the time of every read
         every = tuple(range(len(domain.shape)))
         cells = np.zeros(domain.shape)
         for part in parts:
             if isinstance(part, Tables):
                 cells += part.table(every)
+            elif isinstance(part, Rows):
+                columns, weights = part.columns(every)
+                np.add.at(cells, tuple(columns), 1 if weights is None else weights)
         union = cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
         return union._protecting(near, most)
 
@@ -1140,14 +1143,6 @@ def _check_rows(codes: Column, weights: Ints | None) -> None:
             f"records must be at most {MAX_ROWS:,} rows, got more; give equal rows once, with their number, "
             "to from_counts."
         )
-
-
-def _rows_of(tables: Tables, domain: Domain) -> Rows:
-    """Return the cells of a table that hold records, as rows."""
-    cells = tables.table(tuple(range(len(domain.shape))))
-    held = np.nonzero(cells)
-    columns = [codes.astype(narrowest(size)) for codes, size in zip(held, domain.shape, strict=True)]
-    return Rows(columns, cells[held], domain.shape)
 
 
 def _narrowed(codes: Column, size: int) -> Column:

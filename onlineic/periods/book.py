@@ -23,6 +23,7 @@ from onlineic.queries.counted import Counted
 from onlineic.queries.query import Query
 
 MOST_AXES = 4  # of a conjunction whose estimates are added
+ROUNDED = Fraction(1, 10**6)  # of a charge: what another machine works out may be less by its rounding
 
 
 @final
@@ -87,6 +88,7 @@ class PeriodsBook:
         """
         if isinstance(record, CountPaid):
             self.check_next(record.label)
+            self._check_paid(record)
             account = self._begun(record.label).drawn([record.label], record.charge)
             return attrs.evolve(self, account=account)
         if isinstance(record, BlockBegun):
@@ -109,6 +111,18 @@ class PeriodsBook:
     def _begun(self, label: str) -> BlockAccount:
         """Return the accounts with that of the block, which may have paid for its number of records."""
         return self.account if label in self.account.blocks else self.account.begun(label)
+
+    def _check_paid(self, record: CountPaid) -> None:
+        held, due = record.charge, None if self.counting is None else self.counting.charge
+        if (
+            due is None
+            or (held.unit, held.order) != (due.unit, due.order)
+            or held.amount < (1 - ROUNDED) * due.amount
+        ):
+            raise InvalidParameterError(
+                f"{record.label} must pay for its number of records, where that is private, what its noise "
+                f"costs, got {held.amount} {held.unit}; restore the file from a backup."
+            )
 
     def _check_counted(self, record: BlockBegun) -> None:
         paid = record.label in self.account.blocks

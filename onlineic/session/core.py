@@ -128,14 +128,16 @@ class Core:
         """
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
             general = self.till.purse is not None and self.purchases.next(()) is not None
-            if not general and not self.till.affords(named.charge.amount):
+            payer = None if general else self.till.purse
+            used = self.prices.unfinished(self._state.threshold_noise is not None)
+            if not general and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             tables = check_bought(named, self._ledger, self.prices.sparse)
             self.fetching.before_tables(tables.targets)
-            self.prices.settle(self._state.threshold_noise is not None)
+            if used is not None and self.till.settle(payer, used, tables.charge):
+                continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
-            payer = None if general else self.till.purse
             self.seal.run(partial(self._measure_tables, tables, questions, payer))
             advance("tables", 1, 1)
         return True

@@ -51,11 +51,20 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=attrs.evolve(settings.budget, neighbours=data.neighbours))
 
 
-def check_told(data: PrivateData, told: Counted | None) -> None:
-    """Raise `InvalidParameterError` unless this number of records can take the place of one drawn here."""
+def check_told(data: PrivateData, told: Counted | None, noise: Noise | None) -> None:
+    """Raise `InvalidParameterError` unless this number of records can take the place of one drawn here.
+
+    A number of simulated noise tells the exact one to whoever knows the seed: no session that is stamped
+    private, and no file, takes it.
+    """
     if told is None:
         return
     records_of(data, told)  # refuses what is none, and one where the number is public
+    if not told.private and (noise is None or is_private(noise)):
+        raise InvalidParameterError(
+            "counted must be drawn by the system's noise for a private session, got one of simulated noise; "
+            "write counted=offline.count(data, epsilon=0.05), or give the session simulated noise too."
+        )
     if data.total is not None:
         raise InvalidParameterError(
             "counted must be None on a total, whose shares pay for a number each, got one; leave it out."

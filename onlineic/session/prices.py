@@ -223,13 +223,10 @@ class Prices:
             return None
         return restarts_left(self._spending, self._domain, self._partitions is not None, self.spent, owed)
 
-    def settle(self, drawn: bool) -> None:
-        """Pay what easy tests of a kept threshold have used up, before something else is reserved."""
-        if (used := self.unfinished(drawn)) is not None:
-            self._ledger.pay(used)
-
     def unfinished(self, drawn: bool) -> Charge | None:
-        """Return what of the standing reservation easy tests have used up, when their process ends in order.
+        """Return what of the standing reservation easy tests have used up of a kept threshold, or None.
+
+        It is paid when their process ends in order, and when something else is reserved in its place.
 
         Parameters
         ----------

@@ -15,6 +15,7 @@ from typing import TypeVar, final
 
 import attrs
 
+from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, shown
 from onlineic.ledger.records import Burned, Hard, Ledger, Opened, Paid
 
@@ -114,6 +115,16 @@ class Till:
         afforded = [self.affords(cost(question)) for question in questions]
         alike = itertools.takewhile(lambda one: one is afforded[0], afforded)
         return sum(1 for _ in alike), afforded[0]
+
+    def settle(self, payer: Purse | None, used: Charge, charge: Charge) -> bool:
+        """Pay what easy tests of a kept threshold have `used` up, before a charge is reserved in its place.
+
+        Return whether what is left is too little for that charge.
+        """
+        if payer is not None:
+            self._ledger.keep(Paid(len(self._ledger), payer.name))
+        self._ledger.pay(used)
+        return not self._ledger.account.affords(charge)
 
     def note(self, payer: Purse | None, records: Sequence[object]) -> None:
         """Keep who paid for the last of the records, in one transaction with them."""

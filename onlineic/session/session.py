@@ -263,7 +263,7 @@ class OnlineIC(Answering):
         progress: Progress | Literal["bar"] | None = None,
     ) -> None:
         check_data(data)
-        check_told(data, counted)
+        check_told(data, counted, noise)
         settings = settings_of(
             budget,
             rows_per_person=rows_per_person,

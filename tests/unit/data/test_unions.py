@@ -5,6 +5,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.data import private
+from onlineic.data.rows import Rows
 from onlineic.errors import DomainMismatchError, InvalidParameterError, InvalidQueryError
 from onlineic.queries import Partition
 
@@ -43,6 +44,40 @@ def test_a_projection_has_every_record_over_fewer_attributes(tables):
     wide = np.reshape(cells(held), DOMAIN.shape).sum(axis=1).ravel().tolist()
     assert (11, DOMAIN.project("a", "c")) == (narrow.n, narrow.domain)
     assert wide == cells(narrow, narrow.domain)
+
+
+@pytest.mark.parametrize("first", ["counts", "rows"])
+def test_a_union_of_counts_and_rows_reads_as_much_however_many_cells_hold_records(first, monkeypatch):
+    domain = ic.Domain.of(t=ic.integers(0, 2**17 + 1))
+    monkeypatch.setattr(private, "MANY_CODES", 8)  # rows of a long attribute are kept from here on
+    rows, made = Rows.__init__, []
+
+    def spy(self, columns, weights, shape):
+        made.append(len(columns[0]))
+        rows(self, columns, weights, shape)
+
+    def union(counts):
+        tables = [
+            ic.PrivateData(counts, domain),
+            ic.PrivateData.from_records({"t": [3, 5, 5]}, domain),
+        ]
+        monkeypatch.setattr(Rows, "__init__", spy)
+        held = ic.PrivateData.union(tables if first == "counts" else tables[::-1])
+        monkeypatch.setattr(Rows, "__init__", rows)
+        return held
+
+    spread, alike = np.zeros((2, domain.size), np.int64)
+    spread[:40], alike[3] = 1, 40
+    found = []
+    for counts in (spread, alike):
+        held = union(counts)
+        asked = [ic.where(t=3), ic.where(t=5)]
+        found.append([held.exact_counts(one.bind(domain)) for one in asked])
+        found.append(made[:])
+        made.clear()
+
+    assert [[2, 3], [41, 2]] == found[::2]
+    assert found[1] == found[3]
 
 
 def test_what_is_no_union_is_refused(tables):

@@ -376,6 +376,19 @@ def test_a_session_that_is_told_its_number_draws_none(tmp_path):
         ic.OnlineIC(total, total.total.share(0.5), counted=counted)
 
 
+def test_a_number_that_pays_less_than_its_noise_costs_is_no_record_of_a_book():
+    held = grown()
+    book, paid = held.book, held.book.counting.charge
+    half = attrs.evolve(paid, amount=paid.amount / 2)
+
+    assert book.after(CountPaid("2026-04", paid)).account.left("2026-04") < 1
+    with pytest.raises(InvalidParameterError, match="must pay for its number of rec"):
+        book.after(CountPaid("2026-04", half))
+    public = Periods(None, DOMAIN, BUDGET, levels=("month",), noise=SimulatedNoise(1)).book
+    with pytest.raises(InvalidParameterError, match="must pay for its number of rec"):
+        public.after(CountPaid("2026-01", paid))
+
+
 def test_a_file_whose_number_is_another_than_was_told_is_refused(tmp_path):
     held = opened(tmp_path / "t.db")
     held.add(LABELS[0], data_of(LABELS[0]))

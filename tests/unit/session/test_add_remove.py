@@ -578,3 +578,16 @@ def test_a_forecast_takes_the_price_of_the_number_off():
     pairs = [ic.forecast(few, 10**6, budget) for budget in (BUDGET, PRIVATE)]
     least, other = (next(row.rms for row in told.engines if row.start == "pairs") for told in pairs)
     assert 1.25 < least / other < 1.42
+
+
+def test_a_number_of_simulated_noise_is_told_to_no_private_session():
+    data = PrivateData.from_records(
+        {"a": np.arange(5000) % 30}, ic.Domain.of(a=range(30)), neighbours="add-remove"
+    )
+    simulated = offline.count(data, epsilon=0.5, noise=SimulatedNoise(0))
+
+    with pytest.raises(InvalidParameterError, match="counted must be drawn by the system's noise"):
+        ic.OnlineIC(data, ic.Budget(1.0), counted=simulated)
+    assert () == data.budgets
+    session = ic.OnlineIC(data, ic.Budget(1.0), counted=simulated, noise=SimulatedNoise(1))
+    assert (simulated.n, False) == (session.n, session.answer(ic.where(a=3)).private)

@@ -13,7 +13,7 @@ from onlineic.noise import SystemNoise
 from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
-from onlineic.session import Core, Prices
+from onlineic.session import Core, Prices, Purse
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
 from support.noise import Silent
@@ -118,6 +118,48 @@ def test_tables_before_the_first_test_leave_the_threshold_to_the_first_hit():
 
     assert cheap(8).charge.amount == ledger.account.spent
     assert price + start == ledger.reserved.amount
+
+
+class NamedForOne(Named):
+    """Names nothing whatever is asked: who asks pays."""
+
+    def next(self, facts):
+        return super().next(facts) if facts.questions else None
+
+
+@pytest.mark.parametrize("enough", [False, True])
+def test_who_buys_behind_tests_of_a_kept_threshold_pays_it_and_no_purse_is_overdrawn(enough):
+    tables, start = cheap(8), SPARSE.start_charge().amount
+    less = Fraction(0) if enough else Fraction(1, 10**9)
+    core, ledger, _ = ruled(NamedForOne(tables, after=1, times=1))
+    core.answer(ic.where(a=0))
+    core.till.purse = Purse("ann", tables.charge.amount + start - less)
+    answer = core.answer(ic.where(a=1))
+
+    assert "untested" == answer.status  # nothing is left for a hit
+    both = tables.charge.amount + start if enough else 0
+    assert both == core.till.tally.of("ann") == ledger.account.spent
+
+
+class NamedWherePaid(Named):
+    """Names nothing that the account cannot pay, as every rule promises."""
+
+    def next(self, facts):
+        named = super().next(facts)
+        return named if named is not None and facts.account.affords(named.charge) else None
+
+
+def test_tables_that_a_threshold_leaves_nothing_for_are_not_bought_and_tests_go_on():
+    """Before the threshold is paid the account still has what the rule names; behind it, it has less."""
+    capacity, start = SPARSE.account().capacity, SPARSE.start_charge().amount
+    assert capacity - start < PURE.charge.amount <= capacity
+    core, ledger, _ = ruled(NamedWherePaid(PURE, after=1, times=1))
+    core.answer(ic.where(a=0))
+    answer = core.answer(ic.where(a=1))
+
+    assert "easy" == answer.status
+    assert start == ledger.account.spent
+    assert not any(isinstance(record, Opened) for record in ledger.records())
 
 
 def test_an_interrupt_behind_what_a_threshold_has_used_up_leaves_it_paid():
