@@ -17,7 +17,7 @@ def test_every_block_runs(capsys):
         exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
 
-    assert 3 == len(BLOCKS)
+    assert 2 == len(BLOCKS)
     assert "±" in printed
     assert "max entropy" in printed
     assert namespace["session"].statistics().private

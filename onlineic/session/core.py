@@ -17,8 +17,7 @@ for each query f_t in the stream:                       `Core.answer`: bind; kno
 What varies is handed over: mechanism, threshold, prices in `Prices`; update rule and bounds in `AnswerBook`;
 what is bought without a test in the `PurchaseRule`. Tables are read between a reservation and a commit.
 
-Proof: docs/theory/accounting.md, 4.10; docs/theory/queries.md, 1.6;
-docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
+Proof: docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
 """
 
 from collections.abc import Sequence
@@ -123,8 +122,7 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what the rule names whatever is asked. Return False if what it names for these
-        questions alone is more than who asks may spend: then nothing is tested.
+        No purse pays for what is named whatever is asked. Return False if who asks may not spend the rest.
         """
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
             general = self.till.purse is not None and self.purchases.next(()) is not None
