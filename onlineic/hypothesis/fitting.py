@@ -55,9 +55,6 @@ MANY_JOINED = 2**20  # .. or entries of tables that are joined on the way
 # million records take longer, and err by .5 to 2 % less.
 VERY_MANY_CELLS, MOST_OF_VERY_MANY = 2**22, 120
 _MANY, _LARGE = 3, 2**15  # tables of one set of attributes, and their class cells together: running sums pay
-# Joint tables, and class cells for each of them, so many and so few that the block of every class cell is
-# listed for all of them at once: of hundreds of tables a walk along the tree is hundreds of small calls.
-LISTED_TABLES, LISTED_BLOCKS = 64, 2**22
 _SLAB = 2**17  # class cells that are written at once: 1 MB
 LARGEST_FALL = -0.8  # of a block's mass in the first step towards a new table
 _FEW = 4  # class cells for each corner of a table, from which on they do
@@ -487,7 +484,6 @@ class CoarseDomain:
     # a joint table reads, else all that some table reads.
     # leaves: of the measured sets of two axes or more. ends: one axis each, behind the leaves.
     # tree: of the leaves and the ends; the density is the product of its root.
-    # listed: of many small joint tables the place of the potential of each class cell, (tables, class cells).
     domain: Domain
     sizes: tuple[int, ...]
     prior: tuple[Floats, ...] | _Dense
@@ -496,7 +492,6 @@ class CoarseDomain:
     leaves: tuple[_Leaf, ...]
     ends: tuple[int, ...]
     tree: MergeTree
-    listed: Ints | None = None
 
     @classmethod
     def of(cls, prior: Prior, measurements: Sequence[Measurement]) -> "CoarseDomain":
@@ -547,15 +542,10 @@ class CoarseDomain:
             leaves=tuple(leaves),
             ends=ends,
             tree=tree,
-            listed=_listed([part for several in grouped.values() for part in several], axes, first)
-            if product
-            else None,
         )
 
     def evaluate(self, potentials: Floats) -> tuple[Floats, float]:
         """Block masses of ``h ~ prior * exp(potentials)``, table after table, and the log-normaliser."""
-        if self.listed is not None:
-            return self._by_lists(potentials, self.listed)
         if self._by_matrices or self._by_slabs:
             ends, shares, alone = self._ends(potentials)
             tables, shift = self._factors(potentials, ends)
@@ -570,24 +560,6 @@ class CoarseDomain:
                     return self._masses(margins, shares), alone + shift + math.log(normaliser)
         density, shares, log_normaliser = self.weigh(potentials)
         return self.measure(density, shares), log_normaliser
-
-    def _by_lists(self, potentials: Floats, listed: Ints) -> tuple[Floats, float]:
-        """The same of many small tables, by the listed blocks of every class cell."""
-        ends, shares, alone = self._ends(potentials)
-        shape = tuple(len(self.held[axis].starts) for axis in self.axes)
-        logs = potentials[listed].sum(axis=0).reshape(shape)
-        for axis in self.ends:
-            logs += spread(ends[axis][0], (self.axes.index(axis),), logs.ndim)
-        shift = float(logs.max())
-        density = np.exp(logs - shift)
-        normaliser = float(density.sum())
-        density *= 1.0 / normaliser
-        count = sum(self.sizes)
-        cells = np.broadcast_to(density.ravel(), listed.shape).ravel()
-        masses: Floats = np.bincount(listed.ravel(), cells, count).astype(np.float64, copy=False)
-        margins = {axis: contract(density, (self.axes.index(axis),)) for axis in self.ends}
-        self._measure_axes(masses, margins, shares)
-        return masses, alone + shift + math.log(normaliser)
 
     @property
     def _by_matrices(self) -> bool:
@@ -689,19 +661,14 @@ class CoarseDomain:
         masses = np.empty(sum(self.sizes))
         for index, leaf in enumerate(self.leaves):
             leaf.sum(tables[index].astype(np.float64, copy=False), masses)
-        ends = {axis: tables[len(self.leaves) + place] for place, axis in enumerate(self.ends)}
-        self._measure_axes(masses, ends, shares)
-        return masses
-
-    def _measure_axes(
-        self, masses: Floats, margins: Mapping[int, Floats], shares: Mapping[int, Floats]
-    ) -> None:
-        """Write the mass of every block of the tables of one attribute, from the margins over its classes."""
         for axis, one in self.held.items():
             if one.parts:
-                atoms = shares[axis] * margins.get(axis, np.ones(1))[one.classes]
+                place = len(self.leaves) + self.ends.index(axis) if axis in self.ends else None
+                classes = np.ones(1) if place is None else tables[place]
+                atoms = shares[axis] * classes[one.classes]
                 for part, code in one.parts:
                     masses[part] = np.bincount(code, atoms, part.stop - part.start)
+        return masses
 
     def distribution(self, potentials: Floats) -> Histogram | ProductHistogram:
         """The distribution over the cells ``h ~ prior * exp(potentials)``, of total 1."""
@@ -733,24 +700,6 @@ class CoarseDomain:
     def split(self, values: Floats) -> tuple[Floats, ...]:
         """Cut one long vector into those of the tables."""
         return tuple(np.split(values, np.cumsum(self.sizes)[:-1]))
-
-
-def _listed(
-    tables: Sequence[tuple[slice, Query | Partition, Partition]],
-    axes: tuple[int, ...],
-    first: Mapping[int, Ints],
-) -> Ints | None:
-    """The place of the potential of every class cell in each joint table, or None of few or large ones."""
-    shape = tuple(len(first[axis]) for axis in axes)
-    if len(tables) < LISTED_TABLES or len(tables) * math.prod(shape) > LISTED_BLOCKS:
-        return None
-    places = []
-    for part, target, table in tables:
-        own = tuple(axis for axis in axes if axis in table.axes)
-        blocks = _block_codes(target, table, own, first).reshape([len(first[axis]) for axis in own])
-        held = spread(part.start + blocks, tuple(map(axes.index, own)), len(axes))
-        places.append(np.broadcast_to(held, shape).ravel())
-    return np.array(places, np.int64)
 
 
 def _joined(factors: Sequence[Floats], join: np.ufunc, room: Floats | None = None) -> Floats:

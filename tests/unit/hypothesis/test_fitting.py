@@ -691,32 +691,3 @@ def test_tables_with_the_smallest_union_are_joined_first():
 
     assert [{1, 2}] == [{link.child for link in pair} for pair in domain.tree.nodes]
     assert {0, 3} == {link.child for link in domain.tree.root}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_listed_blocks_of_many_tables_weigh_what_a_walk_along_the_tree_does(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    distribution = rng.dirichlet(np.ones(math.prod(SHAPE))).reshape(SHAPE)
-    tables = random_tables(rng, distribution, 12)
-    query = measured(distribution, ic.where(a0=ic.between(2, 7), a1=ic.one_of(0, 2)).bind(domain_of(SHAPE)))
-    prior = tuple(rng.dirichlet(np.full(size, 5.0)) for size in SHAPE)
-    walked = CoarseDomain.of(prior, [*tables, query])
-    monkeypatch.setattr(fitting, "LISTED_TABLES", 2)
-    listed = CoarseDomain.of(prior, [*tables, query])
-    potentials = rng.normal(0.0, 3.0, sum(walked.sizes))
-
-    assert (walked.listed, listed.listed is None) == (None, False)
-    for expected, found in zip(walked.evaluate(potentials), listed.evaluate(potentials), strict=True):
-        assert np.allclose(expected, found, rtol=1e-12, atol=1e-15)
-
-
-def test_many_tables_of_few_cells_are_listed_and_few_or_large_ones_are_not():
-    def listed(cells, count):
-        shape = (cells, 2)
-        values = np.ones(2 * cells) / (2 * cells)
-        one = table(shape, {0: np.arange(cells), 1: np.arange(2)}, values, 0.01)
-        return CoarseDomain.of(tuple(np.ones(size) for size in shape), [one] * count).listed
-
-    assert listed(4, fitting.LISTED_TABLES - 1) is None
-    assert (fitting.LISTED_TABLES, 8) == listed(4, fitting.LISTED_TABLES).shape
-    assert listed(fitting.LISTED_BLOCKS // fitting.LISTED_TABLES, fitting.LISTED_TABLES) is None
