@@ -221,6 +221,9 @@ class PeriodsAsking(_OfRange, Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self._range.joint_bounds(queries, answers)
 
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        return self._range.snapshot(queries, answers)
+
 
 @final
 @attrs.frozen(eq=False, repr=False)

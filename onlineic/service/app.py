@@ -163,6 +163,7 @@ class Service:
             Route("/v1/sql", self._answered(self.sql), methods=post),
             Route("/v1/explain", self._answered(self.explain), methods=post),
             Route("/v1/bounds", self._answered(self.bounds), methods=post),
+            Route("/v1/snapshot", self._answered(self.snapshot), methods=post),
             Route("/v1/statistics", self._answered(self.statistics), methods=get),
             Route("/v1/events", self._answered(self.events), methods=get),
             Route("/v1/transcript", self._answered(self.transcript), methods=get),
@@ -372,10 +373,34 @@ class Service:
 
     async def bounds(self, request: Request, user: User) -> Response:
         """Bound given answers jointly."""
+
+        def bounded(to: Any, questions: list[Any], answers: list[Answer]) -> list[float]:
+            found: list[float] = to.joint_bounds(questions, answers).tolist()
+            return found
+
+        return JSONResponse({"bounds": strict(await self._of_given(request, user, bounded))})
+
+    async def snapshot(self, request: Request, user: User) -> Response:
+        """Tell given answers as the hypothesis says them now, null where one stays."""
+
+        def read(to: Any, questions: list[Any], answers: list[Answer]) -> list[dict[str, Any] | None]:
+            now = to.snapshot(questions, answers)
+            return [
+                None if one is told else Outcome(one).to_dict()
+                for one, told in zip(now, answers, strict=True)
+            ]
+
+        return JSONResponse({"answers": await self._of_given(request, user, read)})
+
+    async def _of_given(
+        self, request: Request, user: User, work: Callable[[Any, list[Any], list[Answer]], Any]
+    ) -> Any:
+        """Return what a session says of answers that a program gives back, over their periods."""
         raw = await _body(request)
         sent = _parsed(raw)
         asked, values, statuses = (_member(sent, name, list) for name in ("questions", "values", "statuses"))
-        if not len(asked) == len(values) == len(statuses) <= 4 * MOST_QUESTIONS:
+        bounds = _member(sent, "bounds", list) if "bounds" in sent else [None] * len(asked)
+        if not len(asked) == len(values) == len(statuses) == len(bounds) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
         self._count(user, 1)
         span = span_of(sent)
@@ -386,14 +411,12 @@ class Service:
             questions.append(question)
             cost += own
             await asyncio.sleep(0)
-        answers = [_given(*one) for one in zip(values, statuses, strict=True)]
+        answers = [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        def bounded(to: Capped) -> list[float]:
-            found: list[float] = to.over(span).joint_bounds(questions, answers).tolist()
-            return found
+        def done(to: Capped) -> Any:
+            return work(to.over(span), questions, answers)
 
-        found = await self._desk.do(user, max(1, cost // 8), bounded, raw)
-        return JSONResponse({"bounds": strict(found)})
+        return await self._desk.do(user, max(1, cost // 8), done, raw)
 
     def _facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
@@ -746,16 +769,22 @@ def _member(sent: Any, name: str, kind: type[Any]) -> Any:
     return sent[name]
 
 
-def _given(value: Any, status: Any) -> Answer:
-    """Return an answer as it was told, for its bounds alone."""
+def _given(value: Any, status: Any, bound: Any) -> Answer:
+    """Return an answer as it was told, for its bounds alone; one without a bound has an infinite one."""
     try:
-        number = np.array(value, np.float64)
-        if not np.isfinite(number).all() or status not in ("easy", "hard", "repeat", "untested"):
+        number, wide = np.array(value, np.float64), math.inf if bound is None else float(bound)
+        if (
+            not np.isfinite(number).all()
+            or not wide >= 0.0
+            or status not in ("easy", "hard", "repeat", "untested")
+        ):
             raise ValueError
     except (ValueError, TypeError, OverflowError):
-        raise InvalidQueryError("values must be finite numbers, and statuses those of answers.") from None
+        raise InvalidQueryError(
+            "values must be finite numbers, bounds at least 0, and statuses those of answers."
+        ) from None
     said: Any = float(number) if number.ndim == 0 else number
-    return Answer(said, said, status, math.inf)
+    return Answer(said, said, status, wide)
 
 
 def _number(request: Request, name: str, default: int) -> int:

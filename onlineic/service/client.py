@@ -10,7 +10,7 @@ import math
 import os
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, final
 from urllib.parse import urlencode, urlsplit
 
@@ -241,6 +241,29 @@ class Remote(Answering):
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds that hold for these answers all at once, as `OnlineIC.joint_bounds`."""
+        found: list[float] = []
+        for _, body in self._given(queries, answers):
+            told = self._call("POST", "/v1/bounds", body)["bounds"]
+            found += [math.inf if one is None else one for one in told]
+        return np.array(found, np.float64)
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return answers as the hypothesis says all of them now, as `OnlineIC.snapshot`."""
+        found: list[Answer] = []
+        for given, body in self._given(queries, answers):
+            bounds = [None if math.isinf(one.error_bound) else one.error_bound for one in given]
+            told = self._call("POST", "/v1/snapshot", {**body, "bounds": bounds})["answers"]
+            questions = map(self._bound, body["questions"])
+            found += [
+                before if one is None else _answer({**one, **_estimated(before)}, question)
+                for before, one, question in zip(given, told, questions, strict=True)
+            ]
+        return found
+
+    def _given(
+        self, queries: Iterable[Any], answers: Iterable[Answer]
+    ) -> Iterator[tuple[list[Answer], dict[str, Any]]]:
+        """Yield answers in parts, each with the body that gives them back to the server."""
         sent = [to_wire(one, self._domain) for one in checked_list("queries", queries)]
         given = checked_list("answers", answers)
         if len(given) != len(sent) or not all(isinstance(one, Answer) for one in given):
@@ -248,19 +271,18 @@ class Remote(Answering):
                 f"answers must be the answers to these {len(sent)} queries, got {len(given)} objects; give "
                 "one Answer a query, in their order."
             )
-        found: list[float] = []
         for start in range(0, len(sent), AT_ONCE):
             part = slice(start, start + AT_ONCE)
             values = [one.value for one in given[part]]
-            body = {
-                **self._span,
-                "questions": sent[part],
-                "values": [one.tolist() if isinstance(one, np.ndarray) else one for one in values],
-                "statuses": [one.status for one in given[part]],
-            }
-            told = self._call("POST", "/v1/bounds", body)["bounds"]
-            found += [math.inf if one is None else one for one in told]
-        return np.array(found, np.float64)
+            yield (
+                given[part],
+                {
+                    **self._span,
+                    "questions": sent[part],
+                    "values": [one.tolist() if isinstance(one, np.ndarray) else one for one in values],
+                    "statuses": [one.status for one in given[part]],
+                },
+            )
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
@@ -403,6 +425,11 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told.get("of_what", "records"),
         told.get("reason"),  # of a server of 0.1.0 none
     )
+
+
+def _estimated(answer: Answer) -> dict[str, Any]:
+    """Return what released tables estimate of an answer, whatever the hypothesis says of it now."""
+    return {"estimate": answer.estimate, "standard_error": answer.standard_error, "law": answer.law}
 
 
 def _error(code: str, message: str, status: int, answers: tuple[Answer, ...] = ()) -> OnlineICError:

@@ -157,6 +157,9 @@ class Capped(Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self.asking.joint_bounds(queries, answers)
 
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        return self.asking.snapshot(queries, answers)
+
 
 @final
 class Desk:

@@ -12,6 +12,7 @@ TEXTS = {
     ("post", "/v1/sql"): "Answer one SELECT statement.",
     ("post", "/v1/explain"): "What a question may cost and what its answer will be worth; asks nothing.",
     ("post", "/v1/bounds"): "Bounds on given answers that hold all at once.",
+    ("post", "/v1/snapshot"): "Given answers as the hypothesis says them now, null where one stays.",
     ("get", "/v1/statistics"): "Public facts of now, and what is left of your part; never waits.",
     ("get", "/v1/events"): "Server-sent events: the statistics, again whenever they change.",
     ("get", "/v1/transcript"): "What was released, from a place on, at most 256 records.",
@@ -47,6 +48,12 @@ BODIES: dict[str, Any] = {
         "questions": {"type": "array", "items": QUESTION},
         "values": {"type": "array"},
         "statuses": {"type": "array"},
+    },
+    "/v1/snapshot": {
+        "questions": {"type": "array", "items": QUESTION},
+        "values": {"type": "array"},
+        "statuses": {"type": "array"},
+        "bounds": {"type": "array", "description": "of each answer, null where it has none"},
     },
 }
 PROBLEM = {

@@ -412,6 +412,7 @@ class AnswerBook:
             for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
             if isinstance(question, Query) and question.constant is None
             and answer.status in ("easy", "repeat") and self._improvements.reads(question)
+            and not isinstance(answer.value, np.ndarray)  # who gives it back may give anything
         ]  # fmt: skip
         guesses = self.guesses([questions[place] for place in places]) if places else []
         for place, guess in zip(places, guesses, strict=True):

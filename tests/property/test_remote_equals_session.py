@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onlineic as ic
-from onlineic.errors import InvalidQueryError, TooFewRecordsError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import DemandPurchases
 from support.served import served
 
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], region=["n", "e", "s", "w"])
@@ -103,6 +104,34 @@ def test_the_session_as_a_whole_is_the_same(both):
     questions = [{"sex": "F"}, {"sex": "M"}]
     assert near.joint_bounds(questions, answers).tolist() == far.joint_bounds(questions, answers).tolist()
     assert [one["value"] for one in far.released()] == [one.to_dict()["value"] for _, one in near.released()]
+
+
+def test_what_is_made_of_answers_of_several_moments_is_read_from_one_hypothesis_there_too(tmp_path):
+    """The first of these answers were told before tables that the later ones bought."""
+    questions = [ic.where(age=age) for age in range(20, 40)]
+
+    def listening():
+        data = ic.PrivateData(TABLE, DOMAIN)
+        return ic.OnlineIC(
+            data, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(3), threshold=0.5
+        )
+
+    with (
+        served(listening(), tmp_path, names=["ann"]) as server,
+        ic.connect(server.url, server.tokens["ann"]) as far,
+    ):
+        near = listening()
+        told = [near.answer(question) for question in questions]
+        assert plain(told) == plain([far.answer(question) for question in questions])
+        now = near.snapshot(questions, told)
+        assert any(one is not before for one, before in zip(now, told, strict=True))
+        assert plain(now) == plain(far.snapshot(questions, told))
+        assert plain(near.mean("age")) == plain(far.mean("age"))
+        forged = ic.Answer(np.ones(2), np.ones(2), "easy", 0.1)
+        for session in (near, far):
+            assert [forged] == session.snapshot(questions[:1], [forged])
+        with pytest.raises(InvalidParameterError, match="the answers to these"):
+            far.snapshot(questions, told[1:])
 
 
 def test_what_a_server_does_not_take_is_refused_before_it_is_sent(both):
