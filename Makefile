@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 
-.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick experiments experiments-quick fresh rivals tables
+.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick waits experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -71,6 +71,11 @@ bench-full: $(VENV)/.test $(VENV)/.plot
 bench-quick: $(VENV)/.test $(VENV)/.plot
 	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  $(BENCHMARKS) --benchmark-max-time=0.02 --grid quick --results "$$folder"
+
+# Where a user waits: what it was, what it is, what it should be; two minutes.
+waits: $(VENV)/.test
+	@mkdir -p build
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/waits.py build/waits.json
 
 experiments: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done

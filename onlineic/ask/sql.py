@@ -223,7 +223,8 @@ class _Selects:
                     f"{CALLED[form]} must be over some records, got a condition that nobody with a value of "
                     f"{summed} can meet; mend it."
                 )
-        bindable(some, self.conditions.domain)
+        if some is not found:
+            bindable(some, self.conditions.domain)
         return Aggregate(name, form, summed, None if found == where() else found, nobody)
 
     def read_from(self, clause: Any, table: str) -> None:

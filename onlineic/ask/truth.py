@@ -216,10 +216,17 @@ def _combined(parts: Iterable[Truth], form: type[Both] | type[Either], absorbing
 
 def _merged(group: Sequence[Held], union: bool) -> Held:
     first, values = group[0], [held.values for held in group]
+    if len(group) == 1 and (isinstance(first.kind, Categorical) or _is_run(first.values)):
+        return first
     missing = (any if union else all)(held.missing for held in group)
     if isinstance(first.kind, Categorical):
         return attrs.evolve(first, values=reduce(or_ if union else and_, values), missing=missing)
     return attrs.evolve(first, values=joined(values) if union else shared(values), missing=missing)
+
+
+def _is_run(line: Line) -> bool:
+    """Return whether a line is one piece, which has no other form."""
+    return len(line) == 1 and line[0][0] < line[0][1]
 
 
 def _known(held: Held) -> bool | None:

@@ -56,7 +56,7 @@ from onlineic.plan.purchases import Facts
 from onlineic.plan.spending import Spent
 from onlineic.queries.counted import Counted, divided, divided_beta
 from onlineic.queries.marginals import BoundMarginal, Question
-from onlineic.queries.partitions import AxisSets, Partition, one_way, sets_of
+from onlineic.queries.partitions import AxisSets, Partition, sets_of, whole
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief, measured
@@ -500,7 +500,7 @@ def _price(sparse: NumericSparse, question: Question, plan: Plan, domain: Domain
     if isinstance(question, BoundMarginal):
         return sparse.price(question.partition).amount
     number = sparse.price(question).amount
-    return number if plan.partitions is None else max(number, sparse.price(one_way(domain, 0)).amount)
+    return number if plan.partitions is None else max(number, sparse.price(whole(domain)).amount)
 
 
 def _target(question: Question, plan: Plan, pairs: AxisSets) -> Any:

@@ -20,6 +20,7 @@ block of each table. A measured 0/1 query has two blocks: the cells that it leav
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby, product
 from typing import Any, final
 
@@ -702,9 +703,15 @@ class CoarseDomain:
         return tuple(np.split(values, np.cumsum(self.sizes)[:-1]))
 
 
+@lru_cache(2**12)  # of small tables it takes as long as their product
+def _whole(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """The shape of tables of these shapes that broadcast."""
+    return np.broadcast_shapes(*shapes)
+
+
 def _joined(factors: Sequence[Floats], join: np.ufunc, room: Floats | None = None) -> Floats:
     """Join fresh tables that broadcast, in the place of one that has the shape of all, or in `room`."""
-    shape = np.broadcast_shapes(*(factor.shape for factor in factors))
+    shape = _whole(tuple([factor.shape for factor in factors]))
     result = factors[0]
     for factor in factors[1:]:
         place = next((table for table in (result, factor) if table.shape == shape), None)

@@ -8,6 +8,7 @@ products of matrices, and nothing of its size is ever written.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import final
 
 import attrs
@@ -72,7 +73,7 @@ class MergeTree:
         tree = min(trees, key=lambda tree: tree.cost)
         return attrs.evolve(tree, order=tuple([*sizes][place] for place in tree.order))
 
-    @property
+    @cached_property  # every evaluation of a fit asks for it
     def written(self) -> int:
         """How many entries the inner nodes have together, but for those that take the place of a child."""
         sizes = ([math.prod(link.broadcast) for link in pair] for pair in self.nodes)

@@ -62,7 +62,7 @@ def asked_axes(question: Question) -> Axes:
 
 def _of_query(query: Query) -> Asked:
     levels = levels_of(query.domain)
-    grids = {axis: one.grid for axis, one in enumerate(levels) if one.grid is not None}
+    grids = {axis: grid for axis in query.axes if (grid := levels[axis].grid) is not None}
     parts: list[tuple[Axes, Floats]] = []
     for factor in query.factors:
         weights = factor.means(query.domain, grids)

@@ -5,7 +5,7 @@ subspace of its own; those of several attributes multiply.
 """
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import final
 
 import attrs
@@ -61,8 +61,7 @@ class Levels:
         """Return how the attribute is cut at a level."""
         if self.grid is None:
             return Cut.of(self.classes[level])
-        places = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
-        return Cut.at(self.grid.size, self.grid.firsts[places])
+        return Cut.at(self.grid.size, self.grid.firsts[self.starts[level]])
 
     def level_of(self, cut: Cut) -> int | None:
         """Return the level at which an attribute is cut so, or None."""
@@ -78,11 +77,16 @@ class Levels:
         """The level of the codes."""
         return len(self.parts) - 1
 
+    @cached_property
+    def starts(self) -> tuple[Ints, ...]:
+        """The first code of each part, by level: worked out once, as every table and question asks for it."""
+        return tuple(map(_runs, self.classes))
+
     def means(self, table: Floats, level: int, axis: int = 0) -> Floats:
         """Return the mean of a table over the parts of a level along one axis."""
-        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
+        starts = self.starts[level]
         sums = np.add.reduceat(table, starts, axis=axis)
-        sizes = np.diff([*starts.tolist(), len(self.classes[level])])
+        sizes = np.diff(starts, append=len(self.classes[level]))
         shape = [1] * table.ndim
         shape[axis] = len(sizes)
         return np.asarray(sums / sizes.reshape(shape))
@@ -92,8 +96,7 @@ class Levels:
         means = self.means(table, level, axis)
         if level == 0:
             return means
-        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
-        parents = self.classes[level - 1][starts]
+        parents = self.classes[level - 1][self.starts[level]]
         return np.asarray(means - np.take(self.means(table, level - 1, axis), parents, axis=axis))
 
     def between(self, totals: Floats, fine: int, level: int, axis: int = 0) -> Floats:
@@ -102,14 +105,12 @@ class Levels:
         As `beyond`, but counts of parts add up where weights of codes are averaged: each part of a level gets
         an equal share of what its whole holds.
         """
-        starts = np.flatnonzero(np.diff(self.classes[fine], prepend=-1))
-        held = self.classes[level][starts]
-        sums = np.add.reduceat(totals, np.flatnonzero(np.diff(held, prepend=-1)), axis=axis)
+        held = self.classes[level][self.starts[fine]]
+        sums = np.add.reduceat(totals, _runs(held), axis=axis)
         if level == 0:
             return np.asarray(sums)
-        starts = np.flatnonzero(np.diff(self.classes[level], prepend=-1))
-        parents = self.classes[level - 1][starts]
-        wholes = np.add.reduceat(sums, np.flatnonzero(np.diff(parents, prepend=-1)), axis=axis)
+        parents = self.classes[level - 1][self.starts[level]]
+        wholes = np.add.reduceat(sums, _runs(parents), axis=axis)
         shape = [1] * totals.ndim
         shape[axis] = len(parents)
         sizes = np.bincount(parents)[parents].reshape(shape)
@@ -137,6 +138,11 @@ class Levels:
         ranges = ((codes >= lows) & (codes < highs)).astype(float)  # all at once: of many attributes, slow
         found = [(self.beyond(ranges, level, 1) ** 2).sum() for level in range(len(self.parts))]
         return np.array(found) / len(ends)
+
+
+def _runs(labels: Ints) -> Ints:
+    """Return the places at which labels that do not fall rise, the first one included."""
+    return np.flatnonzero(np.diff(labels, prepend=-1))
 
 
 @lru_cache(64)

@@ -20,7 +20,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, levels_of
-from onlineic.interactions.sizes import Sizes, Table, informed, rows_of, tables_of
+from onlineic.interactions.sizes import Sizes, Table, informed, rows_of, tables_of, told_by
 from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
@@ -49,9 +49,7 @@ class Predictor:
     @cached_property
     def sizes(self) -> Sizes:
         """How large interactions are, by all that was released."""
-        return Sizes.learned(
-            self.domain, tables_of(self.domain, itertools.chain.from_iterable(self.releases))
-        )
+        return told_by(self.domain, tuple(itertools.chain.from_iterable(self.releases)))[1]
 
     @cached_property
     def _tables(self) -> list[list[Table]]:

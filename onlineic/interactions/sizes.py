@@ -8,6 +8,7 @@ one number an order, learned from released tables, and drawn to the prior where 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import final
 
 import attrs
@@ -108,8 +109,11 @@ class Sizes:
     @classmethod
     def learned(cls, domain: Domain, tables: Sequence[Table]) -> "Sizes":
         """Return the sizes by what was released; without a table, those of the prior."""
-        levels = levels_of(domain)
-        margins = [_margin(axis, one, tables) for axis, one in enumerate(levels)]
+        levels, having = levels_of(domain), dict[int, list[tuple[int, Table]]]()
+        for table in tables:
+            for place, (axis, _) in enumerate(table.key):
+                having.setdefault(axis, []).append((place, table))
+        margins = [_margin(one, having.get(axis, ())) for axis, one in enumerate(levels)]
         prior = cls(
             levels, tuple(map(_masses, levels, margins)), (ALONE**2, OF_TWO**2, (OF_TWO * OF_MORE) ** 2), {}
         )
@@ -212,17 +216,18 @@ def _drawn_together(seen: Mapping[Key, _Seen], prior: float) -> tuple[float, dic
     return mean, own
 
 
-def _margin(axis: int, levels: Levels, tables: Sequence[Table]) -> Floats:
-    """Return the masses of an attribute's codes, (codes,), roughly: by the finest and most precise table."""
+def _margin(levels: Levels, tables: Iterable[tuple[int, Table]]) -> Floats:
+    """Return the masses of an attribute's codes, (codes,), roughly: by the finest and most precise table.
+
+    Tables come with the place that the attribute has in them.
+    """
     best: tuple[int, float, Floats] | None = None
-    for table in tables:
-        place = next((place for place, (held, _) in enumerate(table.key) if held == axis), None)
-        if place is not None:
+    for place, table in tables:
+        parts = table.counts.shape[place]
+        found = (table.key[place][1], table.precision * parts / table.counts.size)
+        if best is None or found > best[:2]:
             others = tuple(other for other in range(table.counts.ndim) if other != place)
-            parts = table.counts.shape[place]
-            found = (table.key[place][1], table.precision * parts / table.counts.size)
-            if best is None or found > best[:2]:
-                best = (*found, table.counts.sum(axis=others))
+            best = (*found, table.counts.sum(axis=others))
     if best is None:
         return np.full(levels.parts[-1], 1.0 / levels.parts[-1])
     level, precision, counts = best
@@ -245,8 +250,8 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
     """
     scale = np.ones(len(tables))
     result = np.ones((len(subspaces), len(tables)))
-    for axis, one in enumerate(levels):
-        columns, parts = tables[:, axis], np.array(one.parts, np.float64)
+    for axis in np.flatnonzero(subspaces.any(axis=0) | tables.any(axis=0)).tolist():  # of many a few
+        columns, parts = tables[:, axis], np.array(levels[axis].parts, np.float64)
         scale /= parts[columns]
         taking_part = np.flatnonzero(subspaces[:, axis])  # a few of many, where there are many attributes
         if len(taking_part):
@@ -255,8 +260,25 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
     return result * scale
 
 
-def expected_misfit(domain: Domain, tables: Sequence[Table]) -> float:
-    """Return 2 loss / blocks of the best linear fit to these tables: one less its degrees of freedom."""
+@lru_cache(4)
+def told_by(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[tuple[Table, ...], Sizes]:
+    """Return the tables at levels among what was released, and the sizes by them.
+
+    Kept for a while: what is bought next, the fit and predicted errors go by the same releases.
+    """
+    tables = tuple(tables_of(domain, measurements))
+    return tables, Sizes.learned(domain, tables)
+
+
+def expected_misfit(domain: Domain, tables: Sequence[Table], sizes: Sizes | None = None) -> float:
+    """Return 2 loss / blocks of the best linear fit to these tables: one less its degrees of freedom.
+
+    Parameters
+    ----------
+    sizes : Sizes, optional
+        Those by these tables, if they are known.
+    """
+    sizes = Sizes.learned(domain, tables) if sizes is None else sizes
     levels, width = levels_of(domain), len(domain.shape)
     keys: dict[Key, None] = {}
     for table in tables:
@@ -272,7 +294,7 @@ def expected_misfit(domain: Domain, tables: Sequence[Table]) -> float:
     for axis, one in enumerate(levels):
         parts = np.array(one.parts, np.float64)
         dimensions *= np.concatenate([[1.0], np.diff(parts)])[subspaces[:, axis]]
-    signal = precision * Sizes.learned(domain, tables).squares(subspaces)
+    signal = precision * sizes.squares(subspaces)
     told = float((dimensions * signal / (1.0 + signal)).sum())
     return 1.0 - told / sum(table.counts.size for table in tables)
 

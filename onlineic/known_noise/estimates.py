@@ -13,7 +13,7 @@ import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import attrs
@@ -348,11 +348,16 @@ class TableDesign:
     def precision_over(self, axes: Axes) -> float:
         """Return what tables over all of these attributes know of their counts: 0 where there is none."""
         known = 0.0
-        for table in self.tables:
-            held = tuple(part for part in table.key if part[0] in axes)
-            if len(held) == len(axes):
+        for table, own in zip(self.tables, self._axes, strict=True):
+            if own.issuperset(axes):
+                held = tuple(part for part in table.key if part[0] in axes)
                 known += self.precision_in(table, held)
         return known
+
+    @cached_property
+    def _axes(self) -> list[frozenset[int]]:
+        """The attributes of every table."""
+        return [frozenset(axis for axis, _ in table.key) for table in self.tables]
 
     def _keys(self) -> None:
         """List what the tables hold together: sets of at most four cuts, with the size of each family."""
@@ -499,37 +504,36 @@ class _Subset:
     """Some attributes of an attribute set, with the subsets that its bracket follows from, by number."""
 
     places: tuple[int, ...]
-    axes: Axes
     fewer: tuple[int, ...]  # with one attribute left out
     pairs: tuple[tuple[int, int, int], ...]  # with one left out, another, both
     singles: tuple[int, ...]
 
-    @classmethod
-    def all_of(cls, axes: Axes) -> "tuple[_Subset, ...]":
-        """Return every subset but the empty one, which has the number 0, smaller ones first."""
-        held = [
-            places
-            for count in range(len(axes) + 1)
-            for places in itertools.combinations(range(len(axes)), count)
-        ]
-        number = {places: place for place, places in enumerate(held)}
 
-        def left(places: tuple[int, ...], *out: int) -> int:
-            return number[tuple(place for place in places if place not in out)]
+@lru_cache(MOST_AXES + 1)
+def _subsets_of(attributes: int) -> tuple[_Subset, ...]:
+    """Return every subset of so many but the empty one, which has the number 0, smaller ones first."""
+    held = [
+        places
+        for count in range(attributes + 1)
+        for places in itertools.combinations(range(attributes), count)
+    ]
+    number = {places: place for place, places in enumerate(held)}
 
-        return tuple(
-            cls(
-                places,
-                tuple(axes[place] for place in places),
-                tuple(left(places, one) for one in places),
-                tuple(
-                    (left(places, one), left(places, other), left(places, one, other))
-                    for one, other in itertools.combinations(places, 2)
-                ),
-                tuple(number[place,] for place in places),
-            )
-            for places in held[1:]
+    def left(places: tuple[int, ...], *out: int) -> int:
+        return number[tuple(place for place in places if place not in out)]
+
+    return tuple(
+        _Subset(
+            places,
+            tuple(left(places, one) for one in places),
+            tuple(
+                (left(places, one), left(places, other), left(places, one, other))
+                for one, other in itertools.combinations(places, 2)
+            ),
+            tuple(number[place,] for place in places),
         )
+        for places in held[1:]
+    )
 
 
 @final
@@ -582,7 +586,6 @@ class Estimates:
         ]
         self._simples = tuple(not isinstance(one, Categorical) for one in design.domain.attributes)
         self._over: dict[Axes, tuple[_Over, ...]] = {}
-        self._subsets: dict[Axes, tuple[_Subset, ...]] = {}
         self._sides: dict[tuple[int, Codes, bool], dict[int, _Side]] = {}
         self._areas: dict[Key, tuple[memoryview, list[int]]] = {}
         self._parts: dict[tuple[int, Codes], _Part] = {}
@@ -663,7 +666,7 @@ class Estimates:
         many, some estimates err by far more, and who looks can tell which.
         """
         box, opaque, complement = self._parsed(query)
-        points = () if opaque or not box else self._estimated(tuple(axis for axis, _ in box), box).points
+        points = () if opaque or not box else self._estimated(box).points
         if not points:
             found = None if self._cells is None else self._cells.point(query)
             return None if found is None else (found[0], math.hypot(found[1], self._deviation))
@@ -752,13 +755,11 @@ class Estimates:
 
     def _boxed(self, box: Box) -> Bracket:
         """Return the bracket of a box: of its estimate, and of what its parts leave."""
-        axes = tuple(axis for axis, _ in box)
-        subsets = self._subsets.get(axes)
-        if subsets is None:
-            subsets = self._subsets[axes] = _Subset.all_of(axes)
+        if not any(axis in self._design.joint_cuts for axis, _ in box):
+            return (0.0, self._most_of_n) if box else (self._least, self._most_of_n)
         lows, highs = [self._least], [self._most_of_n]
-        for subset in subsets:
-            said = self._estimated(subset.axes, tuple([box[place] for place in subset.places]))
+        for subset in _subsets_of(len(box)):
+            said = self._estimated(tuple([box[place] for place in subset.places]))
             low, high = said.low, said.high
             for fewer in subset.fewer:
                 high = min(high, highs[fewer])
@@ -771,16 +772,17 @@ class Estimates:
             highs.append(high)
         return lows[-1], highs[-1]
 
-    def _estimated(self, axes: Axes, box: Box) -> _Said:
+    def _estimated(self, box: Box) -> _Said:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
         known = self._estimates.get(box)
         if known is None:
             if len(self._estimates) >= MOST_KEPT:
                 self._estimates.clear()
-            known = self._estimates[box] = self._estimate(axes, box)
+            known = self._estimates[box] = self._estimate(box)
         return known
 
-    def _estimate(self, axes: Axes, box: Box) -> _Said:
+    def _estimate(self, box: Box) -> _Said:
+        axes = tuple(axis for axis, _ in box)
         low, high, points = 0.0, self._most_of_n, []
         overs = self._overs(axes)
         if not overs:  # no table holds these attributes together
@@ -866,7 +868,7 @@ class Estimates:
     def _most(self, axis: int, codes: Interval | Bools) -> float:
         """Return the most that a condition on one attribute holds."""
         held = self._codes(axis, codes) if isinstance(codes, np.ndarray) else codes
-        return self._most_of_n if held is None else self._estimated((axis,), ((axis, held),)).high
+        return self._most_of_n if held is None else self._estimated(((axis, held),)).high
 
     def _overs(self, axes: Axes) -> tuple[_Over, ...]:
         known = self._over.get(axes)

@@ -32,7 +32,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, levels_of
-from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, tables_of
+from onlineic.interactions.sizes import Key, Sizes, Table, informed, rows_of, table_of, told_by
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
 from onlineic.plan.defaults import PARTS_AT_MOST
 from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
@@ -91,15 +91,22 @@ class Held:
 
     measurements: tuple[Measurement, ...]
 
-    @cached_property
-    def tables(self) -> list[Table]:
+    @property
+    def tables(self) -> tuple[Table, ...]:
         """The tables at levels, those bought again in their mean."""
-        return tables_of(self.measurements[0].target.domain, self.measurements)
+        return told_by(self.measurements[0].target.domain, self.measurements)[0]
 
     @cached_property
     def sizes(self) -> Sizes:
         """Worked out once: the rule asks at each new set of attributes."""
-        return Sizes.learned(self.measurements[0].target.domain, self.tables)
+        return told_by(self.measurements[0].target.domain, self.measurements)[1]
+
+    @cached_property
+    def precisions(self) -> tuple[Ints, Floats]:
+        """The tables as rows of levels, (tables, attributes), and the precision of each."""
+        width = len(self.measurements[0].target.domain.shape)
+        precisions = np.array([table.precision for table in self.tables])
+        return rows_of([table.key for table in self.tables], width), precisions
 
 
 @final
@@ -397,25 +404,30 @@ class _Programme:
         return parts
 
     @cached_property
-    def _depths(self) -> tuple[Ints, Ints]:
-        """The finest level of each attribute, and the parts of its levels, (attributes, levels)."""
+    def _depths(self) -> tuple[Ints, Ints, Ints]:
+        """The finest level of each attribute, the parts of its levels, and those of it in each subspace."""
         finest = np.array([one.finest for one in self.levels])
         deepest = int(finest.max()) + 1  # once: of many attributes it would take as long as all the rest
-        parts = [[one.parts[min(level, one.finest)] for level in range(deepest)] for one in self.levels]
-        return finest, np.array(parts)
+        parts = np.array(
+            [[one.parts[min(level, one.finest)] for level in range(deepest)] for one in self.levels]
+        )
+        return finest, parts, parts[np.arange(len(finest)), self.subspaces]
 
     def reached(self, row: Ints, slopes: Floats) -> Floats:
         """Return the slope of a table with one more level of each attribute, 0 where it cannot be had."""
-        finest, parts = self._depths
-        axes = np.arange(len(row))
-        own, now = parts[axes, self.subspaces], parts[axes, row]
-        more = parts[axes, np.minimum(row + 1, finest)]
-        held = self.subspaces <= row  # else the table says nothing of a subspace, for want of this attribute
-        factors = np.where(held, own / now, 1.0)
-        shared = factors.prod(axis=1)
-        wanting = (~held).sum(axis=1)[:, None] - ~held
-        able = (self.subspaces <= row + 1) & (wanting == 0)
-        given = np.where(able, shared[:, None] / factors * (own / more), 0.0)
+        finest, parts, own = self._depths
+        axes, given = np.arange(len(row)), np.zeros(self.subspaces.shape)
+        now, more = parts[axes, row], parts[axes, np.minimum(row + 1, finest)]
+        wanting = self.subspaces > row  # the table says nothing of a subspace, for want of this attribute
+        count, told = np.count_nonzero(wanting, axis=1), row > 0
+        # one level more makes up for one such attribute: of many subspaces most want more
+        held, near = np.flatnonzero(count == 0), np.flatnonzero(count == 1)
+        factors = own[held] / now
+        given[held] = factors.prod(axis=1)[:, None] / factors * (own[held] / more)
+        axis = wanting[near].argmax(axis=1)
+        shared = np.where(wanting[near][:, told], 1.0, own[near][:, told] / now[told]).prod(axis=1)
+        able = self.subspaces[near, axis] == row[axis] + 1
+        given[near, axis] = np.where(able, shared * (own[near, axis] / more[axis]), 0.0)
         drawn = (row < finest) & (now.prod(dtype=float) / now * more <= MOST_BLOCKS)
         if self.counted is not None:
             drawn &= np.array([self.counted(row + (axes == axis)) for axis in axes], np.bool_)
@@ -463,8 +475,7 @@ def cheapest(
     levels = levels_of(domain)
     known = 1.0 / (held.sizes if held else Sizes.learned(domain, ())).squares(demand.subspaces)
     if held:
-        rows = rows_of([table.key for table in held.tables], len(domain.shape))
-        precisions = np.array([table.precision for table in held.tables])
+        rows, precisions = held.precisions
         known = known + informed(levels, demand.subspaces, rows) @ precisions
     errors = demand.weights / known
     order = np.argsort(-errors, kind="stable")[:MOST_SUBSPACES]

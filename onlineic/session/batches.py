@@ -93,6 +93,10 @@ class Batches:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
         testable = self._core.buy((first_tested(queries),))
         self._book.catch_up()  # no test begins with records pending
+        return self._begun(queries, columns, testable)
+
+    def _begun(self, queries: Queries, columns: Columns, testable: bool) -> int:
+        """Answer a run, or its beginning, before which nothing more is to be bought; return how many."""
         book, recalled = self._book, self._book.recalled_many(queries)
         columns.rest_on(book.settled)
         radius = book.easy_radius()
@@ -103,13 +107,14 @@ class Batches:
         better = book.improving(queries, recalled) if self._core.seal.usable else []
         later = [place for place in better if len(tested) and place > tested[0]]
         if later:  # what is told anew stands in the record where it is asked
-            return self._run(queries[: later[0]], columns.part(0, later[0]))
+            return self._begun(queries[: later[0]], columns.part(0, later[0]), testable)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
-            return self._run(queries[:told], columns.part(0, told))  # those after it have what they buy
+            # those after it have what they buy
+            return self._begun(queries[:told], columns.part(0, told), testable)
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
             stop = int(tested[fits])
-            return self._run(queries[:stop], columns.part(0, stop))
+            return self._begun(queries[:stop], columns.part(0, stop), testable)
         if better:
             book.improve([queries[place] for place in better])
             recalled = book.recalled_many(queries)

@@ -14,7 +14,7 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
-from onlineic.interactions.sizes import expected_misfit, table_key, tables_of
+from onlineic.interactions.sizes import expected_misfit, table_key, told_by
 from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
@@ -105,8 +105,8 @@ class FittedTables(UpdateRule[Any]):
             learned = _is_fitted(measurements[-1])
             return self._further(hypothesis, tables) if learned else hypothesis
         levels = domain if pieces is None else pieces.domain  # those of long attributes are of their grid
-        levelled = tables_of(levels, [_over_codes(one, pieces) for one in tables])
-        misfit = expected_misfit(levels, levelled) if levelled else LEAST_MISFIT
+        levelled, sizes = told_by(levels, tuple(_over_codes(one, pieces) for one in tables))
+        misfit = expected_misfit(levels, levelled, sizes) if levelled else LEAST_MISFIT
         misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
         rule = MaximumEntropy(self.evaluations, misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
