@@ -24,6 +24,7 @@ KIN = 10.0  # questions that those to come count as, beside the ones asked: with
 MOST_ORDER = 3  # attributes of a question that is expected, at most
 MOST_SETS = 3000  # sets of attributes that are expected, at most: all up to three of 26 attributes
 MOST_JOINT = 2**16  # cells of a joint weight table whose levels are told apart
+MOST_TOLD = 2**12  # combinations of levels of one question: a programme takes in no more of all of them
 
 Axes = tuple[int, ...]
 
@@ -37,13 +38,16 @@ class Asked:
     ----------
     axes : tuple of int
         Rising.
+    told : tuple of int
+        Those whose levels are told apart, rising: all, or of very many the first ones.
     energies : float64 array
-        One axis an attribute of `axes`, one entry a level.
+        One axis an attribute of `told`, one entry a level.
     conditions : tuple of float64 arrays, (levels,)
         The same of the condition on each attribute by itself.
     """
 
     axes: Axes
+    told: Axes
     energies: Floats
     conditions: tuple[Floats, ...]
 
@@ -105,15 +109,24 @@ def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
 
 
 def _product(parts: Sequence[tuple[Axes, Floats]]) -> Asked:
-    axes = tuple(sorted(itertools.chain.from_iterable(held for held, _ in parts)))
-    energies, conditions = np.ones((1,) * len(axes)), dict[int, Floats]()
+    """Return what a product asks; of very many attributes, where all but the first ones take no part."""
+    told, cells, rest, conditions = list[tuple[Axes, Floats]](), 1, 1.0, dict[int, Floats]()
     for held, found in parts:
-        energies = energies * spread(found, tuple(axes.index(axis) for axis in held), len(axes))
         total = max(float(found.sum()), math.ulp(0.0))
         for place, axis in enumerate(held):  # of a joint table each attribute's part, of an equal size
             alone = found.sum(axis=tuple(other for other in range(len(held)) if other != place))
             conditions[axis] = alone / total * total ** (1.0 / len(held))
-    return Asked(axes, np.asarray(energies), tuple(conditions[axis] for axis in axes))
+        if found.size > 1 and cells * found.size <= MOST_TOLD:
+            told.append((held, found))
+            cells *= found.size
+        else:
+            rest *= float(found.flat[0])
+    axes = tuple(sorted(itertools.chain.from_iterable(held for held, _ in told)))
+    energies = np.full((1,) * len(axes), rest)
+    for held, found in told:
+        energies = energies * spread(found, tuple(axes.index(axis) for axis in held), len(axes))
+    asked = tuple(sorted(conditions))
+    return Asked(asked, axes, np.asarray(energies), tuple(conditions[axis] for axis in asked))
 
 
 @final
@@ -149,7 +162,7 @@ class Demand:
             found[axes] = found.get(axes, 0.0) + weight * energies
 
         for one in asked:
-            add(one.axes, one.energies, (1.0 - made) / len(asked))
+            add(one.told, one.energies, (1.0 - made) / len(asked))
         usual = _usual(domain, asked)
         likely = _sets(domain, asked) if not told else {axes: 1.0 / len(told) for axes in told}
         for axes, share in likely.items():
@@ -162,12 +175,14 @@ class Demand:
     @classmethod
     def of_one(cls, domain: Domain, asked: Asked) -> "Demand":
         """Return what one question asks."""
-        return cls._of(len(domain.shape), {asked.axes: asked.energies})
+        return cls._of(len(domain.shape), {asked.told: asked.energies})
 
     @classmethod
     def _of(cls, width: int, found: Mapping[Axes, Floats]) -> "Demand":
         held: dict[tuple[tuple[int, int], ...], float] = {}
         for axes, energies in found.items():
+            if not axes:  # of attributes of one code: nothing is asked
+                continue
             for place in zip(*np.nonzero(energies), strict=True):
                 key = tuple((axis, int(level)) for axis, level in zip(axes, place, strict=True) if level)
                 if key:

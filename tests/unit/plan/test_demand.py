@@ -59,6 +59,37 @@ def test_nothing_is_bought_where_all_tables_have_too_many_blocks():
     assert design.before == design.after > 0.0
 
 
+def test_a_whole_row_of_a_wide_table_can_be_asked():  # more levels than memory holds, or numpy has axes
+    domain = ic.Domain.of({f"x{place}": 2 for place in range(80)} | {"one": 1})
+    rows = np.random.default_rng(0).integers(0, 2, (500, 80))
+    data = PrivateData.from_records(
+        {name: rows[:, place] for place, name in enumerate(domain.names[:-1])} | {"one": np.zeros(500, int)},
+        domain,
+    )
+    session = ic.OnlineIC(
+        data, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(), noise=ic.noise.SimulatedNoise(1)
+    )
+    row = where(dict.fromkeys(domain.names[:70], 1)) & where(one=0)
+
+    answer = session.answer(row)
+
+    assert answer.value == pytest.approx(0.0, abs=0.1)
+    assert session.answer(row).status == "repeat"
+    assert len(bought(session)) == 1
+
+
+def test_of_very_many_attributes_the_first_are_told_apart_and_the_rest_take_no_part():
+    domain = ic.Domain.of({f"x{place}": 2 for place in range(14)})
+    few, many = (
+        asked_of(where({f"x{place}": 1 for place in range(count)}).bind(domain)) for count in (12, 14)
+    )
+
+    assert few.axes == few.told == tuple(range(12))
+    assert many.axes == tuple(range(14))
+    assert many.told == few.told
+    assert many.energies == pytest.approx(few.energies / 16)  # half of the records each, squared, twice
+
+
 def test_questions_of_one_call_are_heard_before_the_first_is_answered():
     """The first one asks of one attribute; what is bought before it serves the others too."""
     questions = [
