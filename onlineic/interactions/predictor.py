@@ -20,7 +20,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, levels_of
-from onlineic.interactions.sizes import Sizes, Table, informed, rows_of, tables_of, told_by
+from onlineic.interactions.sizes import Sizes, informed, rows_of, tables_of, told_by
 from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
@@ -40,6 +40,7 @@ class Predictor:
 
     domain: Domain
     releases: tuple[tuple[Measurement, ...], ...] = ()
+    _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
     _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
 
     def after(self, released: Sequence[Measurement]) -> "Predictor":
@@ -49,11 +50,22 @@ class Predictor:
     @cached_property
     def sizes(self) -> Sizes:
         """How large interactions are, by all that was released."""
-        return told_by(self.domain, tuple(itertools.chain.from_iterable(self.releases)))[1]
+        return told_by(self.domain, self._released(None))[1]
 
-    @cached_property
-    def _tables(self) -> list[list[Table]]:
-        return [tables_of(self.domain, released) for released in self.releases]
+    def _released(self, purchases: int | None) -> tuple[Measurement, ...]:
+        """Return what so many purchases have released."""
+        return tuple(itertools.chain.from_iterable(self.releases[:purchases]))
+
+    def _rows(self, purchases: int | None) -> tuple[Ints, Floats]:
+        """Return the tables of so many purchases as rows of levels, (tables, attributes), and their precision."""
+        stop = len(self.releases) if purchases is None else min(purchases, len(self.releases))
+        if stop not in self._held:
+            released = self._released(stop)
+            told = stop == len(self.releases)  # with sizes, which the fit has learned too
+            tables = told_by(self.domain, released)[0] if told else tables_of(self.domain, released)
+            rows = rows_of([table.key for table in tables], len(self.domain.shape))
+            self._held[stop] = rows, np.array([table.precision for table in tables])
+        return self._held[stop]
 
     def known(self, subspaces: Ints, purchases: int | None = None) -> Floats:
         """Return one over the variance of what is known of each subspace, (subspaces,).
@@ -66,12 +78,9 @@ class Predictor:
             By the first so many alone, and sizes learned from all; None: by all.
         """
         result = 1.0 / self.sizes.squares(subspaces)
-        tables = [*itertools.chain.from_iterable(self._tables[:purchases])]
-        if tables:
-            rows = rows_of([table.key for table in tables], len(self.domain.shape))
-            result = result + informed(levels_of(self.domain), subspaces, rows) @ np.array(
-                [table.precision for table in tables]
-            )
+        rows, precisions = self._rows(purchases)
+        if len(rows):
+            result = result + informed(levels_of(self.domain), subspaces, rows) @ precisions
         return np.asarray(result)
 
     def error(self, question: Question, purchases: int | None = None) -> float:

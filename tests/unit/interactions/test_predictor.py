@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.interactions import Demand, Predictor, asked_of
+from onlineic.interactions import Demand, Predictor, asked_of, cheapest
 from onlineic.interactions.sizes import table_of
-from onlineic.plan.demand import Held, cheapest
 from onlineic.queries import Queries
 from onlineic.queries.partitions import Measurement
 
@@ -34,12 +33,11 @@ ASKED = [
 
 
 def test_it_is_the_error_that_the_rule_of_purchases_goes_by():
-    held = Held((*FIRST, *SECOND))
     predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
     for asked in ASKED[:4]:
         question = asked.bind(DOMAIN)
         demand = Demand.of_one(DOMAIN, asked_of(question))
-        design = cheapest(DOMAIN, demand, held, 1e-9)
+        design = cheapest(predictor, demand, 1e-9)
 
         assert predictor.error(question) == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
         assert predictor.error(question) == pytest.approx(predictor.expected(demand), rel=1e-12)
