@@ -9,6 +9,7 @@ Proof: docs/theory/session.md, 4.9a.
 """
 
 import itertools
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import final
@@ -16,24 +17,20 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic.accounting.budget import Budget, Charge, Filter
+from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.accounting.renyi import TICK
-from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.defaults import PARTS_AT_MOST
 from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
-MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from which on the default listens ..
-MANY_RECORDS = 2e5  # .. or of records times epsilon
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -162,6 +159,26 @@ class DemandPurchases(PurchaseRule[Listened]):
             sets = sets | {axes}
         return None
 
+    def expected(self, facts: Facts[Listened], questions: int) -> float:
+        """Return the root-mean-square error expected of so many questions, fraction of records.
+
+        Of questions over all attributes alike, or over the sets announced, none of which was asked before:
+        who asks of a few has less error.
+        """
+        account, order = facts.account, facts.account.order
+        demand, planned = Demand.of(facts.domain, (), self.announced), self.planned(facts.account)
+        budget = _precision(account, planned, facts.neighbours) * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=order is None)
+        shares = {key: budget * (part**2 if order is None else part) for key, part in design.parts.items()}
+        predictor = Predictor(facts.domain).with_planned(shares.items())
+        spent = [float(part) for part in self.parts]
+        if order is None:  # precision goes with the square of what each instalment costs
+            spent = np.cumsum(np.diff([0.0, *spent]) ** 2).tolist()
+        errors = np.square(predictor.expected_with(demand, spent))
+        # the first instalment is bought at the first question, each other one behind so many
+        answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
+        return math.sqrt(float(errors @ answered) / questions)
+
     def owed(self, heard: Listened, account: Filter) -> Fraction:
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
@@ -202,21 +219,6 @@ class DemandPurchases(PurchaseRule[Listened]):
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
         return None if design.after > kept * design.before else _priced(facts, design, most)
-
-
-def pays_to_listen(domain: Domain, n: int, budget: Budget, *, cells: bool = False) -> bool:
-    """Return whether tables are bought by what is asked, where nobody settled it, in the place of all pairs.
-
-    Or in the place of all `cells`, if these are many: long ranges sum the noise of many of them.
-
-    Of many attributes most pairs are never asked, and of many records pairs do not hold what can be known:
-    there errors halve. Elsewhere tables that are fixed beforehand err by a tenth less, and are one release.
-    """
-    parts = np.array([min(size, PARTS_AT_MOST) for size in domain.shape if size > 1], np.float64)
-    of_pairs = (parts.sum() ** 2 - (parts**2).sum()) / 2.0
-    if cells:  # one table has less Laplace noise than several that cost as much
-        return not budget.pure and domain.size >= MANY_CELLS and n * budget.epsilon >= MANY_RECORDS
-    return bool(of_pairs >= MANY_CELLS or n * budget.epsilon >= MANY_RECORDS)
 
 
 def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float:

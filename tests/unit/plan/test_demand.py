@@ -204,6 +204,25 @@ def test_an_answer_is_told_again_after_a_purchase_too():
     assert session.explain(where(b=1)).left < 0.2  # what questions to come will buy is not left
 
 
+def test_what_is_expected_of_an_answer_counts_the_tables_that_it_would_buy():
+    session = listening()
+    first = session.explain(where(a=1)).expected
+    assert 0.0 < first < 0.2
+    assert [] == bought(session)
+    assert "expected error" not in str(session.summary())
+    session.answer(where(a=1))
+
+    assert session.explain(where(a=1)).expected == pytest.approx(first, rel=0.5)
+    assert 0.0 == session.explain(where()).expected
+    assert session.explain(where(a=1)).expected == session.view().explain(where(a=1)).expected
+    assert session.summary().expected > 0.0
+    assert "of questions like those asked; no promise" in str(session.summary())
+    alone = ic.OnlineIC(
+        PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN), ic.Budget(1.0), purchases=TestsOnly()
+    )
+    assert alone.explain(where(a=1)).expected is None
+
+
 class Own(PurchaseRule):
     """A rule of nobody's but mine."""
 
