@@ -93,7 +93,7 @@ def levelled(domain: Domain, measurements: Iterable[Measurement]) -> list[Table]
     """
     levels, held, read = levels_of(domain), list[Measurement](), list[Table]()
     for one in measurements:
-        if not cut_elsewhere(one.target):
+        if not isinstance(one.target, Partition) or table_key(one.target) is not None:
             held.append(one)
             continue
         key, precision = known_at(one.target, one.scale)
