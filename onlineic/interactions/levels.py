@@ -4,6 +4,7 @@ Level 0 is the attribute as one part, the last one its codes. What a level says 
 subspace of its own; those of several attributes multiply.
 """
 
+import itertools
 import math
 from functools import cached_property, lru_cache
 from typing import final
@@ -71,6 +72,23 @@ class Levels:
         if cut.labels is not None:
             return level if np.array_equal(self.classes[level], cut.labels) else None
         return level if self.cut(level).key == cut.key else None
+
+    def below(self, cut: Cut) -> int:
+        """Return the finest level of no more parts than a cut has, which tells about what the cut does.
+
+        0 where the parts of the cut are no runs of codes in order.
+        """
+        if (level := self.level_of(cut)) is not None:
+            return level
+        if not (self.ordered and cut.in_order):
+            return 0
+        return max(level for level, parts in enumerate(self.parts) if parts <= cut.parts)
+
+    def shares(self, cut: Cut, level: int) -> Floats:
+        """Return which share of each part of a cut lies in each part of a level, (parts, parts)."""
+        own = self.cut(level)
+        ends = np.append(own.firsts, own.size)
+        return np.stack([cut.inside(int(low), int(high)) for low, high in itertools.pairwise(ends)], axis=1)
 
     @property
     def finest(self) -> int:

@@ -9,7 +9,7 @@ Proof: docs/theory/session.md, 4.9b.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import final
 
@@ -20,10 +20,20 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, levels_of
-from onlineic.interactions.sizes import Sizes, Table, informed, rows_of, tables_of, told_by
+from onlineic.interactions.sizes import (
+    Key,
+    Sizes,
+    Table,
+    cut_elsewhere,
+    informed,
+    known_at,
+    levelled,
+    rows_of,
+    told_by,
+)
 from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.marginals import Question
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 
 
 @final
@@ -35,25 +45,58 @@ class Predictor:
     ----------
     domain : Domain
     releases : tuple of tuple of Measurement
-        What each purchase has released, oldest first. Tables that are not cut at levels say nothing.
+        What each purchase has released, oldest first. A table that is not cut at levels says about what one
+        at the finest levels of no more parts would.
+    planned : tuple of (Key, float)
+        Levels and precision of tables that are not bought yet: their noise is known, not what they will say.
     """
 
     domain: Domain
     releases: tuple[tuple[Measurement, ...], ...] = ()
+    planned: tuple[tuple[Key, float], ...] = ()
+    _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
     _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
 
     def after(self, released: Sequence[Measurement]) -> "Predictor":
         """Return the predictor after one more purchase."""
         return Predictor(self.domain, (*self.releases, tuple(released)))
 
-    @cached_property
+    def expecting(self, tables: Iterable[tuple[Partition, float]]) -> "Predictor":
+        """Return what is known once tables were bought, each with this deviation of its noise."""
+        return self.with_planned(known_at(table, deviation) for table, deviation in tables)
+
+    def with_planned(self, tables: Iterable[tuple[Key, float]]) -> "Predictor":
+        """Return the same by levels of tables, and their precision."""
+        other = attrs.evolve(self, planned=(*self.planned, *(one for one in tables if one[0])))
+        other._held.update(self._held)
+        return other
+
+    @property
     def sizes(self) -> Sizes:
         """How large interactions are, by all that was released."""
-        return told_by(self.domain, tuple(itertools.chain.from_iterable(self.releases)))[1]
+        return self._told[1]
 
     @cached_property
-    def _tables(self) -> list[list[Table]]:
-        return [tables_of(self.domain, released) for released in self.releases]
+    def _told(self) -> tuple[Sequence[Table], Sizes]:
+        released = self._released(None)
+        if not any(cut_elsewhere(one.target) for one in released):
+            return told_by(self.domain, released)  # with the sizes that the fit has learned too
+        tables = levelled(self.domain, released)
+        return tables, Sizes.learned(self.domain, tables)
+
+    def _released(self, purchases: int | None) -> tuple[Measurement, ...]:
+        """Return what so many purchases have released."""
+        return tuple(itertools.chain.from_iterable(self.releases[:purchases]))
+
+    def _rows(self, purchases: int | None) -> tuple[Ints, Floats]:
+        """Return the tables of so many purchases as rows of levels, (tables, attributes), and precisions."""
+        stop = len(self.releases) if purchases is None else min(purchases, len(self.releases))
+        if stop not in self._held:
+            last = stop == len(self.releases)
+            tables = self._told[0] if last else levelled(self.domain, self._released(stop))
+            rows = rows_of([table.key for table in tables], len(self.domain.shape))
+            self._held[stop] = rows, np.array([table.precision for table in tables])
+        return self._held[stop]
 
     def known(self, subspaces: Ints, purchases: int | None = None) -> Floats:
         """Return one over the variance of what is known of each subspace, (subspaces,).
@@ -66,12 +109,13 @@ class Predictor:
             By the first so many alone, and sizes learned from all; None: by all.
         """
         result = 1.0 / self.sizes.squares(subspaces)
-        tables = [*itertools.chain.from_iterable(self._tables[:purchases])]
-        if tables:
-            rows = rows_of([table.key for table in tables], len(self.domain.shape))
-            result = result + informed(levels_of(self.domain), subspaces, rows) @ np.array(
-                [table.precision for table in tables]
-            )
+        rows, precisions = self._rows(purchases)
+        if self.planned and purchases is None:
+            more = rows_of([key for key, _ in self.planned], len(self.domain.shape))
+            rows = np.vstack([rows, more])
+            precisions = np.append(precisions, [precision for _, precision in self.planned])
+        if len(rows):
+            result = result + informed(levels_of(self.domain), subspaces, rows) @ precisions
         return np.asarray(result)
 
     def error(self, question: Question, purchases: int | None = None) -> float:
@@ -105,9 +149,16 @@ class Predictor:
         """Return the root of the mean squared error of the questions that a demand expects."""
         return math.sqrt(float((demand.weights / self.known(demand.subspaces)).sum()))
 
+    def expected_with(self, demand: Demand, parts: Iterable[float]) -> list[float]:
+        """Return the same with each of these parts of the precision of what is planned."""
+        known = self.known(demand.subspaces, len(self.releases))
+        more = self.known(demand.subspaces) - known
+        return [math.sqrt(float((demand.weights / (known + part * more)).sum())) for part in parts]
+
     def _of(self, axes: Axes, purchases: int | None) -> Floats | None:
         """Return the variance of what is known of each combination of levels, one axis an attribute."""
-        stop = len(self.releases) if purchases is None else min(purchases, len(self.releases))
+        # what is planned stands behind all that was released
+        stop = len(self.releases) + 1 if purchases is None else min(purchases, len(self.releases))
         found = self._variances.get((axes, stop))
         if found is not None:
             return found
@@ -119,7 +170,7 @@ class Predictor:
             rows[:, axis] = column
         variances = np.zeros(len(rows))
         some = rows.any(axis=1)  # of all records together nothing is unknown
-        variances[some] = 1.0 / self.known(rows[some], stop)
+        variances[some] = 1.0 / self.known(rows[some], purchases)
         self._variances[axes, stop] = variances.reshape(parts)
         return self._variances[axes, stop]
 

@@ -85,6 +85,48 @@ def tables_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Table
     return tables
 
 
+def levelled(domain: Domain, measurements: Iterable[Measurement]) -> list[Table]:
+    """Return what was released as tables at levels: as `tables_of`, and of other cuts about what they tell.
+
+    A table that is cut elsewhere is read at the finest levels of no more parts, as if records were spread
+    evenly over each of its own.
+    """
+    levels, held, read = levels_of(domain), list[Measurement](), list[Table]()
+    for one in measurements:
+        if not isinstance(one.target, Partition) or table_key(one.target) is not None:
+            held.append(one)
+            continue
+        key, precision = known_at(one.target, one.scale)
+        counts, found = one.values.reshape(one.target.shape), dict(key)
+        for axis, cut in zip(one.target.axes, one.target.cuts, strict=True):
+            level = found.get(axis, 0)
+            exact = levels[axis].level_of(cut) == level
+            shares = np.eye(cut.parts) if exact else levels[axis].shares(cut, level)
+            counts = np.tensordot(counts, shares if level else np.ones((cut.parts, 1)), axes=(0, 0))
+        if key:
+            read.append(
+                Table(key, counts.reshape([levels[axis].parts[level] for axis, level in key]), precision)
+            )
+    return tables_of(domain, held) + read
+
+
+def cut_elsewhere(target: object) -> bool:
+    """Return whether a table is cut at others than levels."""
+    return isinstance(target, Partition) and table_key(target) is None
+
+
+def known_at(partition: Partition, scale: float) -> tuple[Key, float]:
+    """Return the levels at which a table tells about what it does, and its precision there."""
+    levels, precision = levels_of(partition.domain), scale**-2.0
+    found = []
+    for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+        level = levels[axis].below(cut)
+        precision *= levels[axis].parts[level] / cut.parts
+        if level:
+            found.append((axis, level))
+    return tuple(found), precision
+
+
 @final
 @attrs.frozen(eq=False)
 class Sizes:

@@ -5,8 +5,9 @@ No module here can import the table (tests/test_layers.py).
 
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.demand import DemandPurchases, pays_to_listen
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
+from onlineic.plan.listening import pays_to_listen
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.planning import session_plan

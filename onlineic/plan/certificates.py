@@ -36,7 +36,7 @@ from onlineic.plan.defaults import (
     default_shares,
 )
 from onlineic.plan.first_tables import chosen_first_tables, laplace_opens
-from onlineic.plan.forecasts import error_of_pairs, forecast
+from onlineic.plan.forecasts import counted_out, error_of_pairs, expected
 from onlineic.plan.plan import KNOWN, MOST_HARD, TRIVIAL, Plan, Rule, checked_facts
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import TestsOnly
@@ -275,7 +275,7 @@ class _Opening:
 
 def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[_Opening]:
     """Return the openings that a certified session may choose from, the dearest first."""
-    told = forecast(domain, n, budget, max(max_queries, USUAL_QUERIES))
+    told = expected(domain, n, counted_out(Settings(budget, max_queries=max(max_queries, USUAL_QUERIES))))
     rms = min(row.rms for row in told.engines if row.start == told.start)
     shares = default_shares(n, alike(budget), domain, max_queries, None, told.start == "cells")
     found = []

@@ -8,6 +8,7 @@ Proof: docs/theory/session.md, 4.6.
 
 import contextlib
 import math
+import numbers
 from collections.abc import Iterable
 from typing import Literal, final
 
@@ -39,6 +40,9 @@ from onlineic.plan.defaults import (
     USUAL_SIZE,
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
+from onlineic.plan.listening import account_of_purchases, listening_rule
+from onlineic.plan.plan import MOST
+from onlineic.plan.purchases import Facts
 from onlineic.plan.settings import Kind, Settings, settings_of
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
@@ -55,6 +59,9 @@ SAID = {
     "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
 }
 SAID_OF_MANY = "tables of every attribute, which have too many pairs, and hits for what they do not hold"
+
+SAID_OF_LISTENING = "tables bought as questions come, and hits for what they do not hold"
+MOST_FORESEEN = 128  # attributes: of more a programme takes longer than a second
 
 
 @final
@@ -91,6 +98,9 @@ class Forecast:
     engines : tuple of EngineForecast
         Least expected error first.
     start : "numbers", "cells", "levels" or "pairs"
+        By rules of thumb. A session that buys by what is asked may be expected to err by more than another
+        engine of the list, where questions over all attributes alike are expected: who asks of a few has less
+        error.
     reason : str
     n, max_queries : int
     """
@@ -137,6 +147,7 @@ def forecast(
     budget: Budget | Settings,
     max_queries: int = 10_000,
     kinds: Iterable[Kind] = ("conjunctions",),
+    questions: int | Iterable[str | Iterable[str]] | None = None,
 ) -> Forecast:
     """Return what every engine is expected to err by, and the start of a default session; all public.
 
@@ -155,6 +166,10 @@ def forecast(
         nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
         them it starts from all cells, or measures each question where that says more. The known noise of all
         cells bounds both kinds (`statistics().family`), that of pairs conjunctions and sets of labels alone.
+    questions : int, or iterable of str or of several, optional
+        About how many different questions will be asked, in the place of `max_queries`; or which sets of
+        attributes they will join, as `Settings.questions`. Of a session that listens what is expected is the
+        error of questions over all attributes alike, or over these sets.
 
     Returns
     -------
@@ -167,10 +182,41 @@ def forecast(
     """
     check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
-    settings = settings_of(budget, max_queries=max_queries, kinds=kinds)
-    if settings.budget.neighbours == ADD_REMOVE:  # of all engines the number of records is paid first
-        settings = attrs.evolve(settings, budget=divided(settings.budget)[1])
-    return expected(domain, n, settings)
+    sets = None
+    if isinstance(questions, numbers.Integral):
+        max_queries = checked_integer("questions", questions, at_least=1, at_most=MOST)
+    else:
+        sets = questions
+    settings = settings_of(budget, max_queries=max_queries, kinds=kinds, questions=sets)
+    settings = counted_out(settings)
+    return _listened(expected(domain, n, settings), domain, settings)
+
+
+def counted_out(settings: Settings) -> Settings:
+    """Return what is left to every engine: where the number of records is private, it is paid first."""
+    if settings.budget.neighbours != ADD_REMOVE:
+        return settings
+    return attrs.evolve(settings, budget=divided(settings.budget)[1])
+
+
+def _listened(told: Forecast, domain: Domain, settings: Settings) -> Forecast:
+    """Return the forecast with what its rule expects, where the session would buy by what is asked."""
+    seen = planned(domain)
+    rule = listening_rule(seen, told.n, settings, "pairs" if told.start == "numbers" else told.start)
+    if rule is None or sum(size > 1 for size in seen.shape) > MOST_FORESEEN:
+        return told
+    account = account_of_purchases(told.n, settings)
+    facts = Facts(seen, told.n, account, settings.of_row.neighbours, rule.start())
+    rms = min(UNKNOWN, rule.expected(facts, settings.max_queries))
+    rows = [
+        EngineForecast("session that listens", rms, 2.0 * rms, row.start)
+        if row.start in ("pairs", "cells")
+        else row
+        for row in told.engines
+    ]
+    ranked = tuple(sorted(rows, key=lambda row: row.rms))
+    said = told.reason if told.start == "numbers" else SAID_OF_LISTENING
+    return attrs.evolve(told, engines=ranked, reason=said)
 
 
 def expected(domain: Domain, n: int, settings: Settings) -> Forecast:

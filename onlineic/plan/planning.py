@@ -26,7 +26,6 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.interactions.demand import Axes
 from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -40,7 +39,6 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.plan.demand import DemandPurchases, pays_to_listen
 from onlineic.plan.first_tables import (
     FirstTables,
     cells_instead,
@@ -52,6 +50,7 @@ from onlineic.plan.first_tables import (
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.plan.forecasts import expected
 from onlineic.plan.later_tables import LaterTables, kept_share, later_tables, together
+from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.plan import (
     ALL_EASY,
     ALL_HARD,
@@ -115,18 +114,13 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
             if numbers is not None:
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
-    announced = _announced(domain, chosen)
     seen = planned(domain)  # tables are chosen as if a long attribute had the parts of its grid
     if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = expected(seen, n, chosen).start if opens else None
-    if start in ("pairs", "cells") and chosen.listens:
-        listens = pays_to_listen(seen, n, budget, cells=start == "cells")
-        # of sets that were counted at load all that is bought must be one
-        counted = chosen.reach is not None and chosen.reach.sets is not None
-        if listens or counted or (announced and start == "pairs"):
-            return _plan_of_purchases(domain, n, chosen, DemandPurchases.of(announced, chosen.reach))
+    if (listens := listening_rule(seen, n, chosen, start)) is not None:
+        return _plan_of_purchases(domain, n, chosen, listens)
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
@@ -182,26 +176,11 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     )
 
 
-def _announced(domain: Domain, settings: Settings) -> tuple[Axes, ...]:
-    """Return the sets of attributes that were announced, as places in the domain.
-
-    Raises
-    ------
-    InvalidQueryError
-        If a name is no attribute.
-    """
-    sets = [one for one in settings.questions or () if not isinstance(one, str)]
-    return tuple(tuple(sorted(domain.axis(name) for name in one)) for one in sets)
-
-
 def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:
     """Return the plan of a session whose tables are bought as questions come."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.max_queries, settings.hard_answers)
     cutoff, name = shares.hard_answers, chosen_name(None, 1, 1, settings.of_row, partition=True)
-    account = mechanism_for(
-        name, settings.of_row, n=n, hard_answers=1, max_queries=settings.max_queries, beta=settings.beta,
-        partition=True,
-    ).account()  # fmt: skip
+    account = account_of_purchases(n, settings)
     mechanism = mechanism_for(
         name,
         settings.of_row,

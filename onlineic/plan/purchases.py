@@ -4,7 +4,7 @@ Proof: docs/theory/session.md, 4.9a.
 """
 
 import abc
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar, final
 
@@ -161,10 +161,13 @@ class Purchases:
 
     def next(self, questions: Sequence[Question]) -> FirstTables | None:
         """Return what the rule names before the first of these questions is tested, or None."""
-        account = self._ledger.account
-        return self._rule.next(
-            Facts(self._domain, self._n, account, self._neighbours, self.heard, tuple(questions))
-        )
+        return self.now()(questions)
+
+    def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
+        """Return `next` by the record as it stands: it says the same when the record has grown."""
+        facts = Facts(self._domain, self._n, self._ledger.account, self._neighbours, self.heard)
+        hears = self.hears
+        return lambda questions: self._rule.next(attrs.evolve(facts, questions=tuple(questions[:hears])))
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

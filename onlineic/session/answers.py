@@ -21,6 +21,8 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import LedgerCorruptError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.interactions.demand import Asked, Demand, asked_of
+from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Known
 from onlineic.ledger.records import (
@@ -56,6 +58,7 @@ from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled,
 from onlineic.session.improvements import IMPROVED, Improvements, moved
 from onlineic.session.notices import Notices
 
+KIN_OF = 256  # questions, from which those like them are made
 CHUNK = 64  # records that are looked at together for the latest answers
 
 
@@ -350,6 +353,32 @@ class AnswerBook:
         """Return the error predicted of a question now over that when it was told, 1 where it is not less."""
         known = self._memory.recall(question, self._stands)
         return 1.0 if known is None or self.belief.failures else self._improvements.left(question, known)
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """What is expected of questions by what was released; None where the rule does not fit all of it."""
+        return self._improvements.predictor
+
+    def expected(self, question: Question, predictor: Predictor) -> float:
+        """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
+        known = self._memory.recall(question, self._stands)
+        if known is None or question.constant is not None or self.improves(question):
+            return predictor.error(question)
+        return self._improvements.expected(question, known)
+
+    def expected_of_kin(self) -> float | None:
+        """Return the root-mean-square error predicted of questions like those tested first, if any."""
+        predictor = self.predictor
+        if predictor is None or not predictor.releases:
+            return None
+        asked: list[Asked] = []
+        for record in self._ledger.merged(0, self._taken.records):
+            if isinstance(record, EasyBatch | Easy | Hard):
+                tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
+                asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
+            if len(asked) == KIN_OF:
+                break
+        return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
     def improves(self, question: Question) -> bool:
         """Return whether a question that was told is better answered by the hypothesis of now."""

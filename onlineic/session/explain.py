@@ -22,6 +22,7 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
 from onlineic.errors import TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -86,6 +87,10 @@ class Explanation:
     restarts_left : int or None
         How often the session can be closed and resumed until no hit can be paid, as
         `SessionStatistics.restarts_left`.
+    expected : float or None
+        Root-mean-square error that is predicted of one answer without a test, the largest of all, with the
+        tables that would be bought before; fraction of records. Nothing promises it
+        (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of them.
     """
 
     asked: str
@@ -105,6 +110,7 @@ class Explanation:
     left: float
     payable: bool
     restarts_left: int | None = None
+    expected: float | None = None
 
     @property
     def free(self) -> bool:
@@ -137,6 +143,8 @@ class Explanation:
         said = [("form", self.form), ("about", ", ".join(map(shortened, self.attributes)) or "no attribute")]
         known = self.constants + self.repeats
         said.append(("answers", f"{self.answers:,}, of which {known:,} known and free"))
+        if self.expected is not None:
+            said.append(("expected error", f"about {self.expected:.2g} of each without a test, no promise"))
         if self.bound_derived is not None:
             said.append(("bound", f"± {upward(self.bound_derived)} if all are easy"))
         said.append(("bound of each", f"± {upward(self.bound_easy)} if easy"))
@@ -196,6 +204,8 @@ class Outlook:
         Failure probability of one answer's bound.
     n_bound : int
         How far n may be from the number of records; 0 where that is public.
+    named : callable
+        What would be bought before questions, by the record as it stands.
     seen : dict
         What was looked up of questions, for one explanation.
     """
@@ -210,6 +220,7 @@ class Outlook:
     sealed: bool
     beta: float
     n_bound: int
+    named: Callable[[Sequence[Question]], FirstTables | None]
     reach: Reach | None = None
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
 
@@ -231,6 +242,7 @@ class Outlook:
             sealed,
             loop.beta,
             n_bound,
+            loop.core.purchases.now(),
             loop.core.fetching.reach,
         )
 
@@ -269,6 +281,18 @@ class Outlook:
         outlook = attrs.evolve(self, seen={})
         asked, derived, questions = outlook.rehearsed(question, most)
         return _explanation(asked, questions, outlook, derived)
+
+    def expected(self, questions: Sequence[Question]) -> float | None:
+        """Return the largest error predicted of the answers to questions, if anything is."""
+        predictor = self.book.predictor
+        new = [question for question in questions if not self.prospect(question).known]
+        named = self.named(new) if new and predictor is not None and not self.sealed else None
+        if predictor is None or not (named or predictor.releases):
+            return None
+        if named is not None:
+            deviations = named.deviations(self.plan.sparse.n)
+            predictor = predictor.expecting(zip(named.targets, deviations, strict=True))
+        return max((self.book.expected(question, predictor) for question in questions), default=0.0)
 
     def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
@@ -403,6 +427,7 @@ def _explanation(
         left=float(left),
         payable=payable,
         restarts_left=outlook.restarts_left,
+        expected=outlook.expected(questions),
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.interactions.predictor import Predictor
+from onlineic.interactions.sizes import cut_elsewhere
 from onlineic.plan.plan import Plan
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Question
@@ -48,11 +49,12 @@ class Improvements:
     domain : Domain
     """
 
-    __slots__ = ("_earlier", "_may", "_predictor", "_spreads")
+    __slots__ = ("_earlier", "_may", "_predictor", "_repeats", "_spreads")
 
     def __init__(self, plan: Plan, domain: Domain) -> None:
         self._may = plan.update.fits_all and not (plan.certified or plan.textbook)
-        self._predictor = Predictor(domain)
+        # numbers are told anew by tables that are cut at levels: what others tell is read roughly
+        self._predictor = self._repeats = Predictor(domain)
         self._earlier: dict[Any, _History] = {}
         self._spreads: dict[Any, float] = {}  # of measured answers, standard deviation of the noise
 
@@ -65,7 +67,10 @@ class Improvements:
     def bought(self, before: int, released: Sequence[Measurement]) -> None:
         """Take in tables that were bought after so many purchases."""
         if self._may and before == len(self._predictor.releases):
+            told = self._repeats.after([one for one in released if not cut_elsewhere(one.target)])
+            same = self._repeats is self._predictor and len(told.releases[-1]) == len(released)
             self._predictor = self._predictor.after(released)
+            self._repeats = self._predictor if same else told
 
     def measured(self, question: Question, spread: float) -> None:
         """Take in with how much noise an answer was measured."""
@@ -81,28 +86,41 @@ class Improvements:
 
     def left(self, question: Question, known: Remembered) -> float:
         """Return the error predicted now over that when it was told: 1 where nothing was bought since."""
-        if known.version >= len(self._predictor.releases):
+        if known.version >= len(self._repeats.releases):
             return 1.0
-        then, now = (self._predictor.error(question, after) for after in (known.version, None))
+        then, now = (self._repeats.error(question, after) for after in (known.version, None))
         spread = self._spreads.get(question.key, math.inf)  # what was measured is known in both
         return _over(now, then, spread)
 
     def left_of(self, queries: Queries, recalled: Recalled) -> Floats:
         """Return the same of a batch, (m,): 1 of what is not known."""
         result = np.ones(len(queries))
-        older = recalled.known & (recalled.versions < len(self._predictor.releases))
+        older = recalled.known & (recalled.versions < len(self._repeats.releases))
         if not older.any():
             return result
         for version in np.unique(recalled.versions[older]).tolist():
             places = np.flatnonzero(older & (recalled.versions == version))
             some = queries.chosen(places)
-            then, now = (self._predictor.errors(some, after) for after in (version, None))
+            then, now = (self._repeats.errors(some, after) for after in (version, None))
             held = self._spreads
             spreads = (
                 [held.get(query.key, math.inf) for query in some] if held else itertools.repeat(math.inf)
             )
             result[places] = [*map(_over, now.tolist(), then.tolist(), spreads)]
         return result
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """What is expected of questions, where the rule fits all that was measured; else None."""
+        return self._predictor if self._may else None
+
+    def expected(self, question: Question, known: Remembered) -> float:
+        """Return the error predicted of what was told of a question, fraction of records."""
+        error, spread = (
+            self._predictor.error(question, known.version),
+            self._spreads.get(question.key, math.inf),
+        )
+        return 1.0 / math.hypot(1.0 / error, 1.0 / spread) if error and spread else 0.0
 
     def told(self, question: Question) -> tuple[Remembered, ...]:
         """Return what was told of a question before its present answer, oldest first."""

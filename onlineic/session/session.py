@@ -1064,6 +1064,7 @@ class OnlineIC(Answering):
                 self._loop.statistics(self._settings),
                 marginals,
                 book.latest(answers) if answers else (),
+                book.expected_of_kin(),
             )
 
         return self._alone(summed_up)

@@ -114,6 +114,10 @@ class Summary:
     marginals : tuple of BelievedMarginal
     answers : tuple of Answer
         The latest tested ones, oldest first, without what was left then.
+    expected : float or None
+        Root-mean-square error that is predicted of questions like those asked, fraction of records
+        (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not fit
+        all of them.
     """
 
     domain: Domain
@@ -123,6 +127,7 @@ class Summary:
     statistics: SessionStatistics
     marginals: tuple[BelievedMarginal, ...]
     answers: tuple[Answer, ...]
+    expected: float | None = None
 
     @property
     def title(self) -> str:
@@ -134,7 +139,11 @@ class Summary:
         return whose(self.statistics.unit)
 
     def _facts(self) -> list[tuple[str, str]]:
-        return [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
+        told = [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
+        if self.expected is not None:
+            counts = f"about {records(self.n * self.expected)} {self._what}"
+            told.append(("expected error", f"{counts}, of questions like those asked; no promise"))
+        return told
 
     def _joint(self) -> str:
         sure = 1.0 - KNOWN * self.plan.beta

@@ -63,7 +63,7 @@ def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
 
     def quieter(rule, facts):
         tables = named(rule, facts)
-        if tables is not None and facts.heard.held is None:  # behind its price
+        if tables is not None and facts.heard.predictor is None:  # behind its price
             object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
         return tables
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.interactions import Demand, Predictor, asked_of
-from onlineic.interactions.sizes import table_of
-from onlineic.plan.demand import Held, cheapest
+from onlineic.interactions import Demand, Predictor, asked_of, cheapest, levels_of
+from onlineic.interactions.sizes import levelled, table_of
 from onlineic.queries import Queries
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 
 DOMAIN = ic.Domain.of(a=range(20), b=["u", "v", "w"], c=range(6))
 RNG = np.random.default_rng(1)
@@ -34,12 +33,11 @@ ASKED = [
 
 
 def test_it_is_the_error_that_the_rule_of_purchases_goes_by():
-    held = Held((*FIRST, *SECOND))
     predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
     for asked in ASKED[:4]:
         question = asked.bind(DOMAIN)
         demand = Demand.of_one(DOMAIN, asked_of(question))
-        design = cheapest(DOMAIN, demand, held, 1e-9)
+        design = cheapest(predictor, demand, 1e-9)
 
         assert predictor.error(question) == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
         assert predictor.error(question) == pytest.approx(predictor.expected(demand), rel=1e-12)
@@ -77,3 +75,31 @@ def test_of_too_many_attributes_nothing_is_predicted():
 
     assert [1.0] == Predictor(domain).errors(Queries.bound(domain, [many])).tolist()
     assert Predictor(domain).error(many) == 1.0
+
+
+def test_a_table_that_is_cut_elsewhere_says_about_what_one_at_the_next_coarser_levels_would():
+    """Twelve parts of twenty codes: five of them, each of the mass and about the noise of those inside."""
+    cut = Partition(DOMAIN, (0, 1), (np.arange(20) * 12 // 20, np.zeros(3, np.int64)))
+    exact = np.bincount(np.repeat(np.arange(20) * 12 // 20, 3), np.full(60, 1.0 / 60.0))
+    (table,) = levelled(DOMAIN, [Measurement(cut, exact, 0.01)])
+    (level,) = [level for _, level in table.key]
+
+    assert ((0, level),) == table.key
+    assert levels_of(DOMAIN)[0].parts[level] == 5
+    assert table.counts == pytest.approx(np.full(5, 0.2))
+    assert table.precision == pytest.approx(5 / 12 / 0.01**2)
+    held = released(((0, 2), (1, 1)), 0.01)
+    assert levelled(DOMAIN, [held])[0].counts.ravel() == pytest.approx(held.values)
+
+
+def test_what_is_planned_is_known_by_its_noise_until_it_is_bought():
+    predictor = Predictor(DOMAIN).after(FIRST)
+    planned = predictor.expecting((one.target, one.scale) for one in SECOND)
+    question = ASKED[1].bind(DOMAIN)
+    demand = Demand.of_one(DOMAIN, asked_of(question))
+
+    assert planned.error(question) < predictor.error(question) == planned.error(question, 1)
+    assert planned.expected_with(demand, [0.0, 1.0]) == pytest.approx(
+        [predictor.error(question), planned.error(question)]
+    )
+    assert planned.after(SECOND).planned == ()

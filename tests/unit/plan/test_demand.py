@@ -9,10 +9,11 @@ import onlineic as ic
 from onlineic import where
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.interactions import Predictor, cheapest
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.ledger import Opened
 from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
-from onlineic.plan.demand import DemandPurchases, cheapest
+from onlineic.plan.demand import DemandPurchases
 from onlineic.queries.partitions import Partition
 from onlineic.session.purse import Purse
 
@@ -49,9 +50,8 @@ def test_a_table_of_one_code_behind_others_buys_nothing():
 def test_nothing_is_bought_where_all_tables_have_too_many_blocks():
     long = ic.Domain.of(a=[f"code {code}" for code in range(2**16 + 1)], b=2)
     design = cheapest(
-        long,
+        Predictor(long),
         Demand.of_one(long, asked_of(Partition(long, (0,), (np.arange(2**16 + 1),)).block(0))),
-        None,
         1e6,
     )
 
@@ -204,6 +204,25 @@ def test_an_answer_is_told_again_after_a_purchase_too():
     assert session.explain(where(b=1)).left < 0.2  # what questions to come will buy is not left
 
 
+def test_what_is_expected_of_an_answer_counts_the_tables_that_it_would_buy():
+    session = listening()
+    first = session.explain(where(a=1)).expected
+    assert 0.0 < first < 0.2
+    assert [] == bought(session)
+    assert "expected error" not in str(session.summary())
+    session.answer(where(a=1))
+
+    assert session.explain(where(a=1)).expected == pytest.approx(first, rel=0.5)
+    assert 0.0 == session.explain(where()).expected
+    assert session.explain(where(a=1)).expected == session.view().explain(where(a=1)).expected
+    assert session.summary().expected > 0.0
+    assert "of questions like those asked; no promise" in str(session.summary())
+    alone = ic.OnlineIC(
+        PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN), ic.Budget(1.0), purchases=TestsOnly()
+    )
+    assert alone.explain(where(a=1)).expected is None
+
+
 class Own(PurchaseRule):
     """A rule of nobody's but mine."""
 
@@ -249,7 +268,7 @@ def test_a_name_that_is_no_attribute_is_refused():
 def test_a_design_that_cannot_leave_a_third_is_refused_as_one_that_does_not(budget):
     """What no division can do is told without a programme; where it is made it is the same."""
     asked = Demand.of_one(DOMAIN, asked_of(ic.where(a=1, b=2).bind(DOMAIN)))
-    whole, part = (cheapest(DOMAIN, asked, None, budget, kept=kept) for kept in (1.0, 1 / 3))
+    whole, part = (cheapest(Predictor(DOMAIN), asked, budget, kept=kept) for kept in (1.0, 1 / 3))
 
     assert part.before == whole.before
     assert (whole.after > whole.before / 3) == (part.after > part.before / 3)

@@ -1,6 +1,7 @@
 """Forecasts: public, readable, what a default session acts on, and near what comes out."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -118,6 +119,25 @@ def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_on
 
     assert tables == len(session_plan(domain, 10**5, budget).first_tables.targets)
     assert row.rms == pytest.approx(spread * 2.0 * math.sqrt(2.0) * tables / 10**5)
+
+
+def test_of_a_session_that_listens_its_rule_says_what_is_expected_in_all_and_of_what_was_announced():
+    domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
+    started = time.perf_counter()
+    many, few, told = (
+        {row.engine: row.rms for row in ic.forecast(domain, 50_000, ONE, questions=asked).engines}
+        for asked in (2_000, 50, [("x0", "x1"), "x2"])
+    )
+    listens = "session that listens"
+
+    assert time.perf_counter() - started < 3.0
+    assert told[listens] < many[listens] / 3.0
+    assert few["noise on every answer"] < many["noise on every answer"] / 5.0
+    assert many[listens] < few[listens]  # of few questions not all is spent
+    pure = {row.engine: row.rms for row in ic.forecast(domain, 50_000, ic.Budget(1.0)).engines}
+    assert pure[listens] > many[listens]
+    with pytest.raises(InvalidParameterError, match="questions must be"):
+        ic.forecast(domain, 50_000, ONE, questions=0)
 
 
 @pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])
