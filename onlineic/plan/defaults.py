@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "58a9b05b483f7a87"
+RULES = "8daaa9756cf2fa76"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -49,9 +49,6 @@ MOST_PAIRED, MOST_PARTS = 300, 2**10
 MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
 # .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
 USUAL_SHARED, MOST_SHARED = 1.08, 1.55
-# power of a table's blocks with which its share of the pairs grows: at 0 cells of all pairs err by 1.02 times
-# as much; at .25 ranges of five attributes do by up to 1.03 times
-SHARE_OF_BLOCKS = 0.15
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
 LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6

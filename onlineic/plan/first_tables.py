@@ -45,7 +45,6 @@ from onlineic.plan.defaults import (
     PARTS_AT_MOST,
     QUIETER,
     ROOT,
-    SHARE_OF_BLOCKS,
     SHORT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
@@ -262,13 +261,7 @@ def chosen_first_tables(
         blocks = sum(target.blocks for target in ones)
         wanted = [*ones, *itertools.chain.from_iterable(pairs)]
         shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
-        # of larger tables more blocks are summed, and asked for
-        worth = [round(1000 * max(target.blocks for target in layers) ** SHARE_OF_BLOCKS) for layers in pairs]
-        shares += [
-            pair_share * Fraction(part, sum(worth) * len(layers))
-            for layers, part in zip(pairs, worth, strict=True)
-            for _ in layers
-        ]
+        shares += [pair_share / (len(pairs) * len(layers)) for layers in pairs for _ in layers]
     account = mechanism.account()
     first = None
     if isinstance(mechanism, GumbelSparse) and not given_order:
