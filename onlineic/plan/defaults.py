@@ -93,8 +93,7 @@ SPACING = 16
 
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
-EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 fit the noise
-MOST_EVALUATIONS = 240  # .. where there is less noise to be fitted: of many records and four attributes
+EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 err by 2 % more or less
 DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 
 
@@ -113,8 +112,6 @@ class Shares:
         Equal parts into which a long ordered attribute is cut.
     misfit : float
         At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
-    evaluations : int
-        Of a refit: more where noise is small, and tables of many sets of attributes are learned slowly.
     shared : float
         Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
         Larger tables hold more of what pairs do not.
@@ -125,7 +122,6 @@ class Shares:
     pairs: Fraction
     parts: int
     misfit: float
-    evaluations: int
     shared: float
 
 
@@ -153,15 +149,12 @@ def default_shares(
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
-    few = sum(length > 1 for length in domain.shape) <= 3
-    growth = 1.0 if few else max(1.0, size / 2.5) ** 0.45
     return Shares(
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
         misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
-        evaluations=min(MOST_EVALUATIONS, round(EVALUATIONS * growth)),
         shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 

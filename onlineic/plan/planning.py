@@ -31,6 +31,7 @@ from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanis
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
     DEAR_EVALUATIONS,
+    EVALUATIONS,
     FITTED_AT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
@@ -150,7 +151,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         elif start == "levels" and "dense" not in chosen.kinds and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
-        rule = MaximumEntropy(shares.evaluations, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
+        rule = MaximumEntropy(EVALUATIONS, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(seen, () if tables is None else tables.targets, chosen.prior, rule)
     if chosen.prior is None:
         check_holds(rule, seen, () if tables is None else tables.targets)

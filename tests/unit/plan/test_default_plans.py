@@ -73,6 +73,7 @@ def test_a_default_plan_is_the_one_written_down(point, expected):
 
     assert (expected[:2], expected[2:4]) == (chosen[:2], chosen[2:])
     assert (pure, expected[4]) == (delta == 0.0, pytest.approx(plan.update.misfit, abs=1e-4))
+    assert (60, 9) == (plan.update.evaluations, plan.update.dear_evaluations)
     assert expected[5] == pytest.approx(noise, rel=1e-4)
     assert expected[6] == pytest.approx(scales, rel=1e-3)
 
@@ -105,22 +106,3 @@ def test_few_planned_numbers_take_pure_tests_though_delta_is_given(hard_answers,
     )
 
     assert expected == type(plan.sparse).__name__
-
-
-@pytest.mark.parametrize(
-    ("name", "n", "epsilon", "evaluations"),
-    [
-        ("many", 2_000, 1.0, 60),
-        ("many", 125_000, 1.0, 60),
-        ("many", 200_000, 1.0, 74),
-        ("many", 10**6, 1.0, 153),
-        ("many", 10**5, 10.0, 153),
-        ("many", 10**8, 1.0, 240),
-        ("few", 10**6, 1.0, 60),  # three attributes
-    ],
-)
-def test_refits_make_more_evaluations_of_many_records_and_attributes(name, n, epsilon, evaluations):
-    budget = ic.Budget(epsilon, 1e-9)
-    plan = session_plan(DOMAINS[name], n, budget, max_queries=10**6, first_tables=True)
-
-    assert (evaluations, 9) == (plan.update.evaluations, plan.update.dear_evaluations)
