@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "8daaa9756cf2fa76"
+RULES = "18cd96b2d09f0bc0"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -94,6 +94,7 @@ SPACING = 16
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 err by 2 % more or less
+MISFIT = 0.55  # 2 loss / blocks at which the first fit stops: chains err by 1 to 4 % more at .6, 4 to 7 at .7
 DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 
 
@@ -110,8 +111,6 @@ class Shares:
         Shares of the first tables; the rest pays hard answers.
     parts : int
         Equal parts into which a long ordered attribute is cut.
-    misfit : float
-        At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
     shared : float
         Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
         Larger tables hold more of what pairs do not.
@@ -121,7 +120,6 @@ class Shares:
     one_way: Fraction
     pairs: Fraction
     parts: int
-    misfit: float
     shared: float
 
 
@@ -154,7 +152,6 @@ def default_shares(
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
-        misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
         shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 

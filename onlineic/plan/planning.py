@@ -33,6 +33,7 @@ from onlineic.plan.defaults import (
     DEAR_EVALUATIONS,
     EVALUATIONS,
     FITTED_AT,
+    MISFIT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
     RESERVED_OF_NUMBERS,
@@ -151,7 +152,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         elif start == "levels" and "dense" not in chosen.kinds and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
-        rule = MaximumEntropy(EVALUATIONS, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
+        rule = MaximumEntropy(EVALUATIONS, misfit=MISFIT, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(seen, () if tables is None else tables.targets, chosen.prior, rule)
     if chosen.prior is None:
         check_holds(rule, seen, () if tables is None else tables.targets)
@@ -161,7 +162,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     known = chosen.prior is not None or tables is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
     if tables is not None and not isinstance(rule, TABLE_RULES):
-        rule = FittedStart(rule, len(tables.targets), shares.misfit)
+        rule = FittedStart(rule, len(tables.targets), MISFIT)
     tested = tested_beta(chosen.beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
