@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "18cd96b2d09f0bc0"
+RULES = "390e2dcad163bea5"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -50,8 +50,7 @@ MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
 # .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
 USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
-SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
-LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
+LAYER = 6  # blocks of the coarse level of an ordered attribute, which of less than 9 parts has none
 FLAT = 256  # cells with one level
 BRANCH, ROOT = 13, 2  # parts of a block, at most, from one level to the next; so many times these at the root
 # noise of a level over that of the next coarser one: 1 + so much times sqrt(cells / (n epsilon)), at most ..

@@ -33,8 +33,7 @@ from onlineic.plan.defaults import (
     COARSE_QUIETER,
     COARSE_QUIETER_OF_RANGES,
     FLAT,
-    LAYER_OF_LONG,
-    LAYER_OF_SHORT,
+    LAYER,
     LAYERED_PARTS,
     MERGED_BLOCKS,
     MOST_PAIRED,
@@ -45,7 +44,6 @@ from onlineic.plan.defaults import (
     PARTS_AT_MOST,
     QUIETER,
     ROOT,
-    SHORT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
 from onlineic.queries.partitions import Measurement, Partition, PartitionRule, one_way
@@ -457,9 +455,8 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
         return [table]
     choices = []
     for axis, classes, parts in zip(table.axes, table.classes, table.shape, strict=True):
-        coarse = LAYER_OF_LONG if table.domain.shape[axis] > SHORT else LAYER_OF_SHORT
-        ordered = table.domain.attributes[axis].ordered and table.domain.shape[axis] > SHORT // 2
-        choices.append([classes * coarse // parts, classes] if ordered and coarse < parts else [classes])
+        long = table.domain.attributes[axis].ordered and 2 * parts >= 3 * LAYER
+        choices.append([classes * LAYER // parts, classes] if long else [classes])
     return [Partition(table.domain, table.axes, classes) for classes in itertools.product(*choices)]
 
 
