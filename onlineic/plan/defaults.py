@@ -18,12 +18,12 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "390e2dcad163bea5"
+RULES = "245085c5deaf7561"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
-LEAST_TESTS, MOST_TESTS = 0.1, 0.4  # of the budget, for tests and hits
+TESTS = 0.1  # of the budget, for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
 # of the tests' share and of the planned hits, where there are no interactions to find; and at most, of the
 # budget: with more the levels tell less, with less a test says little of sets of codes
 ONE_ATTRIBUTE, MOST_OF_ONE = 0.25, 0.05
@@ -127,21 +127,22 @@ def default_shares(
 ) -> Shares:
     """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
-    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. The
-    levels of a single attribute hold all there is to know, so less does, and so does a table of all `cells`.
+    Large n epsilon resolves more than two-way tables hold, so more hard answers are planned, and finer cuts.
+    The levels of a single attribute hold all there is to know, so less goes to them, and beside a table of
+    all `cells`.
     A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
-    tests = min(MOST_TESTS, max(LEAST_TESTS, 0.125 * size))
+    tests = TESTS
     if cells:
         planned = max(1, round(planned * ONE_ATTRIBUTE))
-        tests = max(CELLS_TESTS, min(LEAST_TESTS, LEAST_EPSILON / budget.epsilon))
+        tests = max(CELLS_TESTS, min(TESTS, LEAST_EPSILON / budget.epsilon))
     elif sum(length > 1 for length in domain.shape) == 1:
-        full = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
+        full = ONE_ATTRIBUTE * min(0.4, max(TESTS, 0.25 * size**0.45))
         tests = min(MOST_OF_ONE, full)
         planned = max(1, round(planned * ONE_ATTRIBUTE * tests / full))
-        tests = max(tests, min(LEAST_TESTS, LEAST_EPSILON_OF_ONE / budget.epsilon))
+        tests = max(tests, min(TESTS, LEAST_EPSILON_OF_ONE / budget.epsilon))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
