@@ -18,15 +18,15 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "245085c5deaf7561"
+RULES = "b94d74c6d7da22f3"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
 TESTS = 0.1  # of the budget, for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
-# of the tests' share and of the planned hits, where there are no interactions to find; and at most, of the
-# budget: with more the levels tell less, with less a test says little of sets of codes
-ONE_ATTRIBUTE, MOST_OF_ONE = 0.25, 0.05
+KNOWN_HITS = 0.25  # of the planned hits, where there are no interactions to find: cells, and one attribute
+# of the budget, for tests beside levels: with more these tell less, with less tests say little of sets of codes
+LEVELS_TESTS = 0.05
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
 NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
@@ -40,8 +40,7 @@ CLEAR = 9.7
 # .. or where their expected error is at most so many times that of pairs: small domains, few records
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
-# of those tests, and of those beside levels, if a tenth of the budget has it: with less no order suits
-LEAST_EPSILON, LEAST_EPSILON_OF_ONE = 0.003, 1e-4
+LEAST_EPSILON = 0.003  # of those tests, and of those beside levels, up to `TESTS`: with less no order suits
 QUIETER = 0.95  # variance of Laplace noise over Gaussian, worked out roughly: .9 to 1.1 where they are equal
 PARTS_AT_MOST = 32  # of an ordered attribute in a pair
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
@@ -135,14 +134,9 @@ def default_shares(
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = TESTS
-    if cells:
-        planned = max(1, round(planned * ONE_ATTRIBUTE))
-        tests = max(CELLS_TESTS, min(TESTS, LEAST_EPSILON / budget.epsilon))
-    elif sum(length > 1 for length in domain.shape) == 1:
-        full = ONE_ATTRIBUTE * min(0.4, max(TESTS, 0.25 * size**0.45))
-        tests = min(MOST_OF_ONE, full)
-        planned = max(1, round(planned * ONE_ATTRIBUTE * tests / full))
-        tests = max(tests, min(TESTS, LEAST_EPSILON_OF_ONE / budget.epsilon))
+    if cells or sum(length > 1 for length in domain.shape) == 1:
+        planned = max(1, round(planned * KNOWN_HITS))
+        tests = max(CELLS_TESTS if cells else LEVELS_TESTS, min(TESTS, LEAST_EPSILON / budget.epsilon))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
