@@ -41,7 +41,6 @@ CLEAR = 9.7
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
 LEAST_EPSILON = 0.003  # of those tests, and of those beside levels, up to `TESTS`: with less no order suits
-QUIETER = 0.95  # variance of Laplace noise over Gaussian, worked out roughly: .9 to 1.1 where they are equal
 PARTS_AT_MOST = 32  # of an ordered attribute in a pair
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
 MOST_PAIRED, MOST_PARTS = 300, 2**10

@@ -42,7 +42,6 @@ from onlineic.plan.defaults import (
     MOST_QUIETER_OF_RANGES,
     MOST_SPREAD,
     PARTS_AT_MOST,
-    QUIETER,
     ROOT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
@@ -338,7 +337,7 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
     wider = 4.0 * l1**2 / budget.neighbours.table_squared()
-    return wider * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+    return wider * len(levels(domain, axes[0])) * rho <= share * budget.epsilon**2
 
 
 def laplace_opens(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
