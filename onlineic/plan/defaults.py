@@ -85,9 +85,6 @@ WIDER = 1.6  # how much tables may widen the bound that is certified
 UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
 USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
-# when a ledger keeps the hypothesis: after a share of the updates, so that what it keeps stays small
-SPACING = 16
-
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
 EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 err by 2 % more or less
