@@ -25,7 +25,7 @@ MOST_PLANNED = 100  # hard answers: each refit takes a while
 LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
 TESTS = 0.1  # of the budget, for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
 KNOWN_HITS = 0.25  # of the planned hits, where there are no interactions to find: cells, and one attribute
-# of the budget, for tests beside levels: with more these tell less, with less tests say little of sets of codes
+# of the budget, for tests beside levels: with more these tell less, with less a test says little of sets
 LEVELS_TESTS = 0.05
 PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
 PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
