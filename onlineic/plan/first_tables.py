@@ -31,7 +31,6 @@ from onlineic.plan.defaults import (
     BRANCH,
     CLEAR,
     COARSE_QUIETER,
-    COARSE_QUIETER_OF_RANGES,
     FLAT,
     LAYER,
     LAYERED_PARTS,
@@ -39,7 +38,6 @@ from onlineic.plan.defaults import (
     MOST_PAIRED,
     MOST_PARTS,
     MOST_QUIETER,
-    MOST_QUIETER_OF_RANGES,
     MOST_SPREAD,
     PARTS_AT_MOST,
     ROOT,
@@ -369,17 +367,16 @@ def _parts(
     *,
     ranges: bool = False,
 ) -> list[Fraction]:
-    """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
+    """Return what part of their price each of these tables gets, finest first: all alike, but for `ranges`.
 
-    By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
-    be known lies in the coarse levels; `ranges` rest on these, codes do not. Noise costs this power of its
-    inverse scale.
+    These rest on coarse levels, codes do not. So coarse ones have less noise, by a factor that grows as
+    records are few beside cells: noise drowns most cells then. Noise costs this power of its inverse scale.
     """
-    few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
-    quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
+    quieter = 1.0
     if ranges:  # deep trees would leave too little to their fine levels
-        most = min(MOST_QUIETER_OF_RANGES, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
-        quieter = max(quieter, min(most, 1.0 + COARSE_QUIETER_OF_RANGES * math.sqrt(few)))
+        most = min(MOST_QUIETER, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
+        few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
+        quieter = min(most, 1.0 + COARSE_QUIETER * math.sqrt(few))
     weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 
