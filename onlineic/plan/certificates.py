@@ -340,7 +340,6 @@ def _certificate_at(
             PartitionRule(parts=opening.shares.parts),
             one_way_share=opening.part * opening.shares.one_way,
             pair_share=opening.part * opening.shares.pairs,
-            shared=opening.shares.shared,
             laplace=opening.laplace,
             given_order=budget.order is not None,
         )

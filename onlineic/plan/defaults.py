@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "9e6c07b3a7509e83"
+RULES = "dabd41ee1797ef7e"
 
 # how much is planned
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -43,16 +43,13 @@ LEAST_EPSILON = 0.003  # of those tests, and of those beside levels, up to `TEST
 PARTS_AT_MOST = 32  # of an ordered attribute in a pair
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
 MOST_PAIRED, MOST_PARTS = 300, 2**10
-MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
-# .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
-USUAL_SHARED, MOST_SHARED = 1.08, 1.55
 LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
 LAYER = 6  # blocks of the coarse level of an ordered attribute, which of less than 9 parts has none
 FLAT = 256  # cells with one level
 BRANCH, ROOT = 13, 2  # parts of a block, at most, from one level to the next; so many times these at the root
 # if the first question is a range: noise of a level over that of the next coarser one, 1 + so much times
-# sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few records
-# err by up to 1.2 times as much; of a stream that goes on with codes these err by up to 1.4 times as much
+# sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few
+# records err by up to 1.2 times as much; codes that are asked behind a range err by up to 1.4 times as much
 COARSE_QUIETER, MOST_QUIETER, MOST_SPREAD = 1.6, 1.8, 3.25
 
 # a second instalment of tables, once it is known what is asked
@@ -103,16 +100,12 @@ class Shares:
         Shares of the first tables; the rest pays hard answers.
     parts : int
         Equal parts into which a long ordered attribute is cut.
-    shared : float
-        Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
-        Larger tables hold more of what pairs do not.
     """
 
     hard_answers: int
     one_way: Fraction
     pairs: Fraction
     parts: int
-    shared: float
 
 
 def default_shares(
@@ -140,7 +133,6 @@ def default_shares(
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
-        shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 
 

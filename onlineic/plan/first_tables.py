@@ -34,7 +34,6 @@ from onlineic.plan.defaults import (
     FLAT,
     LAYER,
     LAYERED_PARTS,
-    MERGED_BLOCKS,
     MOST_PAIRED,
     MOST_PARTS,
     MOST_QUIETER,
@@ -218,13 +217,12 @@ def chosen_first_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
-    shared: float,
     laplace: bool = False,
     given_order: bool = False,
 ) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
-    Small attributes stand together in tables, up to `shared` times the noise of tables of two.
+    Small attributes stand together in tables.
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels. Where the order of the filter was given, and could
@@ -250,7 +248,7 @@ def chosen_first_tables(
     else:
         ones = [one_way(domain, axis) for axis in axes]
         paired = pair_share > 0 and not too_many_pairs(domain)
-        cover = pair_cover(domain, rule, shared) if paired else []
+        cover = pair_cover(domain, rule) if paired else []
         layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
         pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
@@ -395,10 +393,10 @@ def too_many_pairs(domain: Domain) -> bool:
     return len(parts) > MOST_PAIRED or sum(parts) > MOST_PARTS
 
 
-def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
+def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
     """Return sets of axes that hold every pair, small attributes together.
 
-    One joins a set if its blocks stay few, or the noise of each pair within `shared` times that of two alone.
+    One joins a set as long as no pair has more noise in it than in a table of its own, of the same budget.
     """
     width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
     # least wide first: of several that gain as much the first one joins
@@ -416,7 +414,7 @@ def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple
         held = [*pair] if todo[pair] else []
         while held:
             wide = [widths[place] for place in held]
-            room = np.array([_fits(sorted([*wide, parts]), shared) for parts in kinds.tolist()])
+            room = np.array([_noise_of_pairs(sorted([*wide, parts])) <= 1.0 for parts in kinds.tolist()])
             gains = todo[held].sum(axis=0) * room[kind_of]
             gains[held] = 0
             if not gains.any():
@@ -425,11 +423,6 @@ def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple
                 break
             held.append(int(np.argmax(gains / worth)))
     return cover
-
-
-def _fits(widths: list[int], shared: float) -> bool:
-    """Return whether attributes of these widths, rising, may share a table."""
-    return math.prod(widths) <= MERGED_BLOCKS or _noise_of_pairs(widths) <= shared
 
 
 def _noise_of_pairs(widths: list[int]) -> float:

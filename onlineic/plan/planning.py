@@ -286,7 +286,6 @@ def _tables(
         cut,
         one_way_share=shares.one_way,
         pair_share=shares.pairs - kept,
-        shared=shares.shared,
         laplace=laplace,
         given_order=settings.budget.order is not None,
     )

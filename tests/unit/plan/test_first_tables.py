@@ -247,16 +247,13 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
     assert np.sqrt(2.0) * ranges.std() < 120
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-9])
-@pytest.mark.parametrize(
-    ("n", "largest"), [(2_000, 16), (21_000, 16), (35_000, 32), (50_000, 64), (100_000, 128), (10**6, 256)]
-)
-def test_more_small_attributes_share_a_table_the_more_records_there_are(n, largest, delta):
+@pytest.mark.parametrize(("n", "delta"), [(2_000, 0.0), (2_000, 1e-9), (100_000, 0.0), (100_000, 1e-9)])
+def test_small_attributes_share_a_table_however_many_records_there_are(n, delta):
     domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
     targets = session_plan(domain, n, ic.Budget(1.0, delta), first_tables=True).first_tables.targets
     ones = [target for target in targets if len(target.axes) == 1]
 
-    assert largest == max(target.blocks for target in targets)
+    assert max(target.blocks for target in targets) == 32
     assert 30 == len(ones)
     assert set(itertools.combinations(range(30), 2)) <= {
         pair for target in targets for pair in pairs_of(target)
@@ -264,27 +261,25 @@ def test_more_small_attributes_share_a_table_the_more_records_there_are(n, large
 
 
 @pytest.mark.parametrize(
-    ("widths", "shared", "expected"),
+    ("widths", "expected"),
     [
-        ((4, 2, 2), 0.1, [(0, 1, 2)]),  # few blocks
-        ((5, 2, 2), 1.2, [(0, 1), (0, 2), (1, 2)]),
-        ((5, 2, 2), 1.3, [(0, 1, 2)]),  # the two binary ones: 5 blocks a block, of three tables
-        ((16, 16, 2), 2.2, [(0, 1), (0, 2), (1, 2)]),
-        ((3, 3, 1, 3), 1.0, [(0, 1, 3)]),
-        ((2,) * 5, 0.89, [(0, 1, 2, 4), (0, 1, 3, 4), (2, 3)]),
-        ((2,) * 5, 0.9, [(0, 1, 2, 3, 4)]),
+        ((4, 2, 2), [(0, 1), (0, 2), (1, 2)]),  # the two binary ones: 4 blocks a block, of three tables
+        ((3, 2, 2), [(0, 1, 2)]),
+        ((3, 3, 1, 3), [(0, 1, 3)]),
+        ((16, 16, 2), [(0, 1), (0, 2), (1, 2)]),
+        ((2,) * 5, [(0, 1, 2, 3, 4)]),
     ],
 )
-def test_attributes_share_a_table_as_long_as_no_pair_has_much_more_noise(widths, shared, expected):
+def test_attributes_share_a_table_as_long_as_no_pair_has_more_noise(widths, expected):
     domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
 
-    assert expected == sorted(pair_cover(domain, PartitionRule(), shared))
+    assert expected == sorted(pair_cover(domain, PartitionRule()))
 
 
 @pytest.mark.parametrize("widths", [(2,) * 60, (2,) * 30 + (16,) * 4 + (3,) * 9 + (24,) * 3])
 def test_the_tables_of_many_attributes_hold_every_pair(widths):
     domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
-    cover = pair_cover(domain, PartitionRule(), 1.08)
+    cover = pair_cover(domain, PartitionRule())
     held = {pair for axes in cover for pair in itertools.combinations(axes, 2)}
 
     assert set(itertools.combinations(range(len(widths)), 2)) == held
