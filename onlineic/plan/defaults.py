@@ -20,14 +20,17 @@ from onlineic.domain.domain import Domain
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
 RULES = "dabd41ee1797ef7e"
 
-# how much is planned
+# how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
-LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
-TESTS = 0.1  # of the budget, for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
-KNOWN_HITS = 0.25  # of the planned hits, where there are no interactions to find: cells, and one attribute
-# of the budget, for tests beside levels: with more these tell less, with less a test says little of sets
-LEVELS_TESTS = 0.05
-PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+LEAST_PAIR_SHARE = 0.2  # a wish for hits that leaves less to pairs buys none: they would be too noisy to help
+TESTS = 0.1  # for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
+# for tests of what a table of all cells has said, and of levels: the noise of both is known. With more these
+# tell less, with less a test says little of sets of codes
+CELLS_TESTS, LEVELS_TESTS = 0.03, 0.05
+LEAST_EPSILON = 0.003  # of those tests, up to `TESTS`: with less no order suits
+KNOWN_HITS = 0.25  # of the planned hits, where cells or levels leave no interactions to find
+# sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
+PARTITION_RATIO = Fraction(1)
 NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
 ROOM = 5  # bits by which the noise of later tests may grow
 
@@ -36,31 +39,33 @@ ROOM = 5  # bits by which the noise of later tests may grow
 # 16 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
 # dense queries
 CLEAR = 9.7
-# .. or where their expected error is at most so many times that of pairs: small domains, few records
+# they are bought as well where their expected error is at most so many times that of pairs: of small domains,
+# or few records
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
-CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
-LEAST_EPSILON = 0.003  # of those tests, and of those beside levels, up to `TESTS`: with less no order suits
-PARTS_AT_MOST = 32  # of an ordered attribute in a pair
+# parts of an ordered attribute in a pair, and fewer of few records: else ranges err by 1.05 at epsilon = .1
+PARTS_AT_MOST = 32
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
 MOST_PAIRED, MOST_PARTS = 300, 2**10
-LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
-LAYER = 6  # blocks of the coarse level of an ordered attribute, which of less than 9 parts has none
-FLAT = 256  # cells with one level
-BRANCH, ROOT = 13, 2  # parts of a block, at most, from one level to the next; so many times these at the root
+# from so many parts on tables of pairs are bought on a coarse level as well, on which an ordered attribute of
+# 9 parts or more has so many blocks: without, chains err by 1.17 times as much, Adult by 1.08
+LAYERED_PARTS, LAYER = 16, 6
+# one attribute of more cells has coarse levels: a block has at most so many parts on the next level, and the
+# root so many times these. With a root of 1 HEPTH errs by 1.08 times as much
+FLAT, BRANCH, ROOT = 256, 13, 2
 # if the first question is a range: noise of a level over that of the next coarser one, 1 + so much times
 # sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few
 # records err by up to 1.2 times as much; codes that are asked behind a range err by up to 1.4 times as much
 COARSE_QUIETER, MOST_QUIETER, MOST_SPREAD = 1.6, 1.8, 3.25
 
-# a second instalment of tables, once it is known what is asked
+# a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
+# err by 1.4 times as much, chains by 1.09, Adult by 1.04
 LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes
-JOINT_QUESTIONS = 5  # of three attributes or more, that make it one of triples; and how many of any kind ..
-PATIENCE = 50  # .. without them make it one of pairs
+# questions of three attributes or more that make it one of triples; and of any kind that make it one of pairs
+JOINT_QUESTIONS, PATIENCE = 5, 50
 TRIPLE_PARTS = 8  # of an ordered attribute in a triple: 6 and 4, or 12 and 16, are worse
 MOST_ATTRIBUTES = 6  # 20 triples: of 56 the noise was more than they told
-MOST_NOISE = (
-    1.5  # records in the blocks of the largest, over all there are: at 2 nothing was gained, at 4 lost
-)
+# records in the blocks of the largest triple, over all there are: at 2 nothing was gained, at 4 lost
+MOST_NOISE = 1.5
 
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03
@@ -114,9 +119,8 @@ def default_shares(
     """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
     Large n epsilon resolves more than two-way tables hold, so more hard answers are planned, and finer cuts.
-    The levels of a single attribute hold all there is to know, so less goes to them, and beside a table of
-    all `cells`.
-    A wish for more hard answers takes their price from the tables.
+    The levels of a single attribute hold all there is to know, and so does a table of all `cells`: fewer are
+    planned beside them. A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
