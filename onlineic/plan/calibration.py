@@ -12,7 +12,7 @@ from onlineic.errors import (
     InvalidParameterError,
     shown,
 )
-from onlineic.plan.defaults import PARTITION_FALSE_HITS, PARTITION_RATIO
+from onlineic.plan.defaults import PARTITION_RATIO
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -84,7 +84,7 @@ def mechanism_for(
             budget, **settings, fresh=partition, reserved=reserved, restarts=restarts
         )
     if partition:
-        settings |= {"ratio": PARTITION_RATIO, "false_hits": PARTITION_FALSE_HITS, "partition": True}
+        settings |= {"ratio": PARTITION_RATIO, "partition": True}
     made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
     if (
         pure and budget.order is None

@@ -27,6 +27,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.plan.calibration import SparseName, chosen_name, mechanism_for
 from onlineic.plan.defaults import (
+    MISFIT,
     MOST_UNIFORM,
     PARTS_OF_OPENING,
     UNIFORM,
@@ -309,7 +310,7 @@ def _certificate_at(
     start: Rule = update
     tables, tested, bought = None, beta, Fraction(0)
     if opening is not None:  # as many tables as the mechanism can draw: one stands for them in T(alpha)
-        start = FittedStart(update, 1, opening.shares.misfit, opening.uniform)
+        start = FittedStart(update, 1, MISFIT, opening.uniform)
         tested, bought = beta * (1.0 - KNOWN), opening.bought
     bound_of = update_bound_of(start, domain, settings.prior)
     steps = NO_BOUND if bound_of is None else bound_of(alpha)
@@ -339,12 +340,11 @@ def _certificate_at(
             PartitionRule(parts=opening.shares.parts),
             one_way_share=opening.part * opening.shares.one_way,
             pair_share=opening.part * opening.shares.pairs,
-            shared=opening.shares.shared,
             laplace=opening.laplace,
             given_order=budget.order is not None,
         )
     if opening is not None and tables is not None:
-        start = FittedStart(update, len(tables.targets), opening.shares.misfit, opening.uniform)
+        start = FittedStart(update, len(tables.targets), MISFIT, opening.uniform)
     return Plan(
         sparse=mechanism,
         update=rule_at(start, domain, alpha),

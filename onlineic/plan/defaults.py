@@ -18,17 +18,19 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "58a9b05b483f7a87"
+RULES = "dabd41ee1797ef7e"
 
-# how much is planned
+# how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
-LEAST_PAIR_SHARE = 0.2  # of the budget: with less, the tables of pairs are too noisy to be worth it
-LEAST_TESTS, MOST_TESTS = 0.1, 0.4  # of the budget, for tests and hits
-# of the tests' share and of the planned hits, where there are no interactions to find; and at most, of the
-# budget: with more the levels tell less, with less a test says little of sets of codes
-ONE_ATTRIBUTE, MOST_OF_ONE = 0.25, 0.05
-PARTITION_FALSE_HITS = 0.5  # for each planned hit: one that fired by noise releases its table all the same
-PARTITION_RATIO = Fraction(1)  # sigma / b of a table: tests and tables of about equal noise
+LEAST_PAIR_SHARE = 0.2  # a wish for hits that leaves less to pairs buys none: they would be too noisy to help
+TESTS = 0.1  # for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
+# for tests of what a table of all cells has said, and of levels: the noise of both is known. With more these
+# tell less, with less a test says little of sets of codes
+CELLS_TESTS, LEVELS_TESTS = 0.03, 0.05
+LEAST_EPSILON = 0.003  # of those tests, up to `TESTS`: with less no order suits
+KNOWN_HITS = 0.25  # of the planned hits, where cells or levels leave no interactions to find
+# sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
+PARTITION_RATIO = Fraction(1)
 NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once there was one
 ROOM = 5  # bits by which the noise of later tests may grow
 
@@ -37,41 +39,33 @@ ROOM = 5  # bits by which the noise of later tests may grow
 # 16 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
 # dense queries
 CLEAR = 9.7
-# .. or where their expected error is at most so many times that of pairs: small domains, few records
+# they are bought as well where their expected error is at most so many times that of pairs: of small domains,
+# or few records
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
-CELLS_TESTS = 0.03  # of the budget, for tests of what a table of all cells has said: its noise is known
-# of those tests, and of those beside levels, if a tenth of the budget has it: with less no order suits
-LEAST_EPSILON, LEAST_EPSILON_OF_ONE = 0.003, 1e-4
-QUIETER = 0.95  # variance of Laplace noise over Gaussian, worked out roughly: .9 to 1.1 where they are equal
-PARTS_AT_MOST = 32  # of an ordered attribute in a pair
+# parts of an ordered attribute in a pair, and fewer of few records: else ranges err by 1.05 at epsilon = .1
+PARTS_AT_MOST = 32
 # attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
 MOST_PAIRED, MOST_PARTS = 300, 2**10
-MERGED_BLOCKS = 16  # small attributes share a table up to so many blocks ..
-# .. or while no pair in it has so many times the noise of a table of its own; more where n epsilon is large
-USUAL_SHARED, MOST_SHARED = 1.08, 1.55
-# power of a table's blocks with which its share of the pairs grows: at 0 cells of all pairs err by 1.02 times
-# as much; at .25 ranges of five attributes do by up to 1.03 times
-SHARE_OF_BLOCKS = 0.15
-LAYERED_PARTS = 16  # from so many parts on tables of pairs are bought on two levels of coarseness as well
-SHORT = 16  # codes: an ordered attribute of at most half as many has one level, up to it ..
-LAYER_OF_SHORT, LAYER_OF_LONG = 4, 6  # .. a coarse one of 4 blocks, and beyond it one of 6
-FLAT = 256  # cells with one level
-BRANCH, ROOT = 13, 2  # parts of a block, at most, from one level to the next; so many times these at the root
-# noise of a level over that of the next coarser one: 1 + so much times sqrt(cells / (n epsilon)), at most ..
-COARSE_QUIETER, MOST_QUIETER = 0.25, 1.35
-# .. and if the first question is a range, while the finest has at most so many times that of the coarsest:
-# codes err by up to 1.4 times as much so
-COARSE_QUIETER_OF_RANGES, MOST_QUIETER_OF_RANGES, MOST_SPREAD = 1.6, 1.8, 3.25
+# from so many parts on tables of pairs are bought on a coarse level as well, on which an ordered attribute of
+# 9 parts or more has so many blocks: without, chains err by 1.17 times as much, Adult by 1.08
+LAYERED_PARTS, LAYER = 16, 6
+# one attribute of more cells has coarse levels: a block has at most so many parts on the next level, and the
+# root so many times these. With a root of 1 HEPTH errs by 1.08 times as much
+FLAT, BRANCH, ROOT = 256, 13, 2
+# if the first question is a range: noise of a level over that of the next coarser one, 1 + so much times
+# sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few
+# records err by up to 1.2 times as much; codes that are asked behind a range err by up to 1.4 times as much
+COARSE_QUIETER, MOST_QUIETER, MOST_SPREAD = 1.6, 1.8, 3.25
 
-# a second instalment of tables, once it is known what is asked
+# a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
+# err by 1.4 times as much, chains by 1.09, Adult by 1.04
 LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes
-JOINT_QUESTIONS = 5  # of three attributes or more, that make it one of triples; and how many of any kind ..
-PATIENCE = 50  # .. without them make it one of pairs
+# questions of three attributes or more that make it one of triples; and of any kind that make it one of pairs
+JOINT_QUESTIONS, PATIENCE = 5, 50
 TRIPLE_PARTS = 8  # of an ordered attribute in a triple: 6 and 4, or 12 and 16, are worse
 MOST_ATTRIBUTES = 6  # 20 triples: of 56 the noise was more than they told
-MOST_NOISE = (
-    1.5  # records in the blocks of the largest, over all there are: at 2 nothing was gained, at 4 lost
-)
+# records in the blocks of the largest triple, over all there are: at 2 nothing was gained, at 4 lost
+MOST_NOISE = 1.5
 
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03
@@ -91,13 +85,10 @@ WIDER = 1.6  # how much tables may widen the bound that is certified
 UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
 USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
-# when a ledger keeps the hypothesis: after a share of the updates, so that what it keeps stays small
-SPACING = 16
-
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
-EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 fit the noise
-MOST_EVALUATIONS = 240  # .. where there is less noise to be fitted: of many records and four attributes
+EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 err by 2 % more or less
+MISFIT = 0.55  # 2 loss / blocks at which the first fit stops: chains err by 1 to 4 % more at .6, 4 to 7 at .7
 DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 
 
@@ -114,22 +105,12 @@ class Shares:
         Shares of the first tables; the rest pays hard answers.
     parts : int
         Equal parts into which a long ordered attribute is cut.
-    misfit : float
-        At what 2 loss / blocks the fit of the first tables stops: below, it fits their noise.
-    evaluations : int
-        Of a refit: more where noise is small, and tables of many sets of attributes are learned slowly.
-    shared : float
-        Up to what noise of a pair, over that in a table of its own, attributes share one of the first tables.
-        Larger tables hold more of what pairs do not.
     """
 
     hard_answers: int
     one_way: Fraction
     pairs: Fraction
     parts: int
-    misfit: float
-    evaluations: int
-    shared: float
 
 
 def default_shares(
@@ -137,35 +118,25 @@ def default_shares(
 ) -> Shares:
     """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
-    Large n epsilon resolves more than two-way tables hold, so more goes to hard answers and finer cuts. The
-    levels of a single attribute hold all there is to know, so less does, and so does a table of all `cells`.
-    A wish for more hard answers takes their price from the tables.
+    Large n epsilon resolves more than two-way tables hold, so more hard answers are planned, and finer cuts.
+    The levels of a single attribute hold all there is to know, and so does a table of all `cells`: fewer are
+    planned beside them. A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
-    tests = min(MOST_TESTS, max(LEAST_TESTS, 0.125 * size))
-    if cells:
-        planned = max(1, round(planned * ONE_ATTRIBUTE))
-        tests = max(CELLS_TESTS, min(LEAST_TESTS, LEAST_EPSILON / budget.epsilon))
-    elif sum(length > 1 for length in domain.shape) == 1:
-        full = ONE_ATTRIBUTE * min(MOST_TESTS, max(LEAST_TESTS, 0.25 * size**0.45))
-        tests = min(MOST_OF_ONE, full)
-        planned = max(1, round(planned * ONE_ATTRIBUTE * tests / full))
-        tests = max(tests, min(LEAST_TESTS, LEAST_EPSILON_OF_ONE / budget.epsilon))
+    tests = TESTS
+    if cells or sum(length > 1 for length in domain.shape) == 1:
+        planned = max(1, round(planned * KNOWN_HITS))
+        tests = max(CELLS_TESTS if cells else LEVELS_TESTS, min(TESTS, LEAST_EPSILON / budget.epsilon))
     if hard_answers is not None:
         tests = min(0.9, max(0.1, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
-    few = sum(length > 1 for length in domain.shape) <= 3
-    growth = 1.0 if few else max(1.0, size / 2.5) ** 0.45
     return Shares(
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
         pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
-        misfit=min(0.7, max(0.55, 0.55 + 0.1 * math.log2(0.4 / size))),
-        evaluations=min(MOST_EVALUATIONS, round(EVALUATIONS * growth)),
-        shared=min(MOST_SHARED, USUAL_SHARED * size**0.35),
     )
 
 

@@ -31,22 +31,15 @@ from onlineic.plan.defaults import (
     BRANCH,
     CLEAR,
     COARSE_QUIETER,
-    COARSE_QUIETER_OF_RANGES,
     FLAT,
-    LAYER_OF_LONG,
-    LAYER_OF_SHORT,
+    LAYER,
     LAYERED_PARTS,
-    MERGED_BLOCKS,
     MOST_PAIRED,
     MOST_PARTS,
     MOST_QUIETER,
-    MOST_QUIETER_OF_RANGES,
     MOST_SPREAD,
     PARTS_AT_MOST,
-    QUIETER,
     ROOT,
-    SHARE_OF_BLOCKS,
-    SHORT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
 from onlineic.queries.partitions import Measurement, Partition, PartitionRule, one_way
@@ -224,13 +217,12 @@ def chosen_first_tables(
     *,
     one_way_share: Fraction,
     pair_share: Fraction,
-    shared: float,
     laplace: bool = False,
     given_order: bool = False,
 ) -> FirstTables | None:
     """Return the one-way marginals and a cover of all pairs, at their shares of the capacity, or None.
 
-    Small attributes stand together in tables, up to `shared` times the noise of tables of two.
+    Small attributes stand together in tables.
 
     With `laplace` (see `laplace_suits`) there is one table of all cells instead, its noise Laplace at both
     shares of epsilon; or, of one attribute, its levels. Where the order of the filter was given, and could
@@ -256,19 +248,13 @@ def chosen_first_tables(
     else:
         ones = [one_way(domain, axis) for axis in axes]
         paired = pair_share > 0 and not too_many_pairs(domain)
-        cover = pair_cover(domain, rule, shared) if paired else []
+        cover = pair_cover(domain, rule) if paired else []
         layered = isinstance(mechanism, GumbelSparse) and rule.parts >= LAYERED_PARTS
         pairs = [_layers(rule.table(domain, held), layered) for held in cover]
         blocks = sum(target.blocks for target in ones)
         wanted = [*ones, *itertools.chain.from_iterable(pairs)]
         shares = [one_way_share * Fraction(target.blocks, blocks) for target in ones]
-        # of larger tables more blocks are summed, and asked for
-        worth = [round(1000 * max(target.blocks for target in layers) ** SHARE_OF_BLOCKS) for layers in pairs]
-        shares += [
-            pair_share * Fraction(part, sum(worth) * len(layers))
-            for layers, part in zip(pairs, worth, strict=True)
-            for _ in layers
-        ]
+        shares += [pair_share / (len(pairs) * len(layers)) for layers in pairs for _ in layers]
     account = mechanism.account()
     first = None
     if isinstance(mechanism, GumbelSparse) and not given_order:
@@ -347,7 +333,7 @@ def laplace_suits(domain: Domain, n: int, budget: Budget, share: float) -> bool:
         return False
     rho = zcdp_rho(budget.epsilon, budget.delta)
     wider = 4.0 * l1**2 / budget.neighbours.table_squared()
-    return wider * len(levels(domain, axes[0])) * rho <= QUIETER * share * budget.epsilon**2
+    return wider * len(levels(domain, axes[0])) * rho <= share * budget.epsilon**2
 
 
 def laplace_opens(domain: Domain, n: int, budget: Budget, bought: Fraction) -> bool:
@@ -379,17 +365,16 @@ def _parts(
     *,
     ranges: bool = False,
 ) -> list[Fraction]:
-    """Return what part of their price each of these tables gets, finest first: coarse ones have less noise.
+    """Return what part of their price each of these tables gets, finest first: all alike, but for `ranges`.
 
-    By a factor that grows as records are few beside cells: their noise drowns most cells then, and what can
-    be known lies in the coarse levels; `ranges` rest on these, codes do not. Noise costs this power of its
-    inverse scale.
+    These rest on coarse levels, codes do not. So coarse ones have less noise, by a factor that grows as
+    records are few beside cells: noise drowns most cells then. Noise costs this power of its inverse scale.
     """
-    few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
-    quieter = min(MOST_QUIETER, 1.0 + COARSE_QUIETER * math.sqrt(few))
+    quieter = 1.0
     if ranges:  # deep trees would leave too little to their fine levels
-        most = min(MOST_QUIETER_OF_RANGES, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
-        quieter = max(quieter, min(most, 1.0 + COARSE_QUIETER_OF_RANGES * math.sqrt(few)))
+        most = min(MOST_QUIETER, MOST_SPREAD ** (1.0 / (len(tables) - 1)))
+        few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
+        quieter = min(most, 1.0 + COARSE_QUIETER * math.sqrt(few))
     weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 
@@ -408,10 +393,10 @@ def too_many_pairs(domain: Domain) -> bool:
     return len(parts) > MOST_PAIRED or sum(parts) > MOST_PARTS
 
 
-def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple[int, ...]]:
+def pair_cover(domain: Domain, rule: PartitionRule) -> list[tuple[int, ...]]:
     """Return sets of axes that hold every pair, small attributes together.
 
-    One joins a set if its blocks stay few, or the noise of each pair within `shared` times that of two alone.
+    One joins a set as long as no pair has more noise in it than in a table of its own, of the same budget.
     """
     width = {axis: rule.parts_of(attribute) for axis, attribute in enumerate(domain.attributes)}
     # least wide first: of several that gain as much the first one joins
@@ -429,7 +414,7 @@ def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple
         held = [*pair] if todo[pair] else []
         while held:
             wide = [widths[place] for place in held]
-            room = np.array([_fits(sorted([*wide, parts]), shared) for parts in kinds.tolist()])
+            room = np.array([_noise_of_pairs(sorted([*wide, parts])) <= 1.0 for parts in kinds.tolist()])
             gains = todo[held].sum(axis=0) * room[kind_of]
             gains[held] = 0
             if not gains.any():
@@ -438,11 +423,6 @@ def pair_cover(domain: Domain, rule: PartitionRule, shared: float) -> list[tuple
                 break
             held.append(int(np.argmax(gains / worth)))
     return cover
-
-
-def _fits(widths: list[int], shared: float) -> bool:
-    """Return whether attributes of these widths, rising, may share a table."""
-    return math.prod(widths) <= MERGED_BLOCKS or _noise_of_pairs(widths) <= shared
 
 
 def _noise_of_pairs(widths: list[int]) -> float:
@@ -464,9 +444,8 @@ def _layers(table: Partition, layered: bool) -> list[Partition]:
         return [table]
     choices = []
     for axis, classes, parts in zip(table.axes, table.classes, table.shape, strict=True):
-        coarse = LAYER_OF_LONG if table.domain.shape[axis] > SHORT else LAYER_OF_SHORT
-        ordered = table.domain.attributes[axis].ordered and table.domain.shape[axis] > SHORT // 2
-        choices.append([classes * coarse // parts, classes] if ordered and coarse < parts else [classes])
+        long = table.domain.attributes[axis].ordered and 2 * parts >= 3 * LAYER
+        choices.append([classes * LAYER // parts, classes] if long else [classes])
     return [Partition(table.domain, table.axes, classes) for classes in itertools.product(*choices)]
 
 

@@ -30,7 +30,9 @@ from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanis
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
     DEAR_EVALUATIONS,
+    EVALUATIONS,
     FITTED_AT,
+    MISFIT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
     RESERVED_OF_NUMBERS,
@@ -144,7 +146,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         elif start == "levels" and "dense" not in chosen.kinds and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
-        rule = MaximumEntropy(shares.evaluations, misfit=shares.misfit, dear_evaluations=DEAR_EVALUATIONS)
+        rule = MaximumEntropy(EVALUATIONS, misfit=MISFIT, dear_evaluations=DEAR_EVALUATIONS)
         rule = fitting_rule(seen, () if tables is None else tables.targets, chosen.prior, rule)
     if chosen.prior is None:
         check_holds(rule, seen, () if tables is None else tables.targets)
@@ -154,7 +156,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     known = chosen.prior is not None or tables is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
     if tables is not None and not isinstance(rule, TABLE_RULES):
-        rule = FittedStart(rule, len(tables.targets), shares.misfit)
+        rule = FittedStart(rule, len(tables.targets), MISFIT)
     tested = tested_beta(chosen.beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
@@ -263,7 +265,6 @@ def _tables(
         cut,
         one_way_share=shares.one_way,
         pair_share=shares.pairs - kept,
-        shared=shares.shared,
         laplace=laplace,
         given_order=settings.budget.order is not None,
     )

@@ -13,10 +13,12 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.hypothesis.base import block_guesses
 from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
-from onlineic.plan.defaults import RULES, SPACING
+from onlineic.plan.defaults import RULES
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.session.belief import Belief
 from onlineic.updates.base import HasParameters, UpdateRule
+
+SPACING = 16  # the hypothesis is kept after each sixteenth part of the updates: what is kept stays small
 
 
 @final

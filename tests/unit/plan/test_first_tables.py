@@ -122,11 +122,11 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 
 @pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-3, False)])
 def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
-    """By one factor from level to level, whatever the law of the noise; beside many records none."""
+    """Behind a range, by one factor from level to level, whatever the law of the noise; else all alike."""
     domain = ic.Domain.of(x=range(4_096))
-    for n, codes, ranges in ((10**9, 1.0, 1.0), (65_536, 1.0625, 1.4), (4_096, 1.25, 1.8), (100, 1.35, 1.8)):
+    for n, ranges in ((10**9, 1.0), (65_536, 1.4), (4_096, 1.8), (100, 1.8)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
-        for bought, expected in ((plan.first_tables, codes), (plan.purchases.ranges, ranges)):
+        for bought, expected in ((plan.first_tables, 1.0), (plan.purchases.ranges, ranges)):
             if bought is None:  # of so many records the two are one
                 assert n == 10**9
                 continue
@@ -157,7 +157,6 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
     ("domain", "wish"),
     [
         (ic.Domain.of(x=range(256)), {}),
-        (ic.Domain.of(x=range(65_536)), {}),  # so deep a tree leaves coarse levels no less noise
         (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
         (ic.Domain.of(x=range(400), y=2), {}),
         (ic.Domain.of(x=range(400)), {"first_tables": True}),
@@ -184,8 +183,8 @@ def test_laplace_levels_are_charged_the_divergence_of_two_moved_blocks_each(epsi
     bought, charge = plan.first_tables, plan.first_tables.charge.amount * TICK
     pure = sum(2 / scale for scale in bought.scales)
 
-    assert (True, 3, 3) == (bought.pure, len(bought.targets), len(set(bought.scales)))
-    assert charge == sum(laplace_charge(plan.sparse.order, scale, 2) for scale in bought.scales) * TICK
+    assert (True, 3, 1) == (bought.pure, len(bought.targets), len(set(bought.scales)))
+    assert charge == laplace_charge(plan.sparse.order, bought.scales[0], 2 * 3) * TICK  # rounded up once
     assert 0.8 * pure < charge < pure
     assert plan.sparse.account().capacity > bought.charge.amount
 
@@ -248,16 +247,13 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
     assert np.sqrt(2.0) * ranges.std() < 120
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-9])
-@pytest.mark.parametrize(
-    ("n", "largest"), [(2_000, 16), (21_000, 16), (35_000, 32), (50_000, 64), (100_000, 128), (10**6, 256)]
-)
-def test_more_small_attributes_share_a_table_the_more_records_there_are(n, largest, delta):
+@pytest.mark.parametrize(("n", "delta"), [(2_000, 0.0), (2_000, 1e-9), (100_000, 0.0), (100_000, 1e-9)])
+def test_small_attributes_share_a_table_however_many_records_there_are(n, delta):
     domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
     targets = session_plan(domain, n, ic.Budget(1.0, delta), first_tables=True).first_tables.targets
     ones = [target for target in targets if len(target.axes) == 1]
 
-    assert largest == max(target.blocks for target in targets)
+    assert max(target.blocks for target in targets) == 32
     assert 30 == len(ones)
     assert set(itertools.combinations(range(30), 2)) <= {
         pair for target in targets for pair in pairs_of(target)
@@ -265,27 +261,25 @@ def test_more_small_attributes_share_a_table_the_more_records_there_are(n, large
 
 
 @pytest.mark.parametrize(
-    ("widths", "shared", "expected"),
+    ("widths", "expected"),
     [
-        ((4, 2, 2), 0.1, [(0, 1, 2)]),  # few blocks
-        ((5, 2, 2), 1.2, [(0, 1), (0, 2), (1, 2)]),
-        ((5, 2, 2), 1.3, [(0, 1, 2)]),  # the two binary ones: 5 blocks a block, of three tables
-        ((16, 16, 2), 2.2, [(0, 1), (0, 2), (1, 2)]),
-        ((3, 3, 1, 3), 1.0, [(0, 1, 3)]),
-        ((2,) * 5, 0.89, [(0, 1, 2, 4), (0, 1, 3, 4), (2, 3)]),
-        ((2,) * 5, 0.9, [(0, 1, 2, 3, 4)]),
+        ((4, 2, 2), [(0, 1), (0, 2), (1, 2)]),  # the two binary ones: 4 blocks a block, of three tables
+        ((3, 2, 2), [(0, 1, 2)]),
+        ((3, 3, 1, 3), [(0, 1, 3)]),
+        ((16, 16, 2), [(0, 1), (0, 2), (1, 2)]),
+        ((2,) * 5, [(0, 1, 2, 3, 4)]),
     ],
 )
-def test_attributes_share_a_table_as_long_as_no_pair_has_much_more_noise(widths, shared, expected):
+def test_attributes_share_a_table_as_long_as_no_pair_has_more_noise(widths, expected):
     domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
 
-    assert expected == sorted(pair_cover(domain, PartitionRule(), shared))
+    assert expected == sorted(pair_cover(domain, PartitionRule()))
 
 
 @pytest.mark.parametrize("widths", [(2,) * 60, (2,) * 30 + (16,) * 4 + (3,) * 9 + (24,) * 3])
 def test_the_tables_of_many_attributes_hold_every_pair(widths):
     domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
-    cover = pair_cover(domain, PartitionRule(), 1.08)
+    cover = pair_cover(domain, PartitionRule())
     held = {pair for axes in cover for pair in itertools.combinations(axes, 2)}
 
     assert set(itertools.combinations(range(len(widths)), 2)) == held
