@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Scripts that make a table or figure; make_*.py build shipped data from downloaded files and are run by hand.
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
+QUICK := $(EXPERIMENTS:experiments/%.py=quick/%)
 
-.PHONY: demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick waits experiments experiments-quick fresh rivals tables
+.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick waits experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -80,9 +81,12 @@ waits: $(VENV)/.test
 experiments: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
 
-# Every script on a small setting, in a temporary folder: that they run, not what they find.
-experiments-quick: $(VENV)/.plot
-	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
+# Every script on a small setting, in a temporary folder: that they run, not what they find. Each is a target
+# of its own, so that `make -j2` runs two at a time.
+experiments-quick: $(QUICK)
+
+$(QUICK): quick/%: experiments/%.py $(VENV)/.plot
+	@echo $<; OMP_NUM_THREADS=1 $(BIN)/python $< --quick
 
 # One seed of a cheap row of every result, rerun and compared with what is recorded (three minutes).
 # Some of them: make fresh PICK="gallery ladder"; what changed since at all is red with OLDER=--current.

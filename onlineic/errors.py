@@ -314,6 +314,10 @@ class MoreThanAnnouncedWarning(UserWarning):
     """
 
 
+class OtherRulesWarning(UserWarning):
+    """A session goes on with a file of other rules: it buys nothing more without a test; issued once."""
+
+
 class VacuousPromiseWarning(UserWarning):
     """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
 

@@ -49,7 +49,7 @@ from onlineic.ledger.records import (
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.defaults import RULES
+from onlineic.plan.older import BoughtBefore, of_other_rules
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts
@@ -253,7 +253,7 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
         check_prior(written.beginning, prior)
     except LedgerMismatchError:
         return attrs.evolve(report, problems=tuple(problems))
-    if not _by_these_rules(written.beginning):
+    if of_other_rules(written.beginning):
         return attrs.evolve(report, problems=tuple(problems))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they were said to those who asked
@@ -326,7 +326,7 @@ def _replanned(
         name: settings_from_json(value, KNOWN, domain, update)
         for name, value in beginning["settings"].items()
     }
-    if not _by_these_rules(beginning) or settings.get("prior") != prior_digest(prior):
+    if of_other_rules(beginning) or settings.get("prior") != prior_digest(prior):
         return []
     if {name: settings_to_json(value, KNOWN) for name, value in settings.items()} != beginning["settings"]:
         return ["the settings are written in another form than settings are"]
@@ -346,11 +346,6 @@ def _replanned(
             return ["the settings are none that a session is planned from"]
     alike = plans_alike(settings_to_json(made, KNOWN), beginning["plan"])
     return [] if alike else ["the plan is another than the settings give"]
-
-
-def _by_these_rules(beginning: Line) -> bool:
-    """Whether plan, fits and answers are those of the present rules: of other ones nothing is made again."""
-    return bool(beginning.get("rules") == RULES)
 
 
 def plans_alike(made: Any, held: Any) -> bool:
@@ -424,13 +419,16 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if drawn and due:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
-            which, opened = "later tables" if opened else "first tables", True
+            which, before, opened = "later tables" if opened else "first tables", opened, True
             named = [rule.next(facts(*record.heard))]
-            if rule.settled and not record.heard:  # files of 0.1.0 do not tell for which question
-                named += [rule.next(facts(*_tested_after(records, place)))]
+            if isinstance(rule, BoughtBefore):
+                named = [] if before else [*rule.tables]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
             held = [one.scale for one in record.measurements]
-            if len(record.heard) > rule.hears(heard):
+            if isinstance(rule, BoughtBefore) and (before or not rule.tables):
+                if (unpaid := rule.unpaid(record, heard, sparse)) is not None:
+                    wrong(place, unpaid)
+            elif len(record.heard) > rule.hears(heard):
                 wrong(place, f"{which} for more questions than the rule hears")
             elif not bought:
                 wrong(place, f"{which} that the plan does not buy")
@@ -452,14 +450,6 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     if isinstance(last, Burned) and last.reason in ("closed", "restarted"):
         wrong(len(records), "a line is missing behind what was burned, which was written with it")
     return problems
-
-
-def _tested_after(records: Sequence[Record], place: int) -> Sequence[Question]:
-    """Return the first question that is tested after a record, if there is one."""
-    for record in records[place + 1 :]:
-        if isinstance(record, Easy | EasyBatch | Hard):
-            return (record.queries[0] if isinstance(record, EasyBatch) else record.query,)
-    return ()
 
 
 def _next(last: Record | None) -> tuple[type[Any], ...]:

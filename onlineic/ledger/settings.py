@@ -119,7 +119,7 @@ def _setting(written: Any, known: Known, domain: Domain, brought: Any) -> Any:
         for name, one in written["fields"].items()
     }
     try:
-        return kind.from_fields(fields) if hasattr(kind, "from_fields") else kind(**fields)
+        return kind(**fields)
     except (TypeError, ValueError):
         raise LedgerCorruptError(
             f"ledger must hold settings that {kind.__name__} takes, got others; use the version of onlineic "

@@ -8,6 +8,7 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.listening import pays_to_listen
+from onlineic.plan.older import BoughtBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.planning import session_plan
@@ -19,6 +20,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "BoughtBefore",
     "DemandPurchases",
     "EngineForecast",
     "Facts",

@@ -144,6 +144,12 @@ class FirstTables:
         unit = math.sqrt(2.0) if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
 
+    def released_by(self, record: Opened, n: int) -> bool:
+        """Return whether a record holds these tables, with this noise at this charge."""
+        targets = tuple(one.target for one in record.measurements)
+        scales = tuple(one.scale for one in record.measurements)
+        return (self.targets, self.charge, self.deviations(n)) == (targets, record.charge, scales)
+
 
 def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     """Return tables of the domain that was planned with, as tables of the domain itself.

@@ -3,7 +3,6 @@
 Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
 """
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,7 +15,6 @@ from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.planned_purchases import planned_purchases
 from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.plan.spending import Spending
 from onlineic.queries.partitions import PartitionRule
@@ -24,8 +22,6 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule
 
 Rule = UpdateRule[Any]
-
-TABLES = frozenset(("first_tables", "dense_tables", "later_tables", "range_tables"))  # fields of 0.1.0
 
 # beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
@@ -102,14 +98,6 @@ class Plan:
     def first_tables(self) -> FirstTables | None:
         """The tables that are bought with the first question, where these were settled before it."""
         return self.purchases.fixed
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> "Plan":
-        """Return the plan that a file holds by the names of its fields; of 0.1.0 one a kind of table."""
-        named = {name: one for name, one in fields.items() if name not in TABLES}
-        if TABLES & {*fields} and named.get("purchases") is None:
-            named["purchases"] = planned_purchases(fields) or TestsOnly()
-        return cls(**named)
 
     @property
     def spending(self) -> Spending:

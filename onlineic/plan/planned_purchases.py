@@ -3,9 +3,9 @@
 Proof: docs/theory/session.md, 4.2, 4.9.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import final
 
 import attrs
 from attrs.validators import instance_of, optional
@@ -36,12 +36,14 @@ class PlannedPurchases(PurchaseRule[Asked]):
         Released after the first ones, once the questions tell which.
     """
 
-    settled: ClassVar[bool] = True
-
     first: FirstTables = attrs.field(validator=instance_of(FirstTables))
     dense: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
     ranges: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
     later: LaterTables | None = attrs.field(default=None, validator=optional(instance_of(LaterTables)))
+
+    @property
+    def settled(self) -> bool:
+        return True
 
     @property
     def fixed(self) -> FirstTables:
@@ -110,22 +112,10 @@ class PlannedPurchases(PurchaseRule[Asked]):
         return self.first
 
     def held_by(self, record: Opened, heard: Asked, n: int) -> FirstTables | None:
-        """Return which of these tables a record holds, after what was asked, if any."""
         if not heard.releases:
-            return next((one for one in self.openings if _is_of(record, one, n)), None)
+            return next((one for one in self.openings if one.released_by(record, n)), None)
         later = None if self.later is None else self.later.tables(heard, self.first)
-        return later if later is not None and _is_of(record, later, n) else None
+        return later if later is not None and later.released_by(record, n) else None
 
-
-def planned_purchases(fields: Mapping[str, Any]) -> PlannedPurchases | None:
-    """Return the purchases of a plan that a file of 0.1.0 holds table by table, if it buys any."""
-    names = ("first_tables", "dense_tables", "range_tables", "later_tables")
-    first, *others = (fields.get(name) for name in names)
-    return None if first is None else PlannedPurchases(first, *others)
-
-
-def _is_of(record: Opened, tables: FirstTables, n: int) -> bool:
-    """Whether a record holds these tables."""
-    targets = tuple(one.target for one in record.measurements)
-    scales = tuple(one.scale for one in record.measurements)
-    return (tables.targets, tables.charge, tables.deviations(n)) == (targets, record.charge, scales)
+    def holds(self, record: Opened, heard: Asked, n: int) -> bool:
+        return self.held_by(record, heard, n) is not None

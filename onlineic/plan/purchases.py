@@ -13,7 +13,7 @@ import attrs
 from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Ledger, Record
+from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables
 from onlineic.queries.marginals import Question
 
@@ -56,7 +56,12 @@ class Facts(Generic[S]):
 class PurchaseRule(abc.ABC, Generic[S]):
     """What to buy next; pure and deterministic, so that whoever holds the record can work it out again."""
 
-    settled: ClassVar[bool] = False  # whether which tables are bought is fixed before the first question
+    ended: ClassVar[bool] = False  # whether nothing is bought any more, and what was told stands
+
+    @property
+    def settled(self) -> bool:
+        """Whether which tables are bought is fixed before the first question."""
+        return False
 
     @property
     def fixed(self) -> FirstTables | None:
@@ -88,6 +93,14 @@ class PurchaseRule(abc.ABC, Generic[S]):
     def next(self, facts: Facts[S]) -> FirstTables | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
 
+    def held_by(self, record: Opened, heard: S, n: int) -> FirstTables | None:
+        """Return which tables that were settled before a record holds, after what was asked, if any."""
+        return None
+
+    def holds(self, record: Opened, heard: S, n: int) -> bool:
+        """Return whether the tables of a record are among those that this rule may have bought there."""
+        return True
+
     def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
@@ -108,7 +121,10 @@ class TestsOnly(PurchaseRule[None]):
     """Nothing is bought without a test: the loop of the book."""
 
     __test__ = False  # its name is no test of pytest's
-    settled: ClassVar[bool] = True
+
+    @property
+    def settled(self) -> bool:
+        return True
 
     def start(self) -> None:
         return None

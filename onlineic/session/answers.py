@@ -271,7 +271,7 @@ class AnswerBook:
             self._awaited = Fraction(0)
             return
         rule, n = self._plan.purchases, self._plan.sparse.n
-        bought = rule.held_by(record, rule.start(), n) if isinstance(rule, PlannedPurchases) else None
+        bought = rule.held_by(record, rule.start(), n)
         if bought is not None and bought is not self._plan.first_tables:
             self._bounds.plan_tables(bought)
             self._awaited = Fraction(0)
@@ -539,7 +539,9 @@ class AnswerBook:
         if held is not None and held[0] == spent.version:
             return held[1]
         whole, owed = self._plan.partitions is not None, self._awaited
-        if not self._plan.purchases.settled:
+        if self._plan.purchases.ended:
+            owed = Fraction(0)
+        elif not self._plan.purchases.settled:
             owed = max(Fraction(0), self._spending.bought - self._taken.bought)
         elif not self._taken.instalments:  # nothing is bought: all of it is owed
             owed = max(Fraction(0), self._spending.bought - spent.amount)

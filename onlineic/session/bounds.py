@@ -142,7 +142,7 @@ class Bounds:
     @property
     def awaits_tables(self) -> bool:
         """Whether tables that come first will move the values of now."""
-        return self._plan.buys and self.estimates is None
+        return self._plan.buys and not self._plan.purchases.ended and self.estimates is None
 
     def known(self, question: Question, value: Any) -> float:
         """Return what the noise of the first tables leaves as a bound, for their families at once, or inf."""

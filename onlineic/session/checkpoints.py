@@ -13,7 +13,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.hypothesis.base import block_guesses
 from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
-from onlineic.plan.defaults import RULES
+from onlineic.plan.older import of_other_rules
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.session.belief import Belief
 from onlineic.updates.base import HasParameters, UpdateRule
@@ -37,8 +37,8 @@ class Checkpoints:
     def __init__(self, ledger: Ledger, update: UpdateRule[Any], alpha: float) -> None:
         self._ledger, self._update, self._alpha = ledger, update, alpha
         # records of a session of other rules, which told cross tables as they were measured, and kept none
-        stamp = getattr(ledger, "beginning", {"rules": RULES}).get("rules")
-        self._found = 0 if stamp == RULES else len(ledger)
+        beginning = getattr(ledger, "beginning", None)
+        self._found = len(ledger) if beginning is not None and of_other_rules(beginning) else 0
         self._fitted: dict[int, float] = {}
         self._kept = (0, 0)  # records and updates that they follow from
         self.restoring = 0  # leading records whose updates a checkpoint makes needless

@@ -49,6 +49,7 @@ from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import LaterTables
+from onlineic.plan.older import BoughtBefore, of_other_rules, older_plan
 from onlineic.plan.plan import Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import TestsOnly
@@ -331,7 +332,11 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     LedgerCorruptError
         If it spends more than the budget that stands beside it, or is no plan.
     """
-    plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
+    if of_other_rules(beginning):
+        known: dict[str, type[Any]] = {**KNOWN, BoughtBefore.__name__: BoughtBefore}
+        plan = settings_from_json(older_plan(beginning), known, domain, update)
+    else:
+        plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
     if not isinstance(plan, Plan) or type(plan.sparse) not in MECHANISMS or not hasattr(plan.update, "init"):
         raise LedgerCorruptError(
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
@@ -340,7 +345,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     later = rule.later if type(rule) is PlannedPurchases else None
     first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
     if (
-        type(rule) not in (DemandPurchases, PlannedPurchases, TestsOnly)
+        type(rule) not in (BoughtBefore, DemandPurchases, PlannedPurchases, TestsOnly)
         or type(plan.hit_price) is not Fraction
         or type(plan.next_share) not in (type(None), Fraction)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))

@@ -45,14 +45,15 @@ class Improvements:
     Parameters
     ----------
     plan : Plan
-        Answers improve where its rule fits all that was measured, and nothing is certified.
+        Answers improve where its rule fits all that was measured, nothing is certified, and purchases go on.
     domain : Domain
     """
 
     __slots__ = ("_earlier", "_may", "_predictor", "_repeats", "_spreads")
 
     def __init__(self, plan: Plan, domain: Domain) -> None:
-        self._may = plan.update.fits_all and not (plan.certified or plan.textbook)
+        stands = plan.certified or plan.textbook or plan.purchases.ended
+        self._may = plan.update.fits_all and not stands
         # numbers are told anew by tables that are cut at levels: what others tell is read roughly
         self._predictor = self._repeats = Predictor(domain)
         self._earlier: dict[Any, _History] = {}

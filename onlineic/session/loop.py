@@ -12,7 +12,6 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Ledger, Opened
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -149,12 +148,10 @@ class Loop:
     def bought(self) -> bool:
         """Whether the ledger holds first tables of this plan already."""
         rule, bought = self.plan.purchases, False
-        if not isinstance(rule, PlannedPurchases):
-            return False
         asked = rule.start()
         for record in self.ledger.records():
             if isinstance(record, Opened):
-                if rule.held_by(record, asked, self.plan.sparse.n) is None:
+                if not rule.holds(record, asked, self.plan.sparse.n):
                     raise LedgerMismatchError(
                         "ledger must hold the first tables of this session's plan, got others; open the "
                         "session as it was opened."

@@ -50,6 +50,7 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.kinds import check_supported
+from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import PurchaseRule
@@ -484,6 +485,8 @@ class OnlineIC(Answering):
         held, loop = ledger if ledger is not None else MemoryLedger(), None
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
+            if resumed:
+                warn_other_rules(plan.purchases, stacklevel=4)
             loop = Loop(data.domain, n, plan, held, self._private, data.unit, released)
             belief = Belief(plan.update.init(data.domain, settings.prior))
             data.check_file(held, held.file)

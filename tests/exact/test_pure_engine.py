@@ -71,11 +71,11 @@ def test_never_more_than_epsilon_is_spent_and_the_transcript_rebuilds_the_hypoth
 
 
 def test_bounds_of_block_sums_hold_and_are_not_vacuous(monkeypatch):
-    """P(outside) <= 5 % over 150 sessions, answers and measurements; a fifth of the radius is left often."""
+    """P(outside) <= 5 % over 80 sessions, answers and measurements; a fifth of the radius is left often."""
     outside = beyond = narrow = 0
     settings = {"hard_answers": 2, "threshold": 1e-6, "max_queries": 10}
     plan_once(monkeypatch, session_plan(DOMAIN, 20_000, ic.Budget(1.0), **settings))
-    for seed in range(150):
+    for seed in range(80):
         data = table(seed)
         query = ic.where(a=ic.between(1, 7), c="x")
         session = ic.OnlineIC(data, ic.Budget(1.0), noise=SimulatedNoise(seed), **settings)
@@ -89,8 +89,8 @@ def test_bounds_of_block_sums_hold_and_are_not_vacuous(monkeypatch):
                 beyond += abs(value - exact) > radius
                 narrow += abs(value - exact) > radius / 5
 
-    assert max(outside, beyond) <= 28  # Binomial(150, .05) exceeds 28 with probability 4e-10
-    assert narrow >= 30
+    assert max(outside, beyond) <= 20  # Binomial(80, .05) exceeds 20 with probability 3e-10
+    assert narrow >= 16
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,10 @@ PLACES = [
 ]
 
 
+FEW = [("tables", 1), ("fit", 0), ("answers", 1)]
+SOME = pytest.mark.parametrize("places", [FEW, pytest.param(PLACES, marks=pytest.mark.exhaustive)])
+
+
 def opened(folder, told, **more):
     settings = {"ledger": folder / "census.db", "table": LABEL} | SETTINGS | more
     session = ic.OnlineIC(PrivateData(COUNTS, DOMAIN), BUDGET, progress=told, **settings)
@@ -95,11 +99,11 @@ def check_once(records):
     assert sum(isinstance(record, Opened) for record in records) <= 1
 
 
-@pytest.mark.slow
+@SOME
 @pytest.mark.parametrize("name", ACTS)
-def test_whatever_a_callback_does_to_its_session_is_refused_by_name(name):
+def test_whatever_a_callback_does_to_its_session_is_refused_by_name(name, places):
     stages, outcomes = set(), set()
-    for at in PLACES:
+    for at in places:
         with quick_folder() as folder:
             told = Asking(ACTS[name], at)
             session = opened(folder, told)
@@ -121,9 +125,10 @@ def test_whatever_a_callback_does_to_its_session_is_refused_by_name(name):
     assert {SessionStateError} == outcomes
 
 
+@SOME
 @pytest.mark.parametrize(("act", "error"), [(stop, StopError), (interrupt, KeyboardInterrupt)])
-def test_a_session_with_a_file_that_is_stopped_at_any_call_goes_on_from_it_and_pays_once(act, error):
-    for at in PLACES:
+def test_a_session_with_a_file_that_is_stopped_at_any_call_goes_on_from_it_and_pays_once(act, error, places):
+    for at in places:
         with quick_folder() as folder:
             told, stops = Asking(act, at), 0
             for _ in itertools.count():

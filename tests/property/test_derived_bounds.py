@@ -23,7 +23,7 @@ CONDITIONS = [
     where(c=ic.span(0, 4)),
 ]
 QUESTIONS = ("mean", "whole mean", "sum", "whole sum", "rank", "band", "groups", "counts")
-TABLES = 60
+TABLES = 30
 
 
 class Adversary(Answering):

@@ -112,12 +112,12 @@ def blocks(partition):
 
 
 @pytest.mark.slow
-def test_400_statements_are_answered_as_by_sqlite():
-    equal, wrong, refused, forms = compared(seed=1, count=400)
+def test_200_statements_are_answered_as_by_sqlite():
+    equal, wrong, refused, forms = compared(seed=1, count=200)
 
     assert [] == wrong
-    assert equal > 1000
-    assert len(refused) < 60, refused[:5]
+    assert equal > 500
+    assert len(refused) < 40, refused[:5]
     assert all("AVG must be over some records" in told for _, told in refused)
     assert FORMS <= forms.keys()
 

@@ -163,7 +163,7 @@ def asked(ours, params):
 
 def test_one_comparison_is_answered_as_by_sqlite_or_cuts_into_a_cell():
     answered = refused = 0
-    for seed in range(600):
+    for seed in range(300):
         random_ = Conditions(seed)
         ours, theirs = random_.atom()
         expected, found = met(theirs), asked(ours, random_.params)
@@ -172,20 +172,20 @@ def test_one_comparison_is_answered_as_by_sqlite_or_cuts_into_a_cell():
         assert whole == (found is not None), (ours, theirs)
         assert not whole or (expected == found).all(), (ours, theirs)
         answered, refused = answered + whole, refused + (not whole)
-    assert answered > 300
-    assert refused > 100
+    assert answered > 150
+    assert refused > 50
 
 
 def test_conditions_that_are_answered_are_those_of_sqlite():
     answered = 0
-    for seed in range(600):
+    for seed in range(300):
         random_ = Conditions(seed)
         ours, theirs = random_.whole(random_.rng.choice([1, 2]))
         found = asked(ours, random_.params)
         if found is not None:
             answered += 1
             assert (met(theirs) == found).all(), (ours, theirs)
-    assert answered > 100
+    assert answered > 50
 
 
 @pytest.mark.parametrize(

@@ -126,13 +126,13 @@ def database(request):
     return request.param, asked
 
 
-def test_120_statements_show_the_same_rows_in_the_same_order(database):
+def test_60_statements_show_the_same_rows_in_the_same_order(database):
     dialect, asked = database
     rng, shown, fewer = random.Random(1), 0, 0
     for seed in range(2):
         counts = table(seed)
         engine, run = Exact(counts), asked(counts)
-        for _ in range(60):
+        for _ in range(30):
             text = written(rng)
 
             found = engine.sql(text, dialect=dialect)
@@ -143,8 +143,8 @@ def test_120_statements_show_the_same_rows_in_the_same_order(database):
             assert all(map(same, ours, theirs)), (text, ours, theirs)
             assert (found.groups > len(found)) == ("groups" in found.chosen)
             shown, fewer = shown + len(ours), fewer + (found.groups > len(found))
-    assert shown > 500
-    assert fewer > 40
+    assert shown > 250
+    assert fewer > 20
 
 
 def test_the_clauses_ask_nothing_more(database):

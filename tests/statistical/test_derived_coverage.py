@@ -12,7 +12,7 @@ from support.laws import too_many
 from support.sessions import Still, plan_once
 
 pytestmark = pytest.mark.statistical
-LEVEL, BETA, SESSIONS, RANGES = 1e-9, 0.2, 200, 80
+LEVEL, BETA, SESSIONS, RANGES = 1e-9, 0.2, 200, 50
 
 DOMAIN = ic.Domain.of(a=range(16), b=["x", "y"])
 N = 20_000

@@ -17,7 +17,7 @@ from support.sessions import hits, plan_once, tests_alone
 
 pytestmark = pytest.mark.statistical
 LEVEL, BETA = 1e-9, 0.6  # large, so that some hundred sessions see many failures
-SESSIONS = 200
+SESSIONS = 120
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[0, 0, 0], [0, 5000, 100], [20_000, 7, 3], [0, 0, 4890]])
 ASKED, TRUTH = ic.where(a=2), 20_010 / 30_000

@@ -26,7 +26,7 @@ def binomial_p(successes, trials, probability):
 
 def test_the_numbers_have_laplace_noise_of_the_stated_scale():
     """Sum of absolute errors over the scale is Gamma(N, 1); a scale wrong by a tenth is found."""
-    size, cutoff, n = 200, 7500, 10**9
+    size, cutoff, n = 200, 6500, 10**9
     counts = np.zeros(size, int)
     counts[0] = n  # no interval below holds a record: each gap is far above the threshold
     session = ic.OnlineIC(
@@ -93,7 +93,7 @@ def mixed_tail(steps):
 
 def test_hits_have_the_law_of_the_book_and_their_numbers_fresh_noise(monkeypatch):
     """At T - 2s a hit has probability .2227; with the test's own noise .05 of the errors are negative."""
-    trials = 2500
+    trials = 1500
     hits, errors = first_answers(-2.0, trials, 1, monkeypatch)
     negative = int((errors < 0).sum())
 

@@ -9,6 +9,7 @@ import onlineic as ic
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
 from onlineic.ledger.settings import settings_to_json
 from onlineic.plan import session_plan
+from onlineic.plan.defaults import RULES
 from onlineic.session.durable import KNOWN, check_prior, planned, prior_digest
 
 DOMAIN = ic.Domain.of(a=12, b=5, c=4)
@@ -21,7 +22,7 @@ def beginning(name="gumbel"):
     budget = BUDGETS[name]
     plan = session_plan(DOMAIN, N, budget)
     settings = {"budget": settings_to_json(budget, KNOWN), "rows_per_person": None, "prior": None}
-    told = {"n": N, "plan": settings_to_json(plan, KNOWN), "settings": settings}
+    told = {"rules": RULES, "n": N, "plan": settings_to_json(plan, KNOWN), "settings": settings}
     return {**json.loads(json.dumps(told)), "domain": json.loads(DOMAIN.to_json())}
 
 

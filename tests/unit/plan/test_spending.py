@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import attrs
 import numpy as np
@@ -36,6 +37,13 @@ def opened(delta, seed=5, **settings):
     return ic.OnlineIC(data, ic.Budget(2.0, delta), noise=SimulatedNoise(seed), **settings)
 
 
+@cache
+def asked(delta):
+    """Such a session that was asked everything, and its answers: for those who read alone."""
+    session = opened(delta)
+    return session, session.answer_many(ASKED)
+
+
 def sparse_at(session):
     """(record, mechanism of its test), for whoever holds the transcript and the plan."""
     spending, spent, found = session.plan.spending, Spent(), []
@@ -57,8 +65,7 @@ def paid_in_full(session, mechanisms):
 
 @BOTH
 def test_a_reader_of_the_record_works_out_every_price(delta):
-    session = opened(delta)
-    session.answer_many(ASKED)
+    session, _ = asked(delta)
     mechanisms = sparse_at(session)
     hard = [(record, sparse) for record, sparse in mechanisms if isinstance(record, Hard)]
     start = session.plan.sparse.start_charge()
@@ -87,8 +94,7 @@ def test_a_reader_of_the_record_works_out_every_price(delta):
 @BOTH
 def test_a_price_of_the_next_test_does_not_pay_for_the_last(delta):
     """Mutant: the mechanism is read off what was spent when the hit was recorded already."""
-    session = opened(delta)
-    session.answer_many(ASKED)
+    session, _ = asked(delta)
     planned = session.plan.spending
     late = [
         (attrs.evolve(record, charge=attrs.evolve(record.charge, amount=price)), sparse)
@@ -105,8 +111,7 @@ def test_a_price_of_the_next_test_does_not_pay_for_the_last(delta):
 
 @BOTH
 def test_nothing_is_untested_while_a_share_is_left(delta):
-    session = opened(delta)
-    answers = session.answer_many(ASKED)
+    session, answers = asked(delta)
 
     assert 0 == session.statistics().untested
     assert all(math.isfinite(answer.error_bound) for answer in answers)
@@ -147,8 +152,8 @@ def test_at_least_as_many_hits_are_paid_as_were_told_whenever_they_were(delta):
 
 @BOTH
 def test_an_easy_answer_states_the_radius_of_the_mechanism_that_tested_it(delta):
-    session = opened(delta)
-    answers = {id(answer): answer for answer in session.answer_many(ASKED)}.values()
+    session, given = asked(delta)
+    answers = {id(answer): answer for answer in given}.values()
     told = [(record, sparse) for record, sparse in sparse_at(session)]
     wide = 0
 

@@ -1,6 +1,7 @@
 """Files of other rules: their plan stands, what was told is told again, and nobody calls them dishonest.
 
-The frozen exports were written by an earlier commit, and by this one under another stamp.
+The frozen exports were written by earlier commits of version 0.1.0: `first_*` by one whose plans had a field
+a kind of table, over the table of `made_table`; the others without a stamp, or under another one.
 """
 
 import json
@@ -12,10 +13,11 @@ import pytest
 
 import onlineic as ic
 from onlineic import audit
-from onlineic.errors import LedgerCorruptError
-from onlineic.ledger import Hard, imported, read
+from onlineic.cli import main
+from onlineic.errors import LedgerCorruptError, OtherRulesWarning
+from onlineic.ledger import Hard, Opened, imported, read
 from onlineic.ledger.lines import canonical_text, chained
-from onlineic.plan import TestsOnly, defaults
+from onlineic.plan import DemandPurchases, TestsOnly, defaults
 from onlineic.session import durable
 from onlineic.session import session as sessions
 from onlineic.updates import MaximumEntropy, MixtureOfProducts
@@ -31,6 +33,41 @@ def frozen(name):
     with (FROZEN / f"{name}.jsonl").open() as file:
         written = imported(file)
     return written, json.loads((FROZEN / f"{name}.json").read_text())
+
+
+def made_table():
+    """The table of the files `first_*`: c follows from a and b, f from d, so that pairs tell little of c."""
+    rng, n, sizes = np.random.default_rng(7), 60_000, (5, 5, 5, 4, 4, 3)
+    columns = [rng.integers(0, size, n) for size in sizes]
+    columns[2] = np.where(rng.random(n) < 0.8, (columns[0] + columns[1]) % 5, columns[2])
+    columns[5] = np.where(rng.random(n) < 0.6, columns[3] % 3, columns[5])
+    names = dict(zip("abcdef", sizes, strict=True))
+    return ic.PrivateData.from_records(dict(zip(names, columns, strict=True)), ic.Domain.of(names))
+
+
+def asked_first(place):
+    """The question that stands at this place in the answers of the files `first_*`."""
+    if place == 1:
+        return ic.where(a=ic.between(1, 2), b=2, c=ic.one_of(3, 4))
+    if place == 3:
+        return ic.marginal("d", "f")
+    if place == 7:
+        return ic.where(d=1, f=1, a=ic.between(0, 2))
+    if place % 3 == 2:
+        return ic.where(a=place % 5, b=ic.between(0, 2), c=(place + 1) % 5)
+    return ic.where(a=place % 5, d=ic.between(0, place % 4))
+
+
+FIRST = {"first_default": 2, "first_pure": 1, "first_before_later": 1}  # releases of tables in them
+
+
+def resumed_first(path):
+    with pytest.warns(OtherRulesWarning, match="nothing else is bought"):
+        return ic.OnlineIC.resume(path, made_table())
+
+
+def kinds(path):
+    return [line["kind"] for line in read(path).lines]
 
 
 def without(written, kind):
@@ -52,8 +89,109 @@ def path():
 
 
 def told_again(path, count=14):
-    with resumed(path) as session:
+    with pytest.warns(OtherRulesWarning), resumed(path) as session:
         return [session.answer(one) for one in queries(count)]
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_a_file_of_the_first_version_tells_what_it_told_and_goes_on_without_purchases(name, path, capsys):
+    written, told = frozen(name)
+    file_of(written, path)
+    assert audit.verified(read(path)).problems == ()
+    assert main(["ledger", "show", str(path)]) == 0
+    assert "made, first release" in capsys.readouterr().out
+
+    with resumed_first(path) as session:
+        again = [session.answer(asked_first(place)) for place in range(len(told))]
+        mechanism = session.plan.sparse
+        more = session.answer_many([ic.where(a=a, b=b, c=(a + b) % 5) for a in range(5) for b in range(5)])
+    assert {"repeat"} == {answer.status for answer in again}
+    for answer, (_, value) in zip(again, told, strict=True):
+        assert np.array_equal(value, answer.value)
+    assert FIRST[name] == kinds(path).count("opened")
+    assert {"easy", "hard"} >= {answer.status for answer in more} - {"untested"}
+    assert type(mechanism).__name__ == written.beginning["plan"]["fields"]["sparse"]["class"]
+    report = audit.verified(read(path))
+    assert report.whole, report.problems
+
+
+def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_the_first_version(path):
+    """Of a kept file it stands in a checkpoint; without one it is fitted to the measurements again."""
+    written, _ = frozen("first_default")
+    held = []
+    for kept in (written, without(written, "checkpoint")):
+        place = file_of(kept, path.with_name(f"{len(held)}.db"))
+        with resumed_first(place) as session:
+            held.append(np.asarray(session.hypothesis.marginal("a", "b", "c")))
+            tables = [record for record in session.transcript if isinstance(record, Opened)]
+    assert np.allclose(held[0], held[1], atol=1e-3)
+    (later,) = [one for one in tables[1].measurements if one.target.axes == (0, 1, 2)]
+    assert np.corrcoef(held[0].ravel(), np.ravel(later.values))[0, 1] > 0.99
+
+
+def test_hits_go_on_at_the_recorded_mechanism_and_price(path):
+    """The distance of c from what pairs tell is a hit, whose number is charged as those before it were."""
+    file_of(frozen("first_before_later")[0], path)
+    with resumed_first(path) as session:
+        spent = session.statistics().spent
+        far = [
+            ic.where(a=a, b=b, c=ic.one_of((a + b) % 5, (a + b + 1) % 5)) for a in range(5) for b in range(5)
+        ]
+        statuses = [session.answer(one).status for one in far]
+        hits = [record for record in session.transcript if isinstance(record, Hard)]
+        assert session.statistics().spent <= 1.0
+    assert "opened" not in kinds(path)[15:]
+    assert statuses.count("hard") == len(hits) - 1
+    assert spent < 1.0
+
+
+def test_a_file_of_the_first_version_before_its_first_question_buys_nothing(path):
+    written, _ = frozen("first_default")
+    file_of(chained((canonical_text(line), None) for line in written.lines[:1]), path)
+    with resumed_first(path) as session:
+        assert session.statistics().spent == 0.0
+        assert session.answer(asked_first(0)).status in ("easy", "hard")
+        assert session.summary() is not None
+    assert "opened" not in kinds(path)
+    assert audit.verified(read(path)).whole
+
+
+def test_a_session_that_listened_under_other_rules_buys_nothing_more_and_says_so_once(path, monkeypatch):
+    monkeypatch.setattr(durable, "RULES", "others")
+    settings = {"ledger": path, "table": LABEL, "purchases": DemandPurchases()}
+    with ic.OnlineIC(table(), ic.Budget(1.0, 1e-6), **settings) as session:
+        told = [one.value for one in session.answer_many(queries(3))]
+    with pytest.warns(OtherRulesWarning) as said:
+        session = resumed(path)
+    with session:
+        assert told == [session.answer(one).value for one in queries(3)]
+        session.answer_many(queries(60))
+        session.synthetic(10)
+    assert 1 == len([one for one in said if one.category is OtherRulesWarning])
+    assert 1 == kinds(path).count("opened")
+    assert audit.verified(read(path)).whole
+
+
+@pytest.mark.parametrize("changed", ["charge", "scale", "more"])
+def test_tables_that_a_file_of_other_rules_does_not_pay_are_found_by_verify(changed, path):
+    """Planted: of later tables half the charge, half the noise, or a second time what was set aside once."""
+    written, _ = frozen("first_default")
+    lines = [json.loads(canonical_text(line)) for line in written.lines]
+    later = [line for line in lines if line["kind"] == "opened"][-1]
+    before = lines[lines.index(later) - 1]
+    if changed == "charge":
+        less = str(int(later["charge"]["amount"]) // 2)
+        later["charge"]["amount"] = before["charge"]["amount"] = less
+    elif changed == "scale":
+        for one in later["released"]:
+            one["scale"] /= 2.0
+    else:
+        at = lines.index(later)
+        lines[at + 1 : at + 1] = [dict(before), dict(later)]
+        lines = [{**line, "at": place} for place, line in enumerate(lines)]
+    forged = chained((canonical_text(line), None) for line in lines)
+
+    assert any("tables" in text for text in audit.verified(forged).problems)
 
 
 @pytest.mark.parametrize("name", ["other_rules", "no_stamp"])
@@ -120,7 +258,7 @@ def test_a_cross_table_that_was_told_comes_back_under_any_rules(path, monkeypatc
     written = read(path) if kept else without(read(path), "told")
     again = file_of(written, path.with_name("again.db"))
     if not kept:
-        monkeypatch.setattr("onlineic.session.checkpoints.RULES", "others")
+        monkeypatch.setattr("onlineic.plan.older.RULES", "others")
     else:
         other_rules_of_answers(monkeypatch)
     with resumed(again) as session:

@@ -1,0 +1,179 @@
+"""The one reader of files that other rules planned: what was told and bought stands, nothing more is bought.
+
+A file holds its plan, and a stamp of the rules that made it: a digest that changes with every change of what
+sessions plan, learn or answer. Under the same stamp a session goes on as if it had never been closed. Under
+another one the record alone decides:
+
+* what was told comes back as it was told, and is not told anew;
+* the hypothesis is made of the recorded measurements;
+* tests and hits go on with the recorded mechanism and prices, and teach the recorded update rule;
+* nothing is bought without a test any more: which tables to buy next was decided by rules that are gone.
+
+Of the purchases that a plan names this module reads what they cost, and which tables come first. So it needs
+none of the classes by which they were decided, but for `FirstTables`, which checks that they are paid.
+
+Proof: docs/theory/session.md, 4.9c.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+from attrs.validators import deep_iterable, instance_of
+
+from onlineic.accounting.budget import Filter
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning
+from onlineic.ledger.lines import Line, account_from_json
+from onlineic.ledger.records import Opened, Record
+from onlineic.plan.defaults import RULES
+from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.sparse.base import NumericSparse
+
+# of a plan, or of its PlannedPurchases: tables of which one release comes first, as `FirstTables`
+FIRST = (("first_tables", "first"), ("dense_tables", "dense"), ("range_tables", "ranges"))
+LATER = ("later_tables", "later")  # which are chosen when they are bought: their charge alone is read
+ROUNDED = Fraction(1, 10**9)  # by more a deviation that was written is not off
+
+
+def of_other_rules(beginning: Line) -> bool:
+    """Return whether a session was planned by other rules than those of now, or nobody knows by which."""
+    return bool(beginning.get("rules") != RULES)
+
+
+def warn_other_rules(rule: PurchaseRule[Any], stacklevel: int) -> None:
+    """Say that a session buys nothing more, if that is so, before anything is done with its file."""
+    if rule.ended:
+        warnings.warn(
+            "ledger must be of the rules of this version to buy tables as questions come, got one of others: "
+            "what was told and bought stands, tests and hits go on at the recorded prices, and nothing else "
+            "is bought. Use the version of onlineic that wrote it, or open a new ledger (budgets add).",
+            OtherRulesWarning,
+            stacklevel=stacklevel,
+        )
+
+
+@final
+@attrs.frozen
+class BoughtBefore(PurchaseRule[Fraction]):
+    """What a session of other rules has bought is in its record, and nothing is bought any more.
+
+    Attributes
+    ----------
+    amount : Fraction
+        What its plan set aside for all purchases, in the unit of the account.
+    tables : tuple of FirstTables
+        Of which the first release is one, if they were settled before the first question.
+    """
+
+    ended = True
+
+    amount: Fraction = attrs.field(validator=instance_of(Fraction))
+    tables: tuple[FirstTables, ...] = attrs.field(validator=deep_iterable(instance_of(FirstTables)))
+
+    @property
+    def settled(self) -> bool:
+        return bool(self.tables)
+
+    @property
+    def fixed(self) -> FirstTables | None:
+        return self.tables[0] if self.tables else None
+
+    @property
+    def openings(self) -> tuple[FirstTables, ...]:
+        return self.tables
+
+    def planned(self, account: Filter) -> Fraction:
+        return self.amount
+
+    def start(self) -> Fraction:
+        return Fraction(0)
+
+    def heard(self, so_far: Fraction, record: Record) -> Fraction:
+        return so_far + (record.charge.amount if isinstance(record, Opened) else 0)
+
+    def next(self, facts: Facts[Fraction]) -> None:
+        return None
+
+    def told(self, account: Filter) -> list[tuple[str, str]]:
+        part = float(self.amount / account.capacity)
+        text = f"by other rules, for up to {part:.0%} of the budget: those in the record, and no more"
+        return [("tables", text)]
+
+    def held_by(self, record: Opened, heard: Fraction, n: int) -> FirstTables | None:
+        if heard:
+            return None
+        return next((one for one in self.tables if one.released_by(record, n)), None)
+
+    def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
+        return heard > 0 or not self.tables or self.held_by(record, heard, n) is not None
+
+    def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
+        """Return in words what is wrong with tables that the plan does not name, or None.
+
+        Their charge must pay for their noise, and with what tables before them cost be set aside.
+        """
+        if heard + record.charge.amount > self.amount:
+            return "tables that cost more than the plan sets aside"
+        account, n = sparse.account(), sparse.n
+        pure = account.order is None
+        if (record.charge.unit, record.charge.order) != (account.unit, account.order):
+            return "tables that are paid in another unit than the account's"
+        # whichever way the deviation was rounded when it was written
+        unit = Fraction(n) * (1 + ROUNDED) / (Fraction(2.0**0.5) if pure else 1)
+        scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
+        targets = tuple(one.target for one in record.measurements)
+        with contextlib.suppress(InvalidParameterError):
+            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
+            return None
+        return "tables whose noise costs more than their charge"
+
+
+def older_plan(beginning: Line) -> Any:
+    """Return the plan of a file of other rules, as JSON, with purchases that have ended.
+
+    Purchases stand in the plan as a rule, or as one field a kind of table; of a rule either what it shares
+    of the account is written, or its tables are. A plan that buys nothing stays as it is.
+
+    Raises
+    ------
+    LedgerCorruptError
+        If what its purchases cost cannot be read.
+    """
+    try:
+        return _ended(beginning["plan"], account_from_json(beginning["account"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise LedgerCorruptError(
+            "ledger must hold a plan whose purchases can be read, got another; use the version of onlineic "
+            "that wrote it."
+        ) from None
+
+
+def _ended(plan: Any, account: Filter) -> Any:
+    """Return the plan with `BoughtBefore` in the place of its purchases, or raise anything."""
+    fields: Mapping[str, Any] = plan["fields"]
+    rule = fields.get("purchases") or {"class": "TestsOnly", "fields": {}}
+    tables = rule["fields"] if rule["class"] == "PlannedPurchases" else fields
+    held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
+    later = [tables[name] for name in LATER if tables.get(name) is not None]
+    if rule["class"] == "DemandPurchases":
+        amount, held = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity, []
+    elif rule["class"] in ("PlannedPurchases", "TestsOnly"):
+        amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
+    else:
+        raise KeyError(rule["class"])
+    kept = {
+        name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
+    }
+    if held or amount:
+        written = {"amount": {"fraction": str(amount)}, "tables": held}
+        kept["purchases"] = {"class": BoughtBefore.__name__, "fields": written}
+    return {**plan, "fields": kept}
+
+
+def _charged(tables: Any) -> Fraction:
+    """Return the charge of tables, in the unit of the account."""
+    return Fraction(tables["fields"]["charge"]["fields"]["amount"]["fraction"])
