@@ -77,15 +77,17 @@ waits: $(VENV)/.test
 	@mkdir -p build
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/waits.py build/waits.json
 
+# What is not of the present code, two scripts side by side (an hour on two cores); stopped, it goes on where it was.
+# Some of them: make experiments PICK="gallery turbo"; which would run, and why: make experiments LIST=--list
 experiments: $(VENV)/.plot
-	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
+	$(BIN)/python experiments/study/all.py $(LIST) $(PICK)
 
 # Every script on a small setting, in a temporary folder: that they run, not what they find.
 experiments-quick: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
 
 # One seed of a cheap row of every result, rerun and compared with what is recorded (three minutes).
-# Some of them: make fresh PICK="gallery ladder"; what changed since at all is red with OLDER=--current.
+# Some of them: make fresh PICK="gallery turbo"; what changed since at all is red with OLDER=--current.
 fresh: $(VENV)/.plot
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(PICK)
 

@@ -59,9 +59,7 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
     older, environment = aged(result, now), elsewhere(result)
     if name in MEASURE_TIME:
         return Verdict(name, older=older, remark="times, which no rerun repeats")
-    config = module.full_config() if hasattr(module, "full_config") else module.Config()
-    settings = json.loads(json.dumps(attrs.asdict(config), default=float))
-    differing = tuple(differences("config", result["config"], settings, 0.0))
+    differing = other_settings(module, result)
     if differing:
         return Verdict(name, differing, older, environment)
     began = time.perf_counter()
@@ -81,6 +79,13 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
     for place, value in json.loads(json.dumps(found)).items():
         differing += tuple(differences(place, at(result, place), value, limit))
     return Verdict(name, differing, older, environment, seconds=seconds)
+
+
+def other_settings(module: Any, result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return in what the settings of a script are others than those of its result."""
+    config = module.full_config() if hasattr(module, "full_config") else module.Config()
+    settings = json.loads(json.dumps(attrs.asdict(config), default=float))
+    return tuple(differences("config", result["config"], settings, 0.0))
 
 
 def at(result: Any, place: str) -> Any:
