@@ -67,7 +67,8 @@ def task_of(name: str, now: dict[str, str]) -> Task | None:
         return None
     parts = [row for part in result.values() if isinstance(part, list) for row in part]
     if all(isinstance(row, dict) and {"stream", "seconds"} <= row.keys() for row in parts):
-        old = {row["stream"]: row["seconds"] for row in parts if aged(row.get("made", result), now)}
+        own = {name: result[name] for name in ("versions", "code") if name in result}
+        old = {row["stream"]: row["seconds"] for row in parts if aged(row.get("made", own), now)}
         if 0 < len(old) < len(parts):
             return Task(name, why, tuple(old), sum(old.values()))
     return Task(name, why, seconds=seconds)
