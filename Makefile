@@ -86,10 +86,11 @@ experiments: $(VENV)/.plot
 experiments-quick: $(VENV)/.plot
 	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script" --quick; done
 
-# One seed of a cheap row of every result, rerun and compared with what is recorded (three minutes).
-# Some of them: make fresh PICK="gallery turbo"; what changed since at all is red with OLDER=--current.
+# One seed of a cheap row of every result, rerun and compared with what is recorded (a minute and a half).
+# Some of them: make fresh PICK="gallery turbo"; without the dearest, in half a minute: make fresh CHEAP=--cheap;
+# what changed since at all is red with OLDER=--current.
 fresh: $(VENV)/.plot
-	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(PICK)
+	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
 # The rivals of experiments/rivals.py, in two environments: their packages want different versions of the same others.
 rivals:
