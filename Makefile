@@ -78,8 +78,10 @@ waits: $(VENV)/.test
 	@mkdir -p build
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/waits.py build/waits.json
 
+# What is not of the present code, two scripts side by side (an hour on two cores); stopped, it goes on where it was.
+# Some of them: make experiments PICK="gallery turbo"; which would run, and why: make experiments LIST=--list
 experiments: $(VENV)/.plot
-	@set -e; for script in $(EXPERIMENTS); do echo "$$script"; $(BIN)/python "$$script"; done
+	$(BIN)/python experiments/study/all.py $(LIST) $(PICK)
 
 # Every script on a small setting, in a temporary folder: that they run, not what they find. Each is a target
 # of its own, so that `make -j2` runs two at a time.
@@ -88,10 +90,11 @@ experiments-quick: $(QUICK)
 $(QUICK): quick/%: experiments/%.py $(VENV)/.plot
 	@echo $<; OMP_NUM_THREADS=1 $(BIN)/python $< --quick
 
-# One seed of a cheap row of every result, rerun and compared with what is recorded (three minutes).
-# Some of them: make fresh PICK="gallery ladder"; what changed since at all is red with OLDER=--current.
+# One seed of a cheap row of every result, rerun and compared with what is recorded (a minute and a half).
+# Some of them: make fresh PICK="gallery turbo"; without the dearest, in half a minute: make fresh CHEAP=--cheap;
+# what changed since at all is red with OLDER=--current.
 fresh: $(VENV)/.plot
-	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(PICK)
+	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
 # The rivals of experiments/rivals.py, in two environments: their packages want different versions of the same others.
 rivals:

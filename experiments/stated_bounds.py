@@ -42,9 +42,9 @@ class Config:
 
     sizes: Sizes = attrs.field(factory=Sizes)
     beta: float = 0.05
-    runs: int = 9
-    answers: int = 200  # of a stream over all runs, at the least, with at most so many runs:
-    most_runs: int = 60
+    runs: int = 5
+    answers: int = 100  # of a stream over all runs, at the least, with at most so many runs:
+    most_runs: int = 30
     epsilon: float = 1.0  # of the second part
     delta: float = 1e-9
     stream_seed: int = 1

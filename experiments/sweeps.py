@@ -3,13 +3,10 @@
     python experiments/sweeps.py [--quick] [--from-json]
 
 Six Adult attributes at equal budget, with simulated noise: NOT PRIVATE. Streams are random conjunctions of
-ranges and labels over one to three attributes; a stream longer than `pool` repeats queries of a pool,
-uniformly at random; of few questions there are many streams, one for each seed, each another part of the
-pool. The session is told the length of the stream, or left at 10,000. Cached noise is told the number of
-distinct queries, tables their attribute sets; MWEM (releasing tables) and matrix mechanisms know the stream:
-of these the least error that any can have, and what the strategy of the singular value decomposition has.
-Smaller tables are samples of Adult without replacement. Where Adult has not been fetched, the five attributes
-that ship stand in.
+ranges and labels over one to three attributes; of few questions there are many streams, one for each seed,
+each another part of one pool. The session is told the length of the stream, or left at 10,000. Cached noise
+is told the number of distinct queries, tables their attribute sets. Smaller tables are samples of Adult
+without replacement. Where Adult has not been fetched, the five attributes that ship stand in.
 Writes results/sweeps.json; the markdown tables and the figure are made from that file alone.
 """
 
@@ -25,42 +22,35 @@ from study.sources import Stream, adult5_data, adult_workload, first, stream_of,
 from study.streams import runs_of
 
 import onlineic as ic
-from onlineic.evaluate import factorisation_bound, random_stream
-from onlineic.noise import SimulatedNoise
-from onlineic.offline import mwem
+from onlineic.evaluate import random_stream
 
 NAME = "sweeps"
 STATIC = ("per-query Gaussian", "per-query, cached", "one noisy histogram", "noisy tables")
 ENGINES = ("default", *STATIC)
-UNTOLD, OFFLINE, LEAST, REACHED = "default, length not told", "MWEM", "matrix bound", "matrix, SVD strategy"
-KNOWING = (UNTOLD, OFFLINE, LEAST, REACHED)  # of the first sweep alone
-USUAL = 10_000  # `max_queries` of a session that is not told; up to here engines that know the stream run
-LONG = 200_000  # from here on one seed, and no engine whose error is that of a shorter stream, or hopeless
+UNTOLD = "default, length not told"  # of the first sweep alone
+USUAL = 10_000  # `max_queries` of a session that is not told
 
 
 @attrs.frozen
 class Config:
     """What is run; all seeds come from one SeedSequence. Of few questions there are more runs."""
 
-    lengths: tuple[int, ...] = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
-    epsilons: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
-    sizes: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000, 48_842)
+    lengths: tuple[int, ...] = (1, 3, 10, 30, 100, 1_000, 10_000)
+    epsilons: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    sizes: tuple[int, ...] = (1_000, 5_000, 20_000, 48_842)
     epsilon: float = 1.0
     delta: float = 1e-9
-    queries: int = 10_000
-    pool: int = 100_000
+    queries: int = 4_000  # of the sweeps of epsilon and n
+    pool: int = 20_000
     runs: int = 3
-    answers: int = 120  # over all runs, at the least, with at most so many runs:
+    answers: int = 100  # over all runs, at the least, with at most so many runs:
     most_runs: int = 20
-    bounds: int = 4  # streams of one length of which matrix mechanisms are worked out
     stream_seed: int = 2
     seed: int = 20261121
 
 
 def quick_config() -> Config:
-    return Config(
-        (1, 100, 1_000), (0.1, 1.0), (1_000, 10_000), queries=1_000, pool=2_000, runs=1, answers=1, bounds=1
-    )
+    return Config((1, 100), (0.1, 1.0), (1_000, 10_000), queries=500, pool=1_000, runs=1, answers=1)
 
 
 def point(sweep: str, value: float, streams: list[Stream], rows: list[dict]) -> dict:
@@ -76,59 +66,23 @@ def at_budget(config: Config, sweep: str, value: float, stream: Stream, epsilon:
     return point(sweep, value, [stream], [measured(label, makers[label], stream, drawn) for label in ENGINES])
 
 
-def offline(label: str, make: Any, stream: Stream, drawn: list[int]) -> dict:
-    """Return the row of an engine that is handed the whole stream."""
-    began = time.process_time()
-    built = [make(stream.data, stream.queries, noise=SimulatedNoise(seed)) for seed in drawn]
-    errors = np.array([one.answers(stream.queries) - stream.truths for one in built])
-    seconds = (time.process_time() - began) / len(drawn)
-    return {
-        "engine": label,
-        "rms": float(np.sqrt(np.mean(np.square(errors)))),
-        "max": float(np.abs(errors).max(axis=1).mean()),
-        "seconds": seconds,
-    }
-
-
-def matrix(stream: Stream, budget: ic.Budget) -> list[dict]:
-    began = time.process_time()
-    bound = factorisation_bound(stream.data.domain, stream.data.n, budget, stream.queries)
-    seconds = time.process_time() - began
-    return [
-        {"engine": LEAST, "rms": bound.least, "seconds": seconds},
-        {"engine": REACHED, "rms": bound.reached, "seconds": 0.0},
-    ]
-
-
 def at_length(config: Config, length: int, pool: Stream) -> dict:
     """Return every engine on such streams: every seed has its own part of the pool, if there is one."""
-    budget = ic.Budget(config.epsilon, config.delta)
-    whole_stream = repeated(pool, length, config.stream_seed)
-    count = 1 if length > LONG else runs_of(whole_stream, config.runs, config.answers, config.most_runs)
-    drawn = seeds(config.seed, count)
-    parts, some = [whole_stream] * count, asking(pool)
-    if count * length <= len(some.queries):
-        parts = [part(some, place * length, length) for place in range(count)]
-    found = []
-    for place, (stream, seed) in enumerate(zip(parts, drawn, strict=True)):
+    budget, asked = ic.Budget(config.epsilon, config.delta), part(pool, 0, length)
+    drawn = seeds(config.seed, runs_of(asked, config.runs, config.answers, config.most_runs))
+    parts, some, found = [asked] * len(drawn), asking(pool), []
+    if len(drawn) * length <= len(some.queries):
+        parts = [part(some, place * length, length) for place in range(len(drawn))]
+    for stream, seed in zip(parts, drawn, strict=True):
         makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
-        names = ENGINES if length <= LONG else ("default", "per-query, cached")
+        names = ENGINES
         if length < USUAL:
             makers[UNTOLD] = default_session(stream, budget, max_queries=USUAL)
             names = (*names, UNTOLD)
         found += [measured(name, makers[name], stream, [seed]) for name in names]
-        if length <= USUAL:
-            found.append(offline(OFFLINE, offline_engine(budget), stream, [seed]))
-            if place < (config.bounds if length < LONG // 100 else 1):
-                found += matrix(stream, budget)
-    names = dict.fromkeys(row["engine"] for row in found)
-    return point(
-        "queries", length, parts, [joined([row for row in found if row["engine"] == name]) for name in names]
-    )
-
-
-def offline_engine(budget: ic.Budget) -> Any:
-    return lambda data, queries, noise: mwem(data, queries, budget, release="partition", noise=noise)
+    labels = dict.fromkeys(row["engine"] for row in found)
+    rows = [joined([row for row in found if row["engine"] == name]) for name in labels]
+    return point("queries", length, parts, rows)
 
 
 def joined(rows: list[dict]) -> dict:
@@ -152,15 +106,6 @@ def part(pool: Stream, start: int, length: int) -> Stream:
     return Stream(pool.label, pool.data, pool.queries[places], pool.truths[places])
 
 
-def repeated(pool: Stream, length: int, seed: int) -> Stream:
-    """Return a stream of this length: the start of the pool, or drawn from it with repetition."""
-    if length <= len(pool.queries):
-        return part(pool, 0, length)
-    places = np.random.default_rng(seed).integers(0, len(pool.queries), length)
-    queries = [pool.queries[place] for place in places.tolist()]
-    return Stream(pool.label, pool.data, queries, pool.truths[places])
-
-
 def table_or_stand_in(absent: list[str]) -> ic.PrivateData:
     """Return six attributes of Adult, or the five that ship."""
     makers = {"adult6": lambda: adult_workload("adult6", 1).data, "adult5": adult5_data}
@@ -174,7 +119,7 @@ def run(quick: bool) -> dict:
     expressions = random_stream(data.domain, config.pool, config.stream_seed)
     pool = stream_of("pool", data, expressions)
     rows = [at_length(config, length, pool) for length in config.lengths]
-    standard = repeated(pool, config.queries, config.stream_seed)
+    standard = part(pool, 0, config.queries)
     rows += [at_budget(config, "epsilon", epsilon, standard, epsilon) for epsilon in config.epsilons]
     counts = data.exact_counts(whole(data.domain))
     for size in config.sizes:
@@ -205,10 +150,7 @@ def again(_: dict) -> dict[str, Any]:
 def table(result: dict) -> str:
     lines = []
     for sweep, label in SWEEPS.items():
-        more = KNOWING if sweep == "queries" else ()
-        heads = "".join(
-            f" | {name}" for name in ("not told", "MWEM", "matrix bound", "matrix, SVD")[: len(more)]
-        )
+        more, heads = ((UNTOLD,), " | not told") if sweep == "queries" else ((), "")
         lines += [
             f"| {label} | distinct | default | Gaussian | cached | histogram | tables{heads} "
             "| best baseline / default | default: max, hard, untested |",
@@ -236,9 +178,6 @@ STYLES = {  # line, mark, colour, label
     "per-query, cached": ("--", "v", "#E69F00", "noise, cached (knows the distinct number)"),
     "one noisy histogram": ("-.", "s", "#009E73", "one noisy histogram"),
     "noisy tables": ("--", "^", "#CC79A7", "tables (knows the attribute sets)"),
-    OFFLINE: ("-", "D", "#777777", "MWEM with tables (knows the stream)"),
-    REACHED: (":", "", "black", "matrix mechanism, SVD strategy"),
-    LEAST: ("-", "", "black", "no matrix mechanism errs less"),
 }
 
 

@@ -40,9 +40,9 @@ class Config:
     alpha: float = 0.05
     beta: float = 0.001
     delta: float = 1e-9
-    turbo_seeds: tuple[int, ...] = (11, 12, 13)
-    grid: tuple[float, ...] = tuple(round(0.01 * 2 ** (step / 2), 6) for step in range(15))
-    runs: int = 3
+    turbo_seeds: tuple[int, ...] = (11, 12)
+    grid: tuple[float, ...] = tuple(0.01 * 2**step for step in range(8))
+    runs: int = 2
     seed: int = 20261121
 
 

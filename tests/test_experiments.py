@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from onlineic.datasets import CATALOGUE
-from onlineic.noise import SimulatedNoise
 
 FOLDER = Path(__file__).resolve().parent.parent / "experiments"
 GALLERY = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -82,12 +81,10 @@ ROWS_OF_DATA = {
     "certificates": (lambda m, c, absent: [*m.streams(c, absent)], 4, 5),
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
     "gallery": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
-    "hard_queries": (lambda m, c, absent: [*m.streams(c, absent)], 2, 4),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
-    "ladder": (lambda m, c, absent: [m.stream_or_stand_in(c, absent)], 1, 1),
     "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 10),
-    "many_records": (lambda m, c, absent: [*m.tables(c, absent)], 8, 12),
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
+    "online_part": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 5, 8),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
@@ -96,7 +93,7 @@ ROWS_OF_DATA = {
 }
 FETCHING = re.compile(
     r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\("
-    r"|from study\.streams import .*(streams|Sizes, makers)$)",
+    r"|from study\.streams import .*(streams|Sizes, makers)$|from listening import)",
     re.M,
 )
 
@@ -186,15 +183,16 @@ def test_tests_above_a_useful_threshold_are_blind_and_those_of_numbers_are_none(
     assert [0.0, 0.0, 0.0] == [row["trivial"] for row in rows]
 
 
-def test_a_setting_starts_from_pairs_where_the_forecast_says_all_cells(script):
-    gallery, streams = script("gallery"), script("study.streams")
-    (stream,) = streams.streams(streams.quick_sizes(), [], ["chain of 3"])
-    tables = [
-        len(gallery.fixed(stream, options)(SimulatedNoise(1)).plan.first_tables.targets)
-        for options in (gallery.SETTINGS["tables, 5 hits"], gallery.SETTINGS["pairs, 5 hits"])
-    ]
+def test_the_parts_of_the_engine_that_are_off_spend_nothing(script):
+    part, streams = script("online_part"), script("study.streams")
+    (stream,) = streams.streams(streams.Sizes(made=150), [], ["chain of 5"])
+    found = {label: part.followed(make, stream, 1) for label, make in part.sessions(stream).items()}
 
-    assert 1 == tables[0] < tables[1]
+    assert [0.0, 0.0] == [found[label]["tables"] for label in (part.BOOK, part.TESTS)]
+    assert (0.0, 0) == (found[part.NO_HITS]["hits"], found[part.NO_HITS]["hard"])
+    assert (
+        max(found[label]["tables"] for label in (part.NO_HITS, part.DEFAULT)) < found[part.TABLES]["tables"]
+    )
 
 
 def test_streams_that_ship_are_those_beside_the_external_data(data_folder):

@@ -110,6 +110,26 @@ def test_what_was_made_by_other_code_is_told_by_its_wings(study):
     assert "before results were stamped" in fresh.aged(stamp | {"rows": [{"made": {}}]}, stamp["code"])
 
 
+def test_what_is_of_the_present_code_is_not_run_again(study, today, tmp_path, monkeypatch):
+    runner = study("study.all")
+    monkeypatch.setattr(runner, "RESULTS", tmp_path)
+    config = json.loads(json.dumps(attrs.asdict(study("gallery").Config())))
+    stamp = {"versions": study("study.provenance").versions(), "code": today}
+    older = {"versions": {"commit": "1234567890"}, "code": today | {"plan": "0"}}
+    rows = [{"stream": "adult6", "seconds": 5.0}, {"stream": "adult5", "seconds": 3.0, "made": older}]
+
+    def task(**content):
+        result = {"config": config, **stamp, "wall_seconds": 9.0, "rows": rows[:1], **content}
+        (tmp_path / "gallery.json").write_text(json.dumps(result))
+        return runner.task_of("gallery", today)
+
+    assert task() is None
+    assert ("other settings", ()) == (task(config={}).why, task(config={}).only)
+    assert ((), 9.0) == (task(**older).only, task(**older).seconds)
+    assert (("adult5",), 3.0) == (task(rows=rows).only, task(rows=rows).seconds)
+    assert "no result" == runner.task_of("turbo", today).why
+
+
 def test_rows_that_stay_in_a_result_keep_what_they_were_made_by(study, tmp_path):
     outcome, path = study("study.outcome"), tmp_path / "one.json"
     old = {"config": {}, "versions": {"commit": "a"}, "code": {"plan": "1"}}

@@ -1,13 +1,13 @@
 """Are the results those of today's code? `make fresh` reruns one seed of a cheap row of each and compares.
 
-    python experiments/study/fresh.py [--current] [NAME ..]
+    python experiments/study/fresh.py [--current] [--cheap] [NAME ..]
 
 Every script has a function `again`, which takes its result and returns places in it with what they are now.
 With the numpy, the scipy and the processor of the result both must agree to 1e-9; with others, which are
 named, to 1e-3, because the last digit of a sum may decide on which side of a threshold a gap lies.
 Red is a number that differs, or a script whose settings are others than those of its result. Results made
 before the code of a wing that they ran changed are listed as older, whether or not that seed gives the same;
-with --current they are red too.
+with --current they are red too. --cheap leaves out the results whose one seed takes longest: half a minute.
 """
 
 import argparse
@@ -34,6 +34,14 @@ CLOSE, LOOSE = 1e-9, 1e-3  # relative: on the same libraries and processor, and 
 DECISIVE = ("numpy", "scipy", "processor")
 TIMES = {"seconds", "opened", "longest"}  # no rerun repeats them
 MEASURE_TIME = {"counted_elsewhere", "loading_times", "serving"}  # whose results are times alone
+DEAR = {
+    "large_domains",
+    "listening",
+    "online_offline",
+    "sweeps",
+    "ten_questions",
+    "turbo",
+}  # to repeat a seed
 MISSING = object()
 
 
@@ -59,9 +67,7 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
     older, environment = aged(result, now), elsewhere(result)
     if name in MEASURE_TIME:
         return Verdict(name, older=older, remark="times, which no rerun repeats")
-    config = module.full_config() if hasattr(module, "full_config") else module.Config()
-    settings = json.loads(json.dumps(attrs.asdict(config), default=float))
-    differing = tuple(differences("config", result["config"], settings, 0.0))
+    differing = other_settings(module, result)
     if differing:
         return Verdict(name, differing, older, environment)
     began = time.perf_counter()
@@ -81,6 +87,13 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
     for place, value in json.loads(json.dumps(found)).items():
         differing += tuple(differences(place, at(result, place), value, limit))
     return Verdict(name, differing, older, environment, seconds=seconds)
+
+
+def other_settings(module: Any, result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return in what the settings of a script are others than those of its result."""
+    config = module.full_config() if hasattr(module, "full_config") else module.Config()
+    settings = json.loads(json.dumps(attrs.asdict(config), default=float))
+    return tuple(differences("config", result["config"], settings, 0.0))
 
 
 def at(result: Any, place: str) -> Any:
@@ -159,10 +172,12 @@ def main(words: list[str] | None = None) -> None:
     """Judge all results, or those that are named, and fail if one is red."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--current", action="store_true", help="results of older code are red too")
+    parser.add_argument("--cheap", action="store_true", help="without the results that take longest")
     parser.add_argument("names", nargs="*", metavar="NAME")
     arguments = parser.parse_args(words)
     now, verdicts = code(), []
-    for name in arguments.names or sorted(path.stem for path in RESULTS.glob("*.json")):
+    names = arguments.names or sorted(path.stem for path in RESULTS.glob("*.json"))
+    for name in [name for name in names if not (arguments.cheap and name in DEAR)]:
         result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         verdicts.append(judged(name, importlib.import_module(name), result, now))
         print(verdicts[-1], flush=True)

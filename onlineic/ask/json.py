@@ -168,7 +168,7 @@ def _marginal(written: dict[str, Any], domain: Domain) -> Marginal:
     if not written.keys() <= {"marginal", "where"} or not isinstance(names, list | tuple):
         raise InvalidQueryError(
             'a cross table must be written {"marginal": [attributes], "where": {..}}, got another object; '
-            "list its attributes, and put conditions behind 'where'."
+            "list its attributes, and put conditions after 'where'."
         )
     for name in names:
         domain.axis(name)

@@ -61,9 +61,9 @@ class Statement:
     keys : tuple of str
         Columns of GROUP BY.
     aggregates : tuple of Aggregate
-        Those that SELECT lists, and behind them those that only HAVING or ORDER BY names.
+        Those that SELECT lists, and after them those that only HAVING or ORDER BY names.
     columns : tuple of (str, int)
-        What SELECT lists, in order: a name, and a place among the keys, or behind them among the aggregates.
+        What SELECT lists, in order: a name, and a place among the keys, or after them among the aggregates.
     rows : Rows
         Which groups are shown, and in which order: all of them are asked.
     """
@@ -88,7 +88,7 @@ def statement(
     text, domain, params, dialect
         As of `condition`.
     table : str
-        The name that must stand behind FROM.
+        The name that must stand after FROM.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def statement(
     """
     if type(table) is not str or not table:
         raise InvalidParameterError(
-            f"table must be the name that stands behind FROM, got {shown(table)}; write a text."
+            f"table must be the name that stands after FROM, got {shown(table)}; write a text."
         )
     reader = _Selects(Conditions.of(domain, params, dialect))
     try:

@@ -65,7 +65,7 @@ def condition(
     Parameters
     ----------
     text : str
-        What could stand behind WHERE: comparisons of a column with a value or a column, BETWEEN, IN, LIKE,
+        What could stand after WHERE: comparisons of a column with a value or a column, BETWEEN, IN, LIKE,
         IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
     domain : Domain
     params : mapping, optional

@@ -16,7 +16,7 @@ from onlineic.ask.sql_conditions import COMPARE, DENIED, OPERATORS, TURNED, Cond
 from onlineic.errors import InvalidQueryError
 
 Clause = Literal["HAVING", "ORDER BY"]
-Place = Callable[[Any, Clause], int]  # of a node: among the keys, or behind them among the aggregates
+Place = Callable[[Any, Clause], int]  # of a node: among the keys, or after them among the aggregates
 CLAUSES: Mapping[str, str] = {"having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
 
 
@@ -31,7 +31,7 @@ class Having(Protocol):
 @final
 @attrs.frozen
 class Compared:
-    """An aggregate, by its place behind the keys, beside a number."""
+    """An aggregate, by its place after the keys, beside a number."""
 
     place: int
     operator: str
@@ -76,7 +76,7 @@ class Joined:
 @final
 @attrs.frozen
 class Order:
-    """One column of ORDER BY: its place among the keys, or behind them among the aggregates."""
+    """One column of ORDER BY: its place among the keys, or after them among the aggregates."""
 
     place: int
     descending: bool
@@ -106,7 +106,7 @@ class Rows:
     offset: int = 0
 
     def by_numbers(self, keys: int) -> tuple[str, ...]:
-        """Return which of HAVING, ORDER BY, LIMIT and OFFSET go by released numbers, behind so many keys."""
+        """Return which of HAVING, ORDER BY, LIMIT and OFFSET go by released numbers, after so many keys."""
         ordered = any(one.place >= keys for one in self.order)
         held = (self.having is not None, ordered, ordered and self.limit is not None, ordered and self.offset)
         return tuple(clause for clause, there in zip(CLAUSES.values(), held, strict=True) if there)
@@ -158,7 +158,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
     for name in written_here:
         if not grouped:
             raise InvalidQueryError(
-                f"{CLAUSES[name]} must stand behind GROUP BY, got a statement of one row; leave it out."
+                f"{CLAUSES[name]} must stand after GROUP BY, got a statement of one row; leave it out."
             )
     reader = _Clauses(conditions, place)
     having, order, limit, offset = map(written_here.get, CLAUSES)

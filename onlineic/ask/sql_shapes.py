@@ -14,7 +14,7 @@ import attrs
 
 MOST_KEPT = 64  # shapes
 PLAIN = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
-# before which a text is compared as it is: behind others, such as names of types, the parser looks into it
+# before which a text is compared as it is: after others, such as names of types, the parser looks into it
 BEFORE_TEXTS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE", "COMMA", "L_PAREN", "BETWEEN", "AND", "LIKE", "ILIKE")
 
 Parse = Callable[[list[Any]], Any]  # tokens to their tree

@@ -220,7 +220,7 @@ class Trees:
         tokens = self.tokens(text, "condition")
         if tokens[0].text.upper() == "SELECT":
             raise InvalidQueryError(
-                "condition must be what stands behind WHERE, got a SELECT statement; ask it by "
+                "condition must be what stands after WHERE, got a SELECT statement; ask it by "
                 "session.sql(text)."
             )
         if any(token.token_type.name == "SEMICOLON" for token in tokens):

@@ -402,7 +402,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if opened and rule.next(facts(tested[0])) is not None:
                 wrong(place, "a test before later tables that were due")
             elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
-                wrong(place, "a batch that goes on behind the question that tells of later tables")
+                wrong(place, "a batch that goes on after the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:
                 wrong(place, "a hit that is charged something else than was reserved")
@@ -435,7 +435,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             elif not any(all(map(_near, held, one.deviations(sparse.n))) for one in bought):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
             elif (book.account.spent or tested_before) and any(one.first is not None for one in bought):
-                wrong(place, f"{which} that are paid as the first release, behind another one")
+                wrong(place, f"{which} that are paid as the first release, after another one")
         if isinstance(record, Burned):
             kept = sparse.unfinished(standing, due) if record.reason in IN_ORDER else standing
             if record.charge.amount != kept:
@@ -448,7 +448,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
         book, spent = book.after(record), spending.after(spent, record)
         heard = rule.heard(heard, record)
     if isinstance(last, Burned) and last.reason in ("closed", "restarted"):
-        wrong(len(records), "a line is missing behind what was burned, which was written with it")
+        wrong(len(records), "a line is missing after what was burned, which was written with it")
     return problems
 
 
@@ -563,14 +563,14 @@ class _Replay:
         values, belief = np.array(fitted, np.float64), book.belief
         same = np.array_equal(np.isnan(values), np.isnan(checkpoint.values))
         if not same or (checkpoint.version, checkpoint.failures) != (belief.version, belief.failures):
-            self.problems.append(f"the checkpoint behind record {checkpoint.records} is of another replay")
+            self.problems.append(f"the checkpoint after record {checkpoint.records} is of another replay")
             return
         told = ~np.isnan(values)
         self._compare(checkpoint.values[told], values[told])
         made = book.parameters()
         if checkpoint.parameters is not None and made is not None:
             if [one.shape for one in checkpoint.parameters] != [one.shape for one in made]:
-                self.problems.append(f"the checkpoint behind record {checkpoint.records} has other parts")
+                self.problems.append(f"the checkpoint after record {checkpoint.records} has other parts")
                 return
             for held, again in zip(checkpoint.parameters, made, strict=True):
                 self._compare(np.exp(held - held.max()), np.exp(again - again.max()))

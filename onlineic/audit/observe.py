@@ -196,7 +196,7 @@ def _one_direction(runs: list[Hashable], other: list[Hashable], delta: float, al
 
 
 def _after_hit(step: Step, state: SparseState, base: int, largest: int) -> tuple[Law | None, Law | None]:
-    """(law of the redrawn threshold or None, query noise) behind a hit; (None, None) after the last one."""
+    """(law of the redrawn threshold or None, query noise) after a hit; (None, None) after the last one."""
     try:
         threshold = _least(step, state, [], largest)
     except SessionExhaustedError:

@@ -175,7 +175,7 @@ def _written(name: str, answer: str) -> dict[str, Any]:
             kind["integer"] = True
         else:
             raise InvalidDomainError(
-                f"{name} must have words behind ';' that are known, got {shown(flag)}; write {HELP}."
+                f"{name} must have words after ';' that are known, got {shown(flag)}; write {HELP}."
             )
     return kind
 

@@ -76,7 +76,7 @@ class Fields:
         ]
 
     def words(self, starts: Ints, sizes: Ints, count: int) -> list[Words]:
-        """Return fields of at most 8 `count` bytes as integers, zeros behind their ends."""
+        """Return fields of at most 8 `count` bytes as integers, zeros after their ends."""
         padded = np.frombuffer(self._block + bytes(WORD * (count + 1)), np.uint8)
         view = np.ndarray((len(padded) - WORD,), np.dtype("<u8"), padded, strides=(1,))
         found = []
@@ -148,7 +148,7 @@ class Fields:
         return seconds.astype("M8[s]"), sizes, known
 
     def _letters(self, starts: Ints, count: int) -> Words:
-        """Return the first bytes of fields, and what stands behind them, (count, rows) uint8."""
+        """Return the first bytes of fields, and what stands after them, (count, rows) uint8."""
         padded = np.frombuffer(self._block + bytes(count), np.uint8)
         windows = np.ndarray((len(self._block), count), np.uint8, padded, strides=(1, 1))
         return np.ascontiguousarray(windows[starts].T)

@@ -234,7 +234,7 @@ def shared_out(
 
     Notes
     -----
-    A person's R rows lie one behind the other in the order of their cells, and the person's parts are drawn
+    A person's R rows lie one after the other in the order of their cells, and the person's parts are drawn
     from them systematically: the first t rows get floor((units t + V) / R) of them, with V in [0, R) by the
     hash. Every cell, and every run of cells, gets its share rounded up or down; over V, the share itself.
     """

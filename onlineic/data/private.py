@@ -398,7 +398,7 @@ class PrivateData:
         decimal : {".", ","}
             What stands before the fraction of a number.
         skipinitialspace : bool
-            Whether blanks behind a delimiter are no part of the field.
+            Whether blanks after a delimiter are no part of the field.
         missing : list of str
             Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
         unit : Unit, optional

@@ -52,7 +52,7 @@ class CsvFormat:
     decimal : {".", ","}
         What stands before the fraction of a number.
     skipinitialspace : bool
-        Whether blanks behind a delimiter are no part of the field.
+        Whether blanks after a delimiter are no part of the field.
     missing : sequence of str
         Texts that are missing values in every column, but where they are labels. An empty field always is.
     """

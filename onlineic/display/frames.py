@@ -86,7 +86,7 @@ def polars_frame(columns: Mapping[str, Any]) -> Any:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """Return a column's name, with underscores behind it while an attribute has the same."""
+    """Return a column's name, with underscores after it while an attribute has the same."""
     while name in taken:
         name += "_"
     return name

@@ -68,7 +68,7 @@ class Categorical:
     missing : bool
         Whether a last cell holds missing values (None, NaN, NA).
     other : str, optional
-        Name of a cell, behind those of the labels, for every value of their type that is not listed.
+        Name of a cell, after those of the labels, for every value of their type that is not listed.
     synonyms : tuple of (value, label)
         What else stands for a label; kept sorted, since it is a mapping.
     markers : tuple of str

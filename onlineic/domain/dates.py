@@ -240,7 +240,7 @@ class Dates:
         return (start, start) if clock or (found["day"] and self.by in MINUTES) else (start, after)
 
     def begins(self, code: int) -> int:
-        """Return the microsecond, since the year 1, in which a period begins; behind the last, its end."""
+        """Return the microsecond, since the year 1, in which a period begins; after the last, its end."""
         if code < self._periods:
             stretch = _stretch(_label(self._start + code, self.by), self.by)
             return _microseconds((stretch or (SAMPLE,))[0])

@@ -17,10 +17,9 @@ UNITS = (64, 16, 1)  # a person's parts: finer ones have no plan where epsilon i
 class Unit:
     """One person with all of their rows is protected, however many these are; every person counts one.
 
-    A person is `units` equal parts, each on one cell: of the cells of their rows each has its share of the
-    rows, rounded up or down to whole parts. So a number of records is a number of persons, weighed: of
-    somebody half of whose rows are in the emergency room, one half counts as there. How many rows a person
-    has is protected with them.
+    A person is split into `units` equal parts. Each cell gets as many parts as the person's share of rows
+    there, rounded up or down. So counts are weighed numbers of persons: somebody with half of their rows in
+    the emergency room counts as half a person there. The number of a person's rows is protected, too.
 
     Parameters
     ----------
@@ -28,12 +27,12 @@ class Unit:
         Column that tells whose row it is: whole numbers or texts, never missing. It is no attribute. None:
         each record is a person of its own, as where an attribute is a `number` and no unit is given.
     units : 64, 16 or 1
-        At most: the first session of a table takes the next fewer where epsilon is so small that there is no
-        plan, by budget, settings and the number of persons alone. 1 is one row a person, chosen by a public
-        hash.
+        The largest number of parts. If epsilon is too small for a plan with so many, the first session of
+        the table takes fewer; only budget, settings and the number of persons decide that. 1: one row a
+        person, chosen by a public hash.
     weigh : "persons" or "rows"
-        What one counts. Rows need `at_most` and a table of neighbours "add-remove": their public number
-        would tell how many a person has.
+        Whether a person or a row counts one. Rows need `at_most`, and a table of neighbours "add-remove",
+        because a public number of rows would tell how many a person has.
     at_most : int, optional
         k, with rows: the most of each person that count, chosen by a public hash and that person's rows
         alone. From public knowledge, never from the table. Noise is k times that of one row.

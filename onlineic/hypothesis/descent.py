@@ -50,7 +50,7 @@ def descend(
     evaluations, kl_weight, tolerance, enough
         As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
     dear : bool
-        Look at the curvature behind the first evaluation, and take the longest stable step from there: few
+        Look at the curvature after the first evaluation, and take the longest stable step from there: few
         evaluations then learn as much as many, but fit noise as soon.
 
     Returns

@@ -438,7 +438,7 @@ class _Leaf:
         if any(corners is not None for _, corners, _ in self.parts):
             for axis in range(logs.ndim - 1):
                 accumulate(logs, axis)
-        for part, corners, code in self.parts:  # behind the running sums, which are of corners alone
+        for part, corners, code in self.parts:  # after the running sums, which are of corners alone
             if corners is None:
                 logs.reshape(-1)[...] += potentials[part][code]
         return logs
@@ -483,7 +483,7 @@ class CoarseDomain:
     # held: per axis that some table reads.
     # axes: those that the class cells have, fewest classes first (long inner loops): of a product those that
     # a joint table reads, else all that some table reads.
-    # leaves: of the measured sets of two axes or more. ends: one axis each, behind the leaves.
+    # leaves: of the measured sets of two axes or more. ends: one axis each, after the leaves.
     # tree: of the leaves and the ends; the density is the product of its root.
     domain: Domain
     sizes: tuple[int, ...]

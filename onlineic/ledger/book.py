@@ -43,7 +43,7 @@ class Book:
     reserved: Charge | None = None
 
     def after(self, record: Record) -> "Book":
-        """Return the book behind one more record.
+        """Return the book after one more record.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Book:
         return Book(self.account, None) if isinstance(record, Closed) else self
 
     def after_all(self, records: Iterable[Record]) -> "Book":
-        """Return the book behind these records."""
+        """Return the book after these records."""
         book = self
         for record in records:
             if type(record) not in TESTED:  # the commonest: paid by the next hit

@@ -76,7 +76,7 @@ def canonical_text(line: Line) -> str:
 
 
 def linked(chain: bytes, text: str) -> bytes:
-    """Return the link behind one more line."""
+    """Return the link after one more line."""
     return hashlib.sha256(chain + text.encode("ascii")).digest()
 
 
@@ -463,7 +463,7 @@ class Receipt:
         ----------
         lines : int
         link : bytes or None
-            Behind as many lines of it as this has; None: it has fewer.
+            After as many lines of it as this has; None: it has fewer.
         whose : str
             Who says that it was so long.
         """
@@ -658,7 +658,7 @@ def imported(text_lines: Iterable[str]) -> Written:
         ended = False
     if not ended:
         raise LedgerCorruptError(
-            f"an export must end with its receipt, got none behind place {len(lines) - 1}; export it again."
+            f"an export must end with its receipt, got none after place {len(lines) - 1}; export it again."
         )
     return written
 

@@ -47,7 +47,7 @@ class MemoryLedger(Ledger):
     __slots__ = ("_owners", "_paid", "_state")
 
     def __init__(self) -> None:
-        # at most one, entered in one step: a lock would stay shut behind an interrupt, or in a forked process
+        # at most one, entered in one step: a lock would stay shut after an interrupt, or in a forked process
         self._owners: dict[str, object] = {}
         self._state = _State(Book(Filter(Fraction(0))))  # unclaimed, it pays for nothing
         self._paid: dict[int, str] = {}
@@ -107,7 +107,7 @@ class MemoryLedger(Ledger):
     def _write(self, records: Sequence[Record]) -> None:
         at = self._state
         state = _State(at.book.after_all(records), at.private, at.kept.followed_by(records))
-        # what a signal's handler has written meanwhile is not erased; no call behind this lets another in
+        # what a signal's handler has written meanwhile is not erased; no call after this lets another in
         if self._state is not at:
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
         self._state = state  # here it happens

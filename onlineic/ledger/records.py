@@ -131,9 +131,9 @@ class Burned:
     ----------
     charge : Charge
     reason : "interrupted", "restarted", "closed" or "bought"
-        The session was interrupted behind a read and sealed; its process ended with the reservation standing;
-        it was closed behind tests against a threshold whose noise is lost with the process; or tables were
-        bought behind such tests, whose threshold goes on and is paid from here on.
+        The session was interrupted after a read and sealed; its process ended with the reservation standing;
+        it was closed after tests against a threshold whose noise is lost with the process; or tables were
+        bought after such tests, whose threshold goes on and is paid from here on.
     """
 
     charge: Charge
@@ -263,7 +263,7 @@ class BlockBegun:
 @final
 @attrs.frozen
 class CountPaid:
-    """A block pays for its number of records, which is drawn behind this: again, where a crash lost it.
+    """A block pays for its number of records, which is drawn after this: again, where a crash lost it.
 
     Attributes
     ----------

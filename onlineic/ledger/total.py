@@ -60,10 +60,10 @@ KNOWN = {"AddRemove": AddRemove, "Budget": Budget}
 class TableBudget:
     """One (epsilon, delta) for all that is ever released of a table, by sessions, mechanisms and baselines.
 
-    Handed to `PrivateData.draw_on`; from then on nothing on that table is released without it. Epsilons and
-    deltas add, so that one session can have all of it. With delta > 0 what is left becomes a Renyi filter of
-    one order when the first `share` is drawn: sessions of shares are planned at that order, and m equal ones
-    have about sqrt(m) times the noise of one, and not m times. From then on all is drawn on that filter.
+    After `PrivateData.draw_on(total)` nothing on that table is released without it. Epsilons and deltas add,
+    so that one session can have all of it. With delta > 0 the first `share` turns the rest into a Renyi
+    filter of one order, on which everything later is drawn. Sessions of shares are planned at that order:
+    m equal ones have about sqrt(m) times the noise of one session, not m times.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class TableBudget:
         return self._taken(budget, account, file)[1]
 
     def _taken(self, budget: Budget, account: Filter | None, file: str) -> tuple[list[Shared], TableCharge]:
-        """Return what `check` does, behind the record that makes a filter of what is left, if this does."""
+        """Return what `check` does, after the record that makes a filter of what is left, if this does."""
         self._check_open()
         if budget.neighbours != self._budget.neighbours:
             raise InvalidParameterError(
@@ -457,7 +457,7 @@ def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
 @final
 @attrs.frozen
 class Standing:
-    """How a total adds, and what is left of it, behind some of its records.
+    """How a total adds, and what is left of it, after some of its records.
 
     Attributes
     ----------
@@ -508,7 +508,7 @@ class Standing:
         return Shared(Filter(Fraction(capacity), "ticks", self.order), self.part * self.delta)
 
     def after(self, record: Record) -> "Standing":
-        """Return the standing behind one more record, which was checked to be payable."""
+        """Return the standing after one more record, which was checked to be payable."""
         if isinstance(record, Shared):
             return attrs.evolve(self, account=record.account, delta=record.apart)
         if isinstance(record, Drawn):
@@ -517,7 +517,7 @@ class Standing:
         return self
 
     def after_all(self, records: Iterable[Record]) -> "Standing":
-        """Return the standing behind these records."""
+        """Return the standing after these records."""
         return functools.reduce(Standing.after, records, self)
 
 

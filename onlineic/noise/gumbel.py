@@ -71,7 +71,7 @@ def fires_one(word: int, numerator: int, denominator: Fraction, more: More, marg
     t, s = denominator.as_integer_ratio()
     if not (0 < t < SCALE_LIMIT and s < SCALE_LIMIT):  # as it asks itself: of each test, without a call
         _check_scale(t, s)
-    x = numerator * s / t  # whole numbers of Python do not wrap: clipped behind the product
+    x = numerator * s / t  # whole numbers of Python do not wrap: clipped after the product
     u = (word >> 11) * 2.0**-53
     # p > 1 - e^x, and e^-x is above its series: of most tests this decides, without an exponential
     if x < 0.0 and (1.0 - u - margin) * (1.0 - x * (1.0 - x * (0.5 - x * (0.16 - x * 0.04)))) > 1.0:

@@ -141,7 +141,7 @@ def range_queries(
     share = float_down(budget.epsilon_exact / 2)
     tests = Sparse(share, threshold, cutoff, allocation=allocation)
     margin = tests.radius(len(asked), beta / 2)
-    LaplaceMechanism(share, tests.cutoff)  # too wide a noise is refused here, not behind the read
+    LaplaceMechanism(share, tests.cutoff)  # too wide a noise is refused here, not after the read
 
     def private() -> tuple[tuple[int, ...], list[int]]:
         exact = data.exact_counts_many(asked)

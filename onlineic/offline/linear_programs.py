@@ -346,7 +346,7 @@ class ProgramsAbove:
     above : tuple of int
         Indices of the hits, increasing, at most `cutoff`.
     tested : int
-        The programs 0, ..., tested - 1 were compared; those behind the last hit allowed were not reached.
+        The programs 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
     radii : tuple of float
         For each program, in units of its objective: with probability 1 - beta every hit has v_j >= threshold
         - radius, and every other program that was compared v_j < threshold + radius.

@@ -601,7 +601,7 @@ def auto_avg(
     check_choice("count", count, "public", "noisy")
     kind = integers(data.domain, attribute)
     width = width_of(kind, data.n)
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)  # for radii behind the read
+    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)  # for radii after the read
     parts = 2 if count == "public" else 3
     share, failure = float_down(budget.epsilon_exact / parts), beta / parts
     search = bound_search(kind, data.n, share, bounds, threshold, failure)

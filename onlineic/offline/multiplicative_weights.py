@@ -76,7 +76,7 @@ def mwem(
         Of all past measurements, in every round.
     average : float, in [0, 1], optional
         Share of the rounds, the last ones, whose hypotheses (each as its round found it) are averaged; 1 is
-        the theorem's, 0 the hypothesis behind the last round. None: .5 for histograms, else 0. The first
+        the theorem's, 0 the hypothesis after the last round. None: .5 for histograms, else 0. The first
         rounds' hypotheses are far off: the mean of all had two to three times the error on three tables.
     start : Hypothesis, optional
         Public start, of full support.

@@ -134,5 +134,5 @@ def _at_most(numbers: Ints, limit: int, bits: int) -> Bools:
 
 
 def _whole(number: Ints, bits: int) -> int:
-    """Return the number behind (limbs,)."""
+    """Return the number after (limbs,)."""
     return sum(limb << bits * place for place, limb in enumerate(number.tolist()))

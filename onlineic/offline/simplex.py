@@ -23,7 +23,7 @@ MOST_BASES = 5_000  # of a set whose vertices are listed
 class Dictionary:
     """Equations solved for `basic`: scale basic_i = rows[i][-1] - sum_j rows[i][j] free_j, in integers.
 
-    A row behind those of `basic` is an objective: scale z = row[-1] - sum_j row[j] free_j.
+    A row after those of `basic` is an objective: scale z = row[-1] - sum_j row[j] free_j.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _integers(vector: Vector) -> tuple[list[int], int]:
 
 
 def _ascended(start: Dictionary) -> Dictionary | None:
-    """Primal simplex on the last row: steepest entry, and Bland's least index behind a step of length 0.
+    """Primal simplex on the last row: steepest entry, and Bland's least index after a step of length 0.
 
     A cycle would consist of steps of length 0, hence of Bland's alone, which do not cycle.
     """

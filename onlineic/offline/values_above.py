@@ -43,7 +43,7 @@ class ValuesAbove:
     values : tuple of float
         Of the hits, with noise, in the units of each statistic.
     tested : int
-        The statistics 0, ..., tested - 1 were compared; those behind the last hit allowed were not reached.
+        The statistics 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
     radii, value_bounds : tuple of float
         For each statistic, in its units: with probability 1 - beta every hit has value >= threshold - radius,
         every other one compared value < threshold + radius, and every released value is within its bound.

@@ -78,7 +78,7 @@ class PeriodsBook:
     known: Mapping[str, Noted] = attrs.field(factory=dict)
 
     def after(self, record: Record) -> "PeriodsBook":
-        """Return the book behind one more record.
+        """Return the book after one more record.
 
         Raises
         ------
@@ -135,7 +135,7 @@ class PeriodsBook:
             )
 
     def after_all(self, records: Iterable[Record]) -> "PeriodsBook":
-        """Return the book behind these records."""
+        """Return the book after these records."""
         book = self
         for record in records:
             book = book.after(record)
@@ -264,7 +264,7 @@ class PeriodsBook:
         several; where a person has a row in every month it is no better than they are.
         """
         places = {label: place for place, label in enumerate(blocks)}
-        ends: dict[int, list[tuple[int, str]]] = {}  # by the place behind its last block: where it begins
+        ends: dict[int, list[tuple[int, str]]] = {}  # by the place after its last block: where it begins
         for label in self.nodes:
             inside = self.calendar.within(label, self.calendar.finest)
             if inside[0] in places and inside[-1] in places:

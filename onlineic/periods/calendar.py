@@ -78,7 +78,7 @@ class Calendar:
         return dates(label, label, by=level).first
 
     def following(self, label: str) -> str:
-        """Return the block behind one."""
+        """Return the block after one."""
         year = dates(label, label, by="year").first
         kind = dates(year, f"{int(year) + 1:04}", by=self.finest)
         return str(kind.label(kind.code("label", label) + 1))

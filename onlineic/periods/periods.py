@@ -647,7 +647,7 @@ class Periods:
     def _new_node(
         self, label: str, data: PrivateData, before: list[BlockBegun], start: Floats | None
     ) -> OnlineIC:
-        """Open a session, then draw on its blocks: it can be asked, and read, only behind that.
+        """Open a session, then draw on its blocks: it can be asked, and read, only after that.
 
         A crash between the two files leaves a session that has released nothing and that the root does not
         know: it is made anew.
@@ -744,7 +744,7 @@ class Periods:
             self._check_open()
             known = self._sessions.get(label)
             if known is not None and not (known.closed and self._path is not None):
-                return known  # what was closed by itself, as behind a `with`, goes on from its file
+                return known  # what was closed by itself, as after a `with`, goes on from its file
             if label not in self._book.nodes:
                 raise InvalidParameterError(
                     f"label must be that of a period with a session, got {shown(label)}; see nodes, or open "

@@ -179,24 +179,25 @@ class Answer:
     Attributes
     ----------
     value : float
-        Fraction of records; an array for a cross table. A hard answer is as measured, not clipped, or
-        what the hypothesis says that was fitted to the released table, where it agrees with the table.
+        Fraction of records; an array for a cross table. A hard answer is the measured number, not clipped.
+        If a table was released instead, it is the number of the hypothesis that was fitted to that table,
+        as long as the two agree.
     count : float
         n times value.
     status : "easy", "hard", "repeat" or "untested"
-        From the hypothesis after a test, measured, released before, or from the hypothesis without a
-        test because the budget is used up.
+        Easy: from the hypothesis, after a test. Hard: measured. Repeat: released before. Untested: from the
+        hypothesis without a test, because the budget is used up.
     error_bound : float
         Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
-        answers at once). Of an untested answer what the noise of the first tables leaves, or inf. A fraction
-        lies in [0, 1]: no bound reaches beyond.
+        answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
+        bound is wider than the distance to 0 or 1.
     reason : "covered", "test", "bought", "known" or "improved", or None
-        Why it is this number. A hypothesis that was tested is "covered" by what was released before, or
-        "bought", if tables were bought for the question first. A measured answer is due to its "test". A
-        number that is told again is "known"; it is "improved" where the hypothesis has got better since, and
-        the answer is what it says now. A constant is "known". None where nothing was to be decided: untested
-        answers, and those of engines that measure all they are asked.
+        Why it is this number. "covered": earlier releases answer the question, and the test agreed.
+        "bought": tables were bought for this question first. "test": the test fired, so it was measured.
+        "known": a repeat tells the same number, or the question is constant. "improved": a repeat tells a
+        better number, because the hypothesis has become better. None: an untested answer, or one of an
+        engine that measures every question.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     estimate, standard_error : float or None
@@ -204,18 +205,18 @@ class Answer:
         of `statistics().family`. Only for a query that was chosen before these tables were released: who has
         seen them can pick queries on which the estimate errs far more. `error_bound` holds even then.
     query : Query or BoundMarginal, or None
-        What was asked, as it was bound; asked again, it is a repeat. Answers are equal whatever was asked.
+        The question as it was bound to the domain. Equality of answers does not look at it.
     n : int or None
         Number of records.
     left : int or None
-        How many measured answers could at least be paid after this one (`SessionStatistics.hard_left` of that
-        time); those given later do not change it. None of an engine that measures all it is asked.
+        How many measured answers could at least be paid after this one: `SessionStatistics.hard_left` at
+        that time. None for an engine that measures every question.
     law : "gaussian", "laplace" or None
         Of the noise of the first tables that `estimate` is a sum of.
     n_bound : int
         How far `n` may be from the number of records, with the same probability: 0 where that is public.
-        Where it is private, `value` is the count over the released n, and `error_bound` is that of the count,
-        over n too; of the fraction of all records see `fraction_bound`.
+        Where it is private, `value` is the count divided by the released n, and `error_bound` bounds the
+        count, divided by n too; `fraction_bound` bounds the fraction of all records.
     of_what : str
         What is counted: "records", or "persons", weighed.
 
@@ -465,7 +466,7 @@ class Answer:
         """Return one row a cell: labels, then value, count, low, high, error_bound, status, reason, private.
 
         A number is one row, with its query for a label. A column that is called like an attribute gets an
-        underscore behind its name.
+        underscore after its name.
         """
         table = isinstance(self.value, np.ndarray)
         if table and self.labels:

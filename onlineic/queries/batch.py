@@ -192,7 +192,7 @@ class Queries(Columnar, Sequence[Query]):
 
     @cached_property
     def _rows(self) -> tuple[Codes, Codes]:
-        """Which of the boxes, or behind them the others, hold each query, and in which row."""
+        """Which of the boxes, or after them the others, hold each query, and in which row."""
         held, rows = np.empty(self._length, np.int32), np.empty(self._length, np.int32)
         for number, group in enumerate(self.boxes):
             held[group.places], rows[group.places] = number, np.arange(len(group))

@@ -306,7 +306,7 @@ def _written(domain: Domain, factor: Factor) -> str:
 
 def _interval_written(kind: Attribute, low: int, high: int) -> str:
     """Return a half-open range of codes in the labels of its attribute."""
-    last = kind.size - kind.missing  # behind it: the missing cell
+    last = kind.size - kind.missing  # after it: the missing cell
     if high > last:
         some = f"{_interval_written(kind, low, last)} | " if low < last else ""
         return f"({some}one_of(None))" if some else "None"

@@ -463,7 +463,7 @@ class _Cuts:
     Attributes
     ----------
     first, last : int
-        Half-open range of the codes that may count: behind the last are no records.
+        Half-open range of the codes that may count: after the last are no records.
     everybody : bool
         Whether all records count, and their number is public.
     """

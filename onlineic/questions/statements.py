@@ -52,7 +52,7 @@ class AnswerTable(Framed):
     answers : tuple of Answer
         What it was made of.
     columns : tuple of (str, int)
-        In the order of SELECT: a name, and a place among the keys, or behind them among the aggregates.
+        In the order of SELECT: a name, and a place among the keys, or after them among the aggregates.
     groups : int
         How many groups were asked: with HAVING or LIMIT more than there are rows.
     clauses : tuple of str
@@ -93,9 +93,9 @@ class AnswerTable(Framed):
             yield {name: self._column(place)[row] for name, place in self.columns}
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of SELECT; behind each aggregate stands its "NAME error_bound".
+        """Return the columns of SELECT; after each aggregate stands its "NAME error_bound".
 
-        Where a column of SELECT is called so itself, the bound's name gets underscores behind it.
+        Where a column of SELECT is called so itself, the bound's name gets underscores after it.
         """
         taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}

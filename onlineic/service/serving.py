@@ -30,7 +30,7 @@ MOST_AHEAD = 8  # requests that a connection may send before the first of them i
 class Deadlined(HttpToolsProtocol):
     """HTTP/1.1 that ends a connection whose request is not whole in time, or is longer than any may be.
 
-    uvicorn would wait for ever, keep whatever is sent of a head or behind a body, and line up as many
+    uvicorn would wait for ever, keep whatever is sent of a head or after a body, and line up as many
     requests as come before the first of them is answered.
     """
 
@@ -62,7 +62,7 @@ class Deadlined(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        # behind a head that asks for another protocol the parser reads no body and no further request
+        # after a head that asks for another protocol the parser reads no body and no further request
         if size > MOST_HEADERS or len(self.pipeline) >= MOST_AHEAD or self.parser.should_upgrade():
             raise ValueError  # the parser makes 400 of it
         super().on_headers_complete()
@@ -162,7 +162,7 @@ def serve(
 
 @contextlib.contextmanager
 def ending_in_order() -> Iterator[None]:
-    """Let signals that end the process do so behind what must be closed: uvicorn raises them once more."""
+    """Let signals that end the process do so after what must be closed: uvicorn raises them once more."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -25,7 +25,7 @@ PREFIX = "oic_"  # by which scanners of leaked secrets know a token
 PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
-SETTLED = 10**8  # nanoseconds behind a change of the file, from which on the next one has another time
+SETTLED = 10**8  # nanoseconds after a change of the file, from which on the next one has another time
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);

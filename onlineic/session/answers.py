@@ -278,14 +278,14 @@ class AnswerBook:
         self._bounds.buy_tables(record.measurements)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
-        """Return the belief behind a record, and whether its update failed now (`known`: did before)."""
+        """Return the belief after a record, and whether its update failed now (`known`: did before)."""
         belief, released = self._taken.belief, measured(record)
         if not released:
             return belief, False
         if known:
             return belief.unmoved(released), False
         if self._taken.records < self._checkpoints.restoring:  # what it taught is made once for all
-            return belief.behind(released), False
+            return belief.after(released), False
         try:
             return belief.learned(released, self._plan.update, self._plan.alpha), False
         except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
@@ -591,7 +591,7 @@ class AnswerBook:
         return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
     def warn_if_more(self) -> None:
-        """Say once that more was asked than announced: behind the answers, which nothing may stop."""
+        """Say once that more was asked than announced: after the answers, which nothing may stop."""
         self._notices.asked(self._told())
 
     def error_bound(self) -> float:
@@ -720,7 +720,7 @@ class AnswerBook:
         )
 
     def restore(self) -> None:
-        """Take the leading records of which checkpoints know what they taught; `take` goes on behind them."""
+        """Take the leading records of which checkpoints know what they taught; `take` goes on after them."""
         start, known = self.belief, self._checkpoints.begin()
         if not known:
             return

@@ -129,7 +129,7 @@ class Batches:
             values, hard = self._tested(batch)
             columns.put(payable[: len(values)], values, EASY, radius, reasons[: len(values)])
             if hard is not None:
-                stop = int(payable[len(values)]) + 1  # those behind it were not tested
+                stop = int(payable[len(values)]) + 1  # those after it were not tested
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
         columns.reasons[better] = IMPROVED

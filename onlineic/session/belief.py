@@ -81,7 +81,7 @@ class Belief:
                 belief = belief.learned(released, update, alpha)
         return belief
 
-    def behind(self, released: tuple[Measurement, ...]) -> "Belief":
+    def after(self, released: tuple[Measurement, ...]) -> "Belief":
         """Return the belief after a release whose hypothesis is made later, of parameters."""
         measurements = (*self.measurements, *released)
         return attrs.evolve(self, measurements=measurements, version=self.version + 1)

@@ -183,7 +183,7 @@ class Settled(Ground):
 @final
 @attrs.frozen(eq=False)
 class Columns:
-    """Answers to a batch while they are given: arrays that runs of it fill one behind the other.
+    """Answers to a batch while they are given: arrays that runs of it fill one after the other.
 
     Attributes are those of `Answers`; `start` is the place in the batch of the first entry of the arrays.
     """

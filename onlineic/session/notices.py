@@ -1,4 +1,4 @@
-"""What a session says once: behind the answers, which nothing may stop, and without working anything out."""
+"""What a session says once: after the answers, which nothing may stop, and without working anything out."""
 
 import contextlib
 import math

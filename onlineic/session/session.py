@@ -172,63 +172,64 @@ class OnlineIC(Answering):
         protected. A table that was loaded with a `Unit` needs none: it protects all rows of a person, and
         their number, at the noise of one row.
     hard_answers : int, optional
-        How many hard queries to plan for. Where delta > 0 some more are paid for, since hits can be false:
-        see `statistics().hard_left`.
+        How many hard queries to plan for. Where delta > 0 a few more are paid for, since a test can fire
+        by chance: `statistics().hard_left` tells how many are left.
     certify : float, optional
-        Accuracy to certify instead: the gap above which queries are hard, fraction of records. Then hard
-        answers of single queries cannot run out, and `plan.error_bound` holds for every one of the first
-        `max_queries` of them. At most one of the two; with neither, both are planned from n, the domain, the
-        budget and `max_queries`.
+        Accuracy to certify: the gap above which a query is hard, fraction of records. Then the hard answers
+        to single queries cannot run out, and `plan.error_bound` holds for each of the first `max_queries`
+        of them. Give at most one of `hard_answers` and `certify`; without either the session plans both from
+        n, the domain, the budget and `max_queries`.
     max_queries, beta : int, float
-        Length of the stream that the session-wide accuracy statement covers, and its failure probability.
+        For how many queries the session-wide bound holds, and the probability that it fails.
     update, sparse, release, threshold
         As in `plan.Settings`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
-        Public start, never made from the private rows; without one, first tables are bought. The hypothesis
-        of another session is public, and paid for by that one.
+        A public start, never made from the private rows. Without one the session buys first tables. The
+        hypothesis of another session is public: that session has paid for it.
     first_tables : bool, optional
-        As in `plan.Settings`: True starts any rule from first tables, out of this session's budget.
+        As in `plan.Settings`. True: the session buys first tables and starts any update rule from them.
     kinds : iterable of "conjunctions" or "dense", optional
-        What will be asked: by default conjunctions of conditions, of which pairs of attributes say much. With
-        "dense" among it, weights without such a form, the session starts from all cells or from numbers. If
-        it is not told, and pairs are planned, a dense first question buys a table of all cells, at about
-        twice the noise of a session that is told.
+        The kinds of queries that will be asked. Conjunctions of conditions, the default, are told well by
+        tables of pairs of attributes. Dense queries are arrays of weights without such a form; for them the
+        session starts from all cells, or measures each query. A session that plans pairs and was not told of
+        dense queries buys all cells if the first query is dense, with about twice the noise.
     exhausted : "untested" or "raise"
-        What to do when the hard answers are used up: answer from the hypothesis, without touching the data
-        and with no bound but that of the first tables, or raise `SessionExhaustedError`.
+        When the hard answers are used up: answer from the hypothesis without touching the data, bounded by
+        the noise of the first tables alone; or raise `SessionExhaustedError`.
     purchases, questions
-        As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked. Of
-        many attributes or many records tables are bought as questions come; an answer stands there until the
-        next ones are bought, and a question asked again after that is answered anew.
+        As in `plan.Settings`: the rule that buys tables without a test, and sets of attributes that will be
+        asked. If attributes or records are many, the session buys tables as queries come. A query that is
+        asked again after the next purchase is answered anew.
     counted : Counted, optional
-        Of a table whose number of records is private: that number, as `offline.count` released it before.
-        By default the session pays for one from its budget. Its bound fails apart from `beta`.
+        The number of records as `offline.count` released it, if it is private. By default the session
+        releases one from its own budget. That the number is off by more than its bound has a probability of
+        its own, besides `beta`.
     ledger : str or path, or Ledger, optional
-        File that the budget is spent from for good: a session that was opened with it goes on where it was,
-        in whichever process, if the table, its label and all settings are the same. By default in memory,
-        where every session is a new budget. See `docs/ledger.md`.
+        File that records all spending. A session that is opened with the same file, table, label and
+        settings goes on where it was, in any process. By default the record is in memory, and every session
+        is a new budget. See `docs/ledger.md`.
     table : str, optional
         With a file: the public name of the table and its release. Bounds hold for the table as it was.
     restarts : int
         With a file: how often the session will be closed and resumed. A mechanism that keeps a threshold
-        (delta = 0) pays for it again each time; so many are paid for besides the hard answers. More are
-        taken from these: `statistics().restarts_left` tells how many.
+        (delta = 0) pays for it again each time. So many restarts are paid for in advance; each further one
+        takes from the hard answers. `statistics().restarts_left` tells how many are left.
     durability : "hits" or "all"
         With a file: charges and hard answers are durable before they leave. "hits": up to 256 easy answers
         can be lost by a crash, which are then tested again; "all": none.
     noise : Noise, optional
         By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
     progress : callable (stage, done, total), or "bar", optional
-        Called as tables are bought and fits and batches go on, with public facts alone; "bar" shows bars of
-        what takes more than two seconds, by the extra `onlineic[progress]`. If it raises, the call stops
-        there, safely: what was released is in the transcript, and asked again it is a repeat. It cannot ask
-        the session that calls it, which refuses by `SessionStateError`.
+        Called while tables are bought, hypotheses fitted and batches answered, with public facts alone.
+        "bar" shows a bar for whatever takes more than two seconds; it needs the extra `onlineic[progress]`.
+        If the callable raises, the call stops safely: answers that were released are in the transcript, and
+        asking them again costs nothing. If it asks the session, the session raises `SessionStateError`.
 
     Notes
     -----
-    Used as `with OnlineIC(...) as session:`, or closed by `close`, it gives back what is reserved. Not
-    copyable, not picklable, not usable after a fork: a copy would copy the budget.
+    Use it as `with OnlineIC(...) as session:`, or call `close`: both give the standing reservation back. A
+    session cannot be copied, pickled or used after a fork: a copy would copy the budget.
 
     References
     ----------
@@ -558,12 +559,12 @@ class OnlineIC(Answering):
     @overload
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]: ...
     def answer_many(self, queries: Queries | Iterable[Expression | Query | Any]) -> Answers | list[Answer]:
-        """Answer queries in order, at array speed: by the law of noise, charges and bounds of one at a time.
+        """Answer queries in order, at array speed, under the same noise, charges and bounds as one by one.
 
-        All queries are checked before the first is answered. Where tables are bought by what is asked
-        (`plan.DemandPurchases`), those bought before the first answer serve all of them: to ask in one call
-        lowers errors. Elsewhere the numbers are those of one at a time. What an exception in the middle of
-        them leaves is in the transcript, and remembered: asked again, it is a repeat.
+        All queries are checked before the first is answered. A session that buys tables by what is asked
+        (`plan.DemandPurchases`) reads all queries of the call first, so that asking in one call lowers
+        errors; other sessions give the same numbers as one by one. If an exception stops the call, the
+        answers released before it are in the transcript, and asking them again costs nothing.
 
         Parameters
         ----------
@@ -583,7 +584,7 @@ class OnlineIC(Answering):
         return self._alone(lambda: self._loop.answer_many(asked))
 
     def bind(self, question: Any) -> Question:
-        """Return a question as it would be tested, if it can be asked; without waiting, and asks nothing.
+        """Return a question as it would be tested, or raise if it cannot be asked; nothing is asked.
 
         Parameters
         ----------
@@ -600,7 +601,7 @@ class OnlineIC(Answering):
         return bound
 
     def view(self) -> View:
-        """Return what is public of the session now, frozen: read by any thread, while the session works on.
+        """Return a frozen copy of all public facts; any thread can read it while the session works on.
 
         Nothing is bought: before the first question the hypothesis believes nothing yet.
         """
@@ -628,7 +629,7 @@ class OnlineIC(Answering):
         return self._alone(taken)
 
     def paid_by(self, purse: Purse | None) -> Asking:
-        """Return this session as one of several askers has it, who may spend what the purse holds.
+        """Return this session for one of several askers, who can spend no more than their purse holds.
 
         Parameters
         ----------
@@ -736,7 +737,7 @@ class OnlineIC(Answering):
         text : str
             Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
         table : str
-            The name that stands behind FROM.
+            The name that stands after FROM.
         params : mapping, optional
             Values of the parameters `:name`.
         dialect : str, optional
@@ -1003,7 +1004,7 @@ class OnlineIC(Answering):
         """Everything recorded so far, in order: public; `replay` rebuilds the hypothesis from it."""
 
         def recorded() -> Transcript:
-            self._loop.book.catch_up()  # an update that fails is recorded behind its release
+            self._loop.book.catch_up()  # an update that fails is recorded after its release
             return Transcript(self._loop.ledger.records())
 
         return self._alone(recorded)

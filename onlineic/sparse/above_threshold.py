@@ -33,7 +33,7 @@ from onlineic.noise.sources import Noise, checked_source, scale_at_least
 from onlineic.sparse.base import SparseState, first_reaching
 from onlineic.sparse.exponential import exponential_scales
 
-CHUNK = 4096  # values tested at once: what is drawn in vain behind a hit stays short
+CHUNK = 4096  # values tested at once: what is drawn in vain after a hit stays short
 
 
 LARGEST_THRESHOLD = 2**60
@@ -352,8 +352,8 @@ def first_above(
 ) -> tuple[SparseState, int]:
     """Return (state, index of the first value with value + nu >= threshold + rho, or their number).
 
-    A hit counts. Behind it the next test draws another rho, or with `keep` the same one goes on. Noise drawn
-    for values behind the hit was never looked at and is given back.
+    A hit counts. After it the next test draws another rho, or with `keep` the same one goes on. Noise drawn
+    for values after the hit was never looked at and is given back.
 
     References
     ----------

@@ -238,7 +238,7 @@ class NumericSparse(abc.ABC):
         """Test gaps in order until one is hard: (state, number of leading easy ones, hit or None).
 
         The law, the state and the noise used are those of `step` one at a time; noise drawn for gaps
-        behind the first hit was never looked at and is given back.
+        after the first hit was never looked at and is given back.
         """
 
     @abc.abstractmethod
@@ -321,7 +321,7 @@ def first_reaching(
 ) -> tuple[int, int | None]:
     """Return (index, value + nu - level) of the first value with value + nu >= level; (number, None) if none.
 
-    `draw` gives so many fresh nu of `noise`. Those drawn for values behind the first were never looked at and
+    `draw` gives so many fresh nu of `noise`. Those drawn for values after the first were never looked at and
     are given back. What is left above the level is PRIVATE, unless the proof of the mechanism pays for it.
     """
     if len(values) <= SCALAR:
@@ -336,7 +336,7 @@ def first_reaching(
     if len(above) == 0:
         return len(values), None
     first = int(above[0])
-    noise.unread(len(values) - 1 - first, since)  # behind the first hit: never looked at
+    noise.unread(len(values) - 1 - first, since)  # after the first hit: never looked at
     return first, int(values[first]) + int(nu[first]) - level
 
 

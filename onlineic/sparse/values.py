@@ -203,7 +203,7 @@ class ValueSparse:
     def select(self, scores: Iterable[int], noise: Noise) -> tuple[tuple[int, float], ...]:
         """Return (index, number) of every hit: `step` on one score after the other; ONE RUN, one budget.
 
-        Scores are taken one at a time, and none behind the last hit that is allowed.
+        Scores are taken one at a time, and none after the last hit that is allowed.
         """
         state, found, source = self.init(), [], checked_source(noise)
         for place, score in enumerate(scores):
