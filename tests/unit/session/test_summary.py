@@ -64,7 +64,9 @@ def test_the_promise_of_a_plan_whose_prices_fall_ends_with_the_first_measured_an
     for at in range(8):
         counts[at, (at * 3) % 8, (at + at * at) % 8] = 2_500
     data = ic.PrivateData(counts, ic.Domain.of(a=8, b=8, c=8))
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), max_queries=3000, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(
+        data, ic.Budget(1.0, 1e-6), max_queries=3000, hard_answers=4, noise=SimulatedNoise(1)
+    )
     session.answer_many([ic.where(a=at // 64, b=at // 8 % 8, c=at % 8) for at in range(512)])
     dense = session.answer(np.random.default_rng(1).integers(0, 2, 512).astype(float))
     promise = next(line for line in str(session.summary()).splitlines() if line.startswith("promise"))
