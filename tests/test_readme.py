@@ -1,5 +1,7 @@
 """Every code block of the README runs, in one namespace, top to bottom; its commands exist; it is short."""
 
+import json
+import math
 import re
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULTS = ROOT / "experiments" / "results"
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
 
 
@@ -39,3 +42,52 @@ def test_every_make_command_is_a_target(target):
 
 def test_no_placeholder_is_left():
     assert "RESULTS" not in TEXT
+
+
+def engines(name, stream):
+    """The root mean square error of every engine on one stream of a result."""
+    rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    (row,) = [row for row in rows if stream in (row.get("stream"), row.get("value"))]
+    return {one["engine"]: one["rms"] for one in row["engines"]}
+
+
+def test_what_is_bought_by_what_is_asked_errs_as_told():
+    found = engines("listening", "five of 14")
+    told = re.search(r"err by ([\d,]+), where tables\s+fixed beforehand err by\s+([\d,]+)", TEXT)
+    measured = [round(1e5 * found[label]) for label in ("by what is asked", "fixed beforehand")]
+
+    assert measured == [int(number.replace(",", "")) for number in told.groups()]
+
+
+def test_tests_gain_as_little_as_told_and_bound_all_answers():
+    """Geometric means over the streams: errors without tests over those with them, and joint bounds."""
+    errors, bounds = [], []
+    for row in json.loads((RESULTS / "online_part.json").read_text(encoding="utf-8"))["rows"]:
+        one = {engine["engine"]: engine["runs"] for engine in row["engines"]}
+        squares = {label: sum(run["rms"] ** 2 for run in runs) for label, runs in one.items()}
+        errors.append(math.log(squares["tables alone"] / squares["default"]) / 2.0)
+        held = [sum(run["joint"] or math.inf for run in one[label]) for label in ("no hits", "default")]
+        bounds.append(held[0] / held[1])
+    told = int(re.search(r"stay within (\d+) %", TEXT)[1]) / 100.0
+
+    assert abs(math.exp(sum(errors) / len(errors)) - 1.0) <= told
+    assert sorted(bounds)[len(bounds) // 2] > 1.0
+
+
+def test_below_thirty_questions_plain_noise_does_as_well_and_from_a_hundred_on_the_session():
+    for asked in (1, 3, 10, 30, 100, 1_000):
+        found = engines("sweeps", asked)
+        static = min(rms for label, rms in found.items() if not label.startswith("default"))
+
+        assert (static <= found["default"]) == (asked <= 30), asked
+
+
+def test_the_best_rival_errs_less_than_the_best_session_on_ten_known_questions():
+    result = json.loads((RESULTS / "rivals.json").read_text(encoding="utf-8"))
+    mean = {
+        row["engine"]: sum(math.log(max(error, 1e-9)) for error in row["errors"][:-1])
+        for row in result["rows"]
+    }
+    sessions = {label for label in mean if label.startswith("session")}
+
+    assert min(mean[label] for label in mean.keys() - sessions) < min(mean[label] for label in sessions)
