@@ -43,7 +43,7 @@ from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_ma
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.plan import MOST
 from onlineic.plan.purchases import Facts
-from onlineic.plan.settings import Kind, Settings, settings_of
+from onlineic.plan.settings import Announced, Kind, Settings, settings_of
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
@@ -147,7 +147,7 @@ def forecast(
     budget: Budget | Settings,
     max_queries: int = 10_000,
     kinds: Iterable[Kind] = ("conjunctions",),
-    questions: int | Iterable[str | Iterable[str]] | None = None,
+    questions: int | Iterable[Announced] | None = None,
 ) -> Forecast:
     """Return what every engine is expected to err by, and the start of a default session; all public.
 
@@ -166,7 +166,7 @@ def forecast(
         nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
         them it starts from all cells, or measures each question where that says more. The known noise of all
         cells bounds both kinds (`statistics().family`), that of pairs conjunctions and sets of labels alone.
-    questions : int, or iterable of str or of several, optional
+    questions : int, or iterable of str, of several, or of questions, optional
         About how many different questions will be asked, in the place of `max_queries`; or which sets of
         attributes they will join, as `Settings.questions`. Of a session that listens what is expected is the
         error of questions over all attributes alike, or over these sets.

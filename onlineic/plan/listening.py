@@ -11,7 +11,7 @@ from onlineic.interactions.demand import Axes
 from onlineic.plan.calibration import chosen_name, mechanism_for
 from onlineic.plan.defaults import PARTS_AT_MOST
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.settings import Settings
+from onlineic.plan.settings import Settings, checked_questions
 
 MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from which on the default listens ..
 MANY_RECORDS = 2e5  # .. or of records times epsilon
@@ -47,7 +47,7 @@ def account_of_purchases(n: int, settings: Settings) -> Filter:
 
 def _announced(domain: Domain, settings: Settings) -> tuple[Axes, ...]:
     """Return the sets of attributes that were announced, as places in the domain."""
-    sets = [one for one in settings.questions or () if not isinstance(one, str)]
+    sets = () if settings.questions is None else checked_questions(settings.questions)
     return tuple(tuple(sorted(domain.axis(name) for name in one)) for one in sets)
 
 

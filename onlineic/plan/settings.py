@@ -22,6 +22,8 @@ from onlineic.plan.calibration import SparseName
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
 from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.queries.expressions import Expression
+from onlineic.queries.marginals import Marginal
 from onlineic.queries.reach import Reach
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -29,6 +31,7 @@ from onlineic.updates.base import check_rule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
+Announced = str | Iterable[str] | Expression | Marginal  # attributes that will be asked together
 Kind = Literal["conjunctions", "dense"]
 Release = Literal["answer", "partition"]
 Exhausted = Literal["untested", "raise"]
@@ -89,10 +92,10 @@ class Settings:
         None: by what is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is
         settled, and pairs or records are many (`plan.pays_to_listen`), or questions are announced; else
         tables that are fixed beforehand.
-    questions : iterable of str or of several, optional
+    questions : iterable of str or of several, or of questions, optional
         Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
-        names. Tables for them are bought with the first question, where pairs of attributes are a start;
-        elsewhere they change nothing.
+        names; or questions, whose attributes they are. Tables for them are bought with the first question,
+        where pairs of attributes are a start; elsewhere they change nothing.
     reach : Reach, optional
         Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
 
@@ -118,7 +121,7 @@ class Settings:
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
     purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
-    questions: Iterable[str | Iterable[str]] | None = attrs.field(default=None, kw_only=True)
+    questions: Iterable[Announced] | None = attrs.field(default=None, kw_only=True)
     reach: Reach | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
@@ -279,16 +282,28 @@ def checked_questions(questions: object) -> tuple[tuple[str, ...], ...]:
     """Return sets of names of attributes, or raise `InvalidParameterError`."""
     found = []
     for one in checked_list("questions", questions, remedy="write [('age', 'sex'), 'city']"):
-        names = (one,) if isinstance(one, str) else tuple(checked_list("questions", one))
+        names = _names(one)
         if not names or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
             raise InvalidParameterError(
-                f"questions must be names of attributes or sets of different ones, got {shown(one)}; write "
-                "[('age', 'sex'), 'city']."
+                "questions must be names of attributes, sets of different ones, or questions that name some, "
+                f"got {shown(one)}; write [('age', 'sex'), 'city']."
             )
         found.append(tuple(sorted(names)))
     if not found:
         raise InvalidParameterError("questions must name attributes, got none; leave it out.")
     return tuple(sorted({*found}))
+
+
+def _names(announced: object) -> tuple[Any, ...]:
+    """Return the names of attributes that will be asked together."""
+    if isinstance(announced, str):
+        return (announced,)
+    if isinstance(announced, Expression):
+        return announced.names
+    if isinstance(announced, Marginal):
+        own = () if announced.condition is None else announced.condition.names
+        return tuple(sorted({*announced.names, *own}))
+    return tuple(checked_list("questions", announced))
 
 
 def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:

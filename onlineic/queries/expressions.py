@@ -192,6 +192,20 @@ class Expression:
             return f"~{self.parts[0]!r}"
         return f"({(' | ' if self.form == 'or' else ' & ').join(map(repr, self.parts))})"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that it names, sorted; of a dense query none, though it asks of all."""
+        found, left = set[str](), [self]
+        while left:
+            one = left.pop()
+            if one.form == "where":
+                found.update(name for name, _ in one.parts)
+            elif one.form == "joint":
+                found.update(one.parts[:-1])
+            elif one.form != "dense":
+                left += one.parts
+        return tuple(sorted(found))
+
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
         """Return the canonical query over a domain, its weights rounded to 2^-grid_bits.
 

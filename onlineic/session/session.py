@@ -54,7 +54,7 @@ from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import PurchaseRule
-from onlineic.plan.settings import Exhausted, Kind, Release, Settings, settings_of
+from onlineic.plan.settings import Announced, Exhausted, Kind, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -255,7 +255,7 @@ class OnlineIC(Answering):
         kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Exhausted = "untested",
         purchases: PurchaseRule[Any] | None = None,
-        questions: Iterable[str | Iterable[str]] | None = None,
+        questions: Iterable[Announced] | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,

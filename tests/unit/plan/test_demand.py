@@ -14,6 +14,8 @@ from onlineic.interactions.demand import Demand, asked_of
 from onlineic.ledger import Opened
 from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
 from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.settings import Settings
+from onlineic.queries.expressions import joint
 from onlineic.queries.partitions import Partition
 from onlineic.session.purse import Purse
 
@@ -236,6 +238,20 @@ class Own(PurchaseRule):
         return None
 
 
+def test_questions_announce_the_attributes_that_they_name():
+    asked = [
+        where(a=1) & ~where(b=2),
+        ic.marginal("c", where=where(a=1)),
+        joint(("b", "c"), np.zeros((3, 6))),
+    ]
+    sets = [("a", "b"), ("a", "c"), ("c", "b")]
+
+    by_questions, by_sets = (Settings(ic.Budget(1.0, 1e-9), questions=one) for one in (asked, sets))
+
+    assert by_questions == by_sets
+    assert by_questions.questions == (("a", "b"), ("a", "c"), ("b", "c"))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -246,8 +262,9 @@ class Own(PurchaseRule):
         ),
         ({"purchases": TestsOnly(), "first_tables": True}, "first_tables must be None with purchases"),
         ({"questions": []}, "questions must name attributes, got none"),
-        ({"questions": [("a", "a")]}, "sets of different ones, got"),
+        ({"questions": [("a", "a")]}, "that name some, got"),
         ({"questions": "a"}, "questions must be a list"),
+        ({"questions": [ic.dense(np.zeros(DOMAIN.size))]}, "or questions that name some, got"),
         ({"questions": ["a"], "update": ic.MaximumEntropy()}, "questions must be None where rule"),
         ({"purchases": Own(), "ledger": "unused.db", "table": "t"}, "with a ledger file, which others read"),
     ],
