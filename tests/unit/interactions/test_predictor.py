@@ -55,7 +55,7 @@ def test_many_are_predicted_as_one_is_and_a_complement_as_its_question():
 
 
 def test_a_question_of_more_levels_than_a_programme_takes_in_is_predicted_one_by_one_as_in_a_batch():
-    """Of 5184 combinations of levels a design tells fewer apart; the error of the question is the sum of all."""
+    """Of 5184 combinations of levels a design tells fewer apart; the predicted error sums over all."""
     domain = ic.Domain.of(dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True)))
     question = where(dict.fromkeys(domain.names, ic.between(0, 1))).bind(domain)
     predictor = Predictor(domain).with_planned([(((0, 1), (3, 1)), 1e6)])
