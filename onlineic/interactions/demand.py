@@ -52,11 +52,17 @@ class Asked:
     conditions: tuple[Floats, ...]
 
 
-def asked_of(question: Question) -> Asked:
-    """Return what a question asks; of a cross table, what one of its cells does in the mean."""
+def asked_of(question: Question, most: int = MOST_TOLD) -> Asked:
+    """Return what a question asks; of a cross table, what one of its cells does in the mean.
+
+    Parameters
+    ----------
+    most : int
+        Combinations of levels that are told apart, at most.
+    """
     if isinstance(question, BoundMarginal):
-        return _of_table(question)
-    return _of_query(question)
+        return _of_table(question, most)
+    return _of_query(question, most)
 
 
 def asked_axes(question: Question) -> Axes:
@@ -64,17 +70,17 @@ def asked_axes(question: Question) -> Axes:
     return question.partition.axes if isinstance(question, BoundMarginal) else question.axes
 
 
-def _of_query(query: Query) -> Asked:
+def _of_query(query: Query, most: int) -> Asked:
     levels = levels_of(query.domain)
     grids = {axis: grid for axis in query.axes if (grid := levels[axis].grid) is not None}
     parts: list[tuple[Axes, Floats]] = []
     for factor in query.factors:
         weights = factor.means(query.domain, grids)
         parts.append((factor.axes, _energies([levels[axis] for axis in factor.axes], weights)))
-    return _product(parts)
+    return _product(parts, most)
 
 
-def _of_table(question: BoundMarginal) -> Asked:
+def _of_table(question: BoundMarginal, most: int) -> Asked:
     partition = question.partition
     levels = levels_of(partition.domain)
     parts: list[tuple[Axes, Floats]] = []
@@ -87,7 +93,7 @@ def _of_table(question: BoundMarginal) -> Asked:
             held = [one.grid.inside(*cut.range_of(block)) for block in some]
         found = [one.energies(weights) for weights in held]
         parts.append(((axis,), np.asarray(np.mean(found, axis=0))))
-    return _product(parts)
+    return _product(parts, most)
 
 
 def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
@@ -108,7 +114,7 @@ def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
     return energies
 
 
-def _product(parts: Sequence[tuple[Axes, Floats]]) -> Asked:
+def _product(parts: Sequence[tuple[Axes, Floats]], most: int) -> Asked:
     """Return what a product asks; of very many attributes, where all but the first ones take no part."""
     told, cells, rest, conditions = list[tuple[Axes, Floats]](), 1, 1.0, dict[int, Floats]()
     for held, found in parts:
@@ -116,7 +122,7 @@ def _product(parts: Sequence[tuple[Axes, Floats]]) -> Asked:
         for place, axis in enumerate(held):  # of a joint table each attribute's part, of an equal size
             alone = found.sum(axis=tuple(other for other in range(len(held)) if other != place))
             conditions[axis] = alone / total * total ** (1.0 / len(held))
-        if found.size > 1 and cells * found.size <= MOST_TOLD:
+        if found.size > 1 and cells * found.size <= most:
             told.append((held, found))
             cells *= found.size
         else:

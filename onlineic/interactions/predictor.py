@@ -133,7 +133,9 @@ class Predictor:
         variances = self._of(asked_axes(question), purchases)
         if variances is None:
             return 1.0
-        return math.sqrt(max(0.0, float((asked_of(question).energies * variances).sum())))
+        # all that have several levels are told apart, and one axis is written for each of the others too
+        energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
+        return math.sqrt(max(0.0, float((energies * variances).sum())))
 
     def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
         """Return the same of many queries, (m,)."""

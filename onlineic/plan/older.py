@@ -145,7 +145,7 @@ def older_plan(beginning: Line) -> Any:
     """
     try:
         return _ended(beginning["plan"], account_from_json(beginning["account"]))
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise LedgerCorruptError(
             "ledger must hold a plan whose purchases can be read, got another; use the version of onlineic "
             "that wrote it."

@@ -350,6 +350,9 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         or type(plan.next_share) not in (type(None), Fraction)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
         or any(one.first not in (None, first) for one in rule.openings)
+        # by whatever neighbours and account tables say that they are paid: those of the mechanism count
+        or any(one.neighbours != plan.sparse.neighbours for one in (*rule.openings, later or plan.sparse))
+        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in rule.openings)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "
@@ -358,7 +361,12 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     budget, sparse = row_budget_of(beginning, domain), plan.sparse
     epsilon = Fraction(getattr(sparse, "epsilon", 0))
     delta = Fraction(getattr(sparse, "delta", 0))
-    if epsilon > budget.epsilon_exact or delta > budget.delta_exact or sparse.n != beginning["n"]:
+    if (
+        epsilon > budget.epsilon_exact
+        or delta > budget.delta_exact
+        or sparse.neighbours != budget.neighbours
+        or sparse.n != beginning["n"]
+    ):
         raise LedgerCorruptError(
             f"ledger must hold a plan for n={beginning['n']} and at most {budget}, got another; restore "
             "it from a backup, and give its newest receipt."

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic import where
 from onlineic.interactions import Demand, Predictor, asked_of, cheapest, levels_of
 from onlineic.interactions.sizes import levelled, table_of
 from onlineic.queries import Queries
@@ -51,6 +52,24 @@ def test_many_are_predicted_as_one_is_and_a_complement_as_its_question():
         assert predictor.errors(Queries.bound(DOMAIN, bound), purchases) == pytest.approx(alone, rel=1e-9)
         assert predictor.error((~ASKED[0]).bind(DOMAIN), purchases) == alone[0]
     assert predictor.error(bound[-1]) == 0.0
+
+
+def test_a_question_of_more_levels_than_a_programme_takes_in_is_predicted_one_by_one_as_in_a_batch():
+    """Of 5184 combinations of levels a design tells fewer apart; the predicted error sums over all."""
+    domain = ic.Domain.of(dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True)))
+    question = where(dict.fromkeys(domain.names, ic.between(0, 1))).bind(domain)
+    predictor = Predictor(domain).with_planned([(((0, 1), (3, 1)), 1e6)])
+
+    assert len(asked_of(question).told) < len(asked_of(question).axes)
+    assert predictor.errors(Queries.bound(domain, [question]))[0] == pytest.approx(predictor.error(question))
+
+
+def test_an_attribute_of_one_code_does_not_change_what_a_cross_table_errs_by():
+    domain = ic.Domain.of(a=6, one=1, c=9)
+    predictor = Predictor(domain).with_planned([(((0, 1),), 1e4)])
+    with_it, without = (ic.marginal(*names).bind(domain) for names in (("a", "one", "c"), ("a", "c")))
+
+    assert predictor.error(with_it) == pytest.approx(predictor.error(without), rel=1e-12)
 
 
 def test_more_tables_never_predict_more():

@@ -7,6 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
+from onlineic.ledger.lines import account_to_json
 from onlineic.ledger.settings import settings_to_json
 from onlineic.plan import session_plan
 from onlineic.plan.defaults import RULES
@@ -55,6 +56,48 @@ def test_a_plan_that_spends_more_than_the_budget_beside_it_or_is_of_another_tabl
         planned(line, DOMAIN)
 
 
+OTHER = {"class": "AddRemove", "fields": {}}  # of whom a table moves one block, and costs half
+
+
+def of_others(fields):
+    fields["neighbours"] = OTHER
+
+
+def purchases(line):
+    return line["plan"]["fields"]["purchases"]["fields"]
+
+
+def at_an_order_of_its_own(line):
+    purchases(line)["first"]["fields"]["first"] = None
+    purchases(line)["first"]["fields"]["charge"]["fields"]["order"] = {"fraction": "3/2"}
+
+
+FORGED = {
+    "mechanism and tables": lambda line: [
+        of_others(fields)
+        for fields in (
+            line["plan"]["fields"]["sparse"]["fields"],
+            *[one["fields"] for one in purchases(line).values() if one and "targets" in one["fields"]],
+        )
+    ],
+    "tables": lambda line: of_others(purchases(line)["first"]["fields"]),
+    "order": at_an_order_of_its_own,
+}
+
+
+@pytest.mark.parametrize("rules", [RULES, "others"])
+@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
+def test_a_plan_that_is_priced_for_other_neighbours_or_another_account_than_the_budget_is_refused(
+    forge, rules
+):
+    account = session_plan(DOMAIN, N, BUDGETS["gumbel"]).sparse.account()
+    line = {**beginning(), "rules": rules, "account": account_to_json(account)}
+    planned(line, DOMAIN)
+    forge(line)
+    with pytest.raises(LedgerCorruptError, match="must hold a plan"):
+        planned(line, DOMAIN)
+
+
 TABLES = ["first", "dense", "later", "ranges"]
 FIELDS = ["purchases", "hit_price", "next_share"]
 
@@ -73,6 +116,14 @@ def test_purchases_with_something_else_in_the_place_of_tables_are_refused(name):
     assert line["plan"]["fields"]["purchases"]["class"] == "PlannedPurchases"
     line["plan"]["fields"]["purchases"]["fields"][name] = line["settings"]["budget"]
     with pytest.raises(LedgerCorruptError):
+        planned(line, DOMAIN)
+
+
+@pytest.mark.usefixtures("pairs_first")
+def test_later_tables_that_are_priced_for_other_neighbours_are_refused():
+    line = beginning()
+    of_others(purchases(line)["later"]["fields"])
+    with pytest.raises(LedgerCorruptError, match="must hold a plan of tables"):
         planned(line, DOMAIN)
 
 

@@ -100,6 +100,23 @@ def test_an_improved_answer_costs_nothing_is_recorded_and_is_told_from_then_on()
     assert better.value in [one.value for one in session.summary().answers]
 
 
+def test_what_was_told_of_a_question_of_many_levels_is_told_again_after_more_tables():
+    """Of 5184 combinations of levels a design tells fewer apart than the predicted error sums over."""
+    sizes = dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True))
+    rows = {name: np.random.default_rng(size).integers(0, size, 2_000) for name, size in sizes.items()}
+    table = PrivateData.from_records(rows, ic.Domain.of(sizes))
+    session = ic.OnlineIC(table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(1))
+    wide = where(dict.fromkeys(sizes, ic.between(0, 1)))
+    assert session.explain(wide).expected > 0.0
+    session.answer(wide)
+    for code in range(4):
+        session.answer(where(a=code, b=code))
+
+    assert len([one for one in session.transcript if isinstance(one, Opened)]) > 1
+    assert session.explain(wide).expected > 0.0
+    assert session.answer(wide).status == "repeat"
+
+
 def test_one_minus_it_moves_with_it():
     session = opened()
     told(session)

@@ -5,6 +5,7 @@ a kind of table, over the table of `made_table`; the others without a stamp, or 
 """
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import attrs
@@ -59,6 +60,10 @@ def asked_first(place):
 
 
 FIRST = {"first_default": 2, "first_pure": 1, "first_before_later": 1}  # releases of tables in them
+
+
+def resumed_file(written, path):
+    return ic.OnlineIC.resume(file_of(written, path), made_table())
 
 
 def resumed_first(path):
@@ -192,6 +197,33 @@ def test_tables_that_a_file_of_other_rules_does_not_pay_are_found_by_verify(chan
     forged = chained((canonical_text(line), None) for line in lines)
 
     assert any("tables" in text for text in audit.verified(forged).problems)
+
+
+def test_tables_that_other_neighbours_would_pay_are_found_by_verify_and_refused(path):
+    """Planted: of the first tables .8 of the noise, at a price that is enough if records come and go."""
+    written, _ = frozen("first_default")
+    lines = [json.loads(canonical_text(line)) for line in written.lines]
+    planned = lines[0]["plan"]["fields"]["first_tables"]["fields"]
+    scales = [Fraction(one["fraction"]) * Fraction(4, 5) for one in planned["scales"]]
+    planned |= {"first": None, "neighbours": {"class": "AddRemove", "fields": {}}}
+    planned["scales"] = [{"fraction": str(scale)} for scale in scales]
+    released = next(line for line in lines if line["kind"] == "opened")["released"]
+    for one, scale in zip(released, scales, strict=True):
+        one["scale"] = float(scale) / lines[0]["n"]
+    forged = chained((canonical_text(line), None) for line in lines)
+    for read_again in (audit.verified, lambda written: resumed_file(written, path)):
+        with pytest.raises(LedgerCorruptError, match="must hold a plan of tables"):
+            read_again(forged)
+
+
+@pytest.mark.parametrize("amount", ["1/0", "nan", "x"])
+def test_a_charge_that_is_no_number_is_refused_by_name(amount, path):
+    written, _ = frozen("first_default")
+    lines = [json.loads(canonical_text(line)) for line in written.lines[:1]]
+    charge = lines[0]["plan"]["fields"]["later_tables"]["fields"]["charge"]["fields"]
+    charge["amount"]["fraction"] = amount
+    with pytest.raises(LedgerCorruptError, match="whose purchases can be read"):
+        resumed_file(chained((canonical_text(line), None) for line in lines), path)
 
 
 @pytest.mark.parametrize("name", ["other_rules", "no_stamp"])
