@@ -262,6 +262,8 @@ class AnswerBook:
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
         self._improvements.bought(before, record.measurements)
+        if self._plan.purchases.ended or not self._plan.purchases.settled:
+            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if not self._plan.purchases.settled:
             for question in record.heard:  # what was planned is bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)

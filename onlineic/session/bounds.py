@@ -7,6 +7,7 @@ Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a
 import copy
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, final
 
@@ -76,15 +77,14 @@ class Bounds:
         self._runs = ledger.lasting and plan.sparse.start_charge() is not None
         self._easy = lru_cache(256)(partial(_easy_radii, plan))
         self._now: tuple[int, tuple[float, float]] = (-1, (0.0, 0.0))  # of the tests, at a version of spent
-        self._payable = plan.sparse.account().capacity  # what all hits together can cost
+        self._payable = plan.sparse.account().capacity  # what hits to come can cost, with those before
         self._design: TableDesign | None = None
         self._first: tuple[Measurement, ...] = ()
         self._estimates: Estimates | None = None
         if plan.first_tables is not None:
-            self._payable -= plan.first_tables.charge.amount
+            if not plan.purchases.ended:  # they come before any hit
+                self._payable -= plan.first_tables.charge.amount
             self.plan_tables(plan.first_tables)
-        elif plan.buys:
-            self._payable -= plan.spending.bought
         pure = plan.sparse.account().order is None  # by which purchases draw their noise
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation, pure=pure)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
@@ -118,6 +118,10 @@ class Bounds:
     def buy_tables(self, released: tuple[Measurement, ...]) -> None:
         """Take in the first tables: those bought later are bought because of their noise (theory 6.7)."""
         self._first = released
+
+    def pay_tables(self, bought: Fraction) -> None:
+        """Take in what tables have cost by now that may come late, or not at all: hits cannot cost it."""
+        self._payable = self._plan.sparse.account().capacity - bought
 
     def buy_instalment(self, before: int, released: tuple[Measurement, ...]) -> None:
         """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c)."""

@@ -118,6 +118,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     "answer",
                     "answer_many",
                     "_stream",
+                    "_begun",
                     "answer_bound",
                     "_answered",
                     "_run",

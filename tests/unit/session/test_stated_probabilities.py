@@ -1,5 +1,6 @@
 """Bounds of several answers, and the probabilities that are stated for them."""
 
+import itertools
 import math
 import warnings
 
@@ -8,10 +9,15 @@ import pytest
 
 import onlineic as ic
 from onlineic import where
-from onlineic.errors import MoreThanAnnouncedWarning
+from onlineic.errors import MoreThanAnnouncedWarning, OtherRulesWarning
+from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import ALL_HARD, DemandPurchases
 from onlineic.queries import Answer
 from onlineic.questions import Answering
+from onlineic.session import durable
+from onlineic.sparse import GumbelSparse, Hit
+from support.ledgers import opened, queries, resumed
 
 DOMAIN = ic.Domain.of(age=range(12), sex=["F", "M"])
 BETA = 0.05
@@ -104,3 +110,60 @@ def test_bounds_that_hold_by_themselves_alone_are_not_said_to_hold_together():
 
     assert groups.confidence == 0.0
     assert "(not sure together, each by itself, 24 answers" in repr(groups)
+
+
+def fires(patched):
+    """Let every test fire, as it may by chance; return the failure probabilities of the radii worked out."""
+    step, radius, found = GumbelSparse.step, GumbelSparse.sum_radius, list[float]()
+
+    def stepped(self, state, gap, moved, noise):
+        return step(self, state, gap, moved, noise)[0], Hit(side=1, excess=0)
+
+    def told(self, target, weights, beta):
+        found.append(beta)
+        return radius(self, target, weights, beta)
+
+    patched.setattr(GumbelSparse, "step", stepped)
+    patched.setattr(GumbelSparse, "sum_radius", told)
+    return found
+
+
+def test_hits_that_come_before_tables_share_what_all_hits_may_fail_with(monkeypatch):
+    """What tables are planned to cost goes to hits where these come first."""
+    domain = ic.Domain.of(dict.fromkeys("abcdefgh", 4))
+    table = ic.PrivateData.from_records(
+        {
+            name: np.random.default_rng(place).integers(0, 4, 20_000)
+            for place, name in enumerate(domain.names)
+        },
+        domain,
+    )
+    session = ic.OnlineIC(table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(1))
+    shares, betas = [], fires(monkeypatch)
+    for names in itertools.combinations(domain.names, 2):
+        betas.clear()
+        if session.answer(where(dict.fromkeys(names, 1))).status == "hard":
+            shares.append(min(betas))
+    hits = [one.charge.amount for one in session.transcript if isinstance(one, Hard)]
+    account = session.account
+
+    assert len(hits) == len(shares)
+    assert sum(hits) > account.capacity - session.plan.purchases.planned(account)
+    assert sum(shares) <= ALL_HARD * session.plan.tested_beta
+
+
+def test_hits_of_a_file_whose_tables_never_come_share_what_all_may_fail_with(tmp_path, monkeypatch):
+    """Its first tables were planned by other rules, and not bought by them."""
+    path = tmp_path / "session.db"
+    with monkeypatch.context() as before:
+        before.setattr(durable, "RULES", "others")
+        opened(path).close()
+    shares, betas = [], fires(monkeypatch)
+    with pytest.warns(OtherRulesWarning):
+        session = resumed(path)
+    with session:
+        for question in queries(50):
+            betas.clear()
+            if session.answer(question).status == "hard" and betas:
+                shares.append(min(betas))
+        assert sum(shares) <= ALL_HARD * session.plan.tested_beta
