@@ -574,8 +574,8 @@ def test_a_forecast_takes_the_price_of_the_number_off():
     ratio = errors[1]["one noisy histogram"] / errors[0]["one noisy histogram"]
     assert 0.5 / 0.95 == pytest.approx(ratio)
     assert max(errors[1][engine] / errors[0][engine] for engine in errors[0] if "session" in engine) < 1.1
-    few = ic.Domain.of(**dict.fromkeys("abcdef", 40))
-    pairs = [ic.forecast(few, 10**6, budget) for budget in (BUDGET, PRIVATE)]
+    few = ic.Domain.of(**dict.fromkeys("abcd", 20))
+    pairs = [ic.forecast(few, 40_000, budget) for budget in (BUDGET, PRIVATE)]
     least, other = (next(row.rms for row in told.engines if row.start == "pairs") for told in pairs)
     assert 1.25 < least / other < 1.42
 
