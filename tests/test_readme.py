@@ -47,7 +47,8 @@ def test_no_placeholder_is_left():
 def engines(name, stream):
     """The root mean square error of every engine on one stream of a result."""
     rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
-    (row,) = [row for row in rows if stream in (row.get("stream"), row.get("value"))]
+    of_queries = [row for row in rows if row.get("sweep", "queries") == "queries"]
+    (row,) = [row for row in of_queries if stream in (row.get("stream"), row.get("value"))]
     return {one["engine"]: one["rms"] for one in row["engines"]}
 
 
