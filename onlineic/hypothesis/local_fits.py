@@ -6,7 +6,7 @@ pairs, and of more of them, as its margins: exact of a Markov chain, where pairs
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, final
 
 import attrs
@@ -128,11 +128,7 @@ class LocalFits:
         shape = tuple(self.domain.shape[axis] for axis in axes)
         if not axes or math.prod(shape) > LOCAL_CELLS:
             return None
-        goals = [
-            goal
-            for one in sorted(self.measurements, key=lambda one: -one.scale)  # the least noisy is met last
-            for goal in _goals(one, axes)
-        ]
+        goals = _goals(self.measurements, axes)
         met = {(i, j) for places, _, _ in goals for i in places for j in places if i <= j}
         if any((i, j) not in met for i in range(len(axes)) for j in range(i, len(axes))):
             return None
@@ -143,17 +139,33 @@ class LocalFits:
         return f"LocalFits({shape} cells, fitted to {self.fitted} measurements)"
 
 
-def _goals(one: Measurement, axes: tuple[int, ...]) -> Iterator[Goal]:
-    """Yield what a table says of its attributes in a set: of one alone only what was released of it alone."""
-    target = one.target
-    if not isinstance(target, Partition):
-        return
-    held = [place for place, axis in enumerate(target.axes) if axis in axes]
-    if len(held) >= 2 or len(held) == len(target.axes):
-        others = tuple(place for place in range(len(target.axes)) if place not in held)
-        values = one.values.reshape(target.shape).sum(axis=others)
-        places = tuple(axes.index(target.axes[place]) for place in held)
-        yield places, tuple(target.classes[place] for place in held), _nearest(values)
+def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[Goal]:
+    """Return what tables say of their attributes in a set, the noisiest first: of each cut the best mean.
+
+    Of one attribute only what was released of it alone: the tables of its pairs hold it too.
+    """
+    found: dict[Any, list[tuple[Floats, float]]] = {}
+    cuts: dict[Any, tuple[tuple[int, ...], tuple[Ints, ...]]] = {}
+    for one in measurements:
+        target = one.target
+        if not isinstance(target, Partition) or one.scale <= 0.0:
+            continue
+        held = [place for place, axis in enumerate(target.axes) if axis in axes]
+        if len(held) >= 2 or len(held) == len(target.axes):
+            others = tuple(place for place in range(len(target.axes)) if place not in held)
+            values = one.values.reshape(target.shape).sum(axis=others)
+            key = tuple((target.axes[place], target.cuts[place].key) for place in held)
+            summed = target.blocks // values.size  # blocks whose noise each of these holds
+            found.setdefault(key, []).append((values, 1.0 / (summed * one.scale**2)))
+            places = tuple(axes.index(target.axes[place]) for place in held)
+            cuts[key] = places, tuple(target.classes[place] for place in held)
+    goals = []
+    for key, alike in found.items():
+        precision = sum(weight for _, weight in alike)
+        mean = sum(weight * values for values, weight in alike) / precision
+        goals.append((precision, (*cuts[key], _nearest(np.asarray(mean)))))
+    goals.sort(key=lambda one: one[0])  # the least noisy is met last
+    return [goal for _, goal in goals]
 
 
 def _nearest(values: Floats) -> Floats:
