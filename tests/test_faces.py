@@ -5,6 +5,7 @@ place that may.
 """
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -12,17 +13,19 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "onlineic"
 INSIDE = "support/inside.py"
 SHOWN = {"_repr_html_", "_render_traceback_"}  # what notebooks call
+PRIVATE = re.compile(r"(?<!\w)_[a-z]", re.IGNORECASE)  # most tests write none at all
 MOST = 7  # private names that it reads; may only become fewer
 
 
-def stored(tree):
+def stored(nodes):
     """Return the private names that a module or its classes define."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
-                yield name
-            case ast.Attribute(attr=name, value=ast.Name(id="self" | "cls"), ctx=ast.Store()):
-                yield name
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield from [node.attr] * (ast.unparse(node.value) in ("self", "cls"))
 
 
 def private(name):
@@ -34,17 +37,19 @@ def homes():
     found = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
         wing = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for name in filter(private, stored(ast.parse(path.read_text(encoding="utf-8")))):
+        for name in filter(private, stored(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))):
             found[name].add(wing)
     return found
 
 
 def reached(source, own, known):
     """Return the private names of other wings that a test reads or imports, and does not define itself."""
-    tree = ast.parse(source)
-    mine = {*stored(tree)}
-    names = [node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    names += [one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names]
+    if not PRIVATE.search(source):
+        return []
+    nodes = [*ast.walk(ast.parse(source))]
+    mine = {*stored(nodes)}
+    names = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+    names += [one.name for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names]
     return [name for name in names if private(name) and name in known and name not in mine
             and own not in known[name]]  # fmt: skip
 
