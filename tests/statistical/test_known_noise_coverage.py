@@ -246,6 +246,7 @@ class Arena:
 
     plan: Plan
     counts: np.ndarray
+    design: TableDesign  # of all sessions: what it says of a query is worked out once
 
     def failed(self, noise):
         """Whether an answer leaves its bound: to a query whose estimate errs, else to one at the gap."""
@@ -257,10 +258,8 @@ class Arena:
 
     def _worst(self, session):
         """Return a query of the family that lies outside of its bracket, or None."""
-        tables, opening = self.plan.first_tables, session.transcript[1]
-        design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
-        values = [one.values for one in opening.measurements]
-        estimates = Estimates(design, values, LARGE, bounds.KNOWN * BETA)
+        values = [one.values for one in session.transcript[1].measurements]
+        estimates = Estimates(self.design, values, LARGE, bounds.KNOWN * BETA)
         for query, weights in pairs():
             found, truth = estimates.bracket(query), float((weights * self.counts).sum() / LARGE)
             if found is not None and not found[0] - 1e-12 <= truth <= found[1] + 1e-12:
@@ -279,7 +278,8 @@ def arena(monkeypatch, easy_or_hard, known, left):
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1
     share = -(-gap // 8)
     counts = np.full((2, 8), LARGE // 16, np.int64) + np.array([[share], [-share]])
-    return Arena(plan, counts)
+    tables = plan.first_tables
+    return Arena(plan, counts, TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure))
 
 
 def test_easy_hard_and_known_share_beta_once(monkeypatch):
