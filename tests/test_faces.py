@@ -17,6 +17,10 @@ PRIVATE = re.compile(r"(?<!\w)_[a-z]", re.IGNORECASE)  # most tests write none a
 MOST = 7  # private names that it reads; may only become fewer
 
 
+def itself(node):
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
 def stored(nodes):
     """Return the private names that a module or its classes define."""
     for node in nodes:
@@ -24,8 +28,8 @@ def stored(nodes):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield from [node.attr] * (ast.unparse(node.value) in ("self", "cls"))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and itself(node.value):
+            yield node.attr
 
 
 def private(name):
