@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import TICK, Charge
+from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
@@ -25,6 +25,8 @@ from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session import Purse
 from onlineic.session.core import Core
+from onlineic.session.prices import Prices
+from onlineic.session.seal import Seal
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
 from support.inside import all_spent, table_of
@@ -365,7 +367,7 @@ def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found(monkeypa
 
     def cheap(self, target):
         if isinstance(target, Partition):
-            return Charge(Fraction(self._ticks(1 << self.grid_bits, 0, 1)), "too little")
+            return attrs.evolve(method(self, CORNER.bind(DOMAIN)), event="too little")
         return method(self, target)
 
     monkeypatch.setattr(GumbelSparse, "price", cheap)
@@ -401,11 +403,9 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
-    def uncharged(self, questions, guesses):
-        self._test(questions, guesses)
-
     monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
-    monkeypatch.setattr(Core, "test", uncharged)
+    monkeypatch.setattr(Prices, "covers", lambda self, questions: True)  # a second guard
+    monkeypatch.setattr(Seal, "run", lambda self, private: private())  # and a third
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

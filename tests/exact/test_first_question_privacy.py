@@ -22,7 +22,6 @@ from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
 from onlineic.plan import PlannedPurchases, Spent
 from onlineic.queries import Marginal, Query, marginal
-from onlineic.session import Core
 from onlineic.updates import MaximumEntropy
 from support.inside import all_spent, table_of
 
@@ -213,16 +212,16 @@ def test_no_transcript_loses_more_than_its_opening_and_its_hits_were_charged(nam
 
 def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
     """Neighbours on two sides of its boundary buy different tables: what one tells the other cannot."""
-    buy, seen = Core.buy, []
+    answer, seen = ic.OnlineIC.answer, []
 
     def looked(self, question):
-        seen[:] = [self._data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
-        buy(self, question)
+        seen[:] = [table_of(self).exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
+        return answer(self, question)
 
     def chosen(self, question):
         return self.dense if seen[0] else self.first
 
-    monkeypatch.setattr(Core, "buy", looked)
+    monkeypatch.setattr(ic.OnlineIC, "answer", looked)
     monkeypatch.setattr(PlannedPurchases, "opening", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 

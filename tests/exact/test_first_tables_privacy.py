@@ -11,11 +11,10 @@ import onlineic as ic
 import onlineic.plan.first_tables as first_tables
 import onlineic.plan.later_tables as later_tables
 import onlineic.plan.planning as plans
-from onlineic.accounting import TICK
+from onlineic.accounting import REPLACE_ONE, TICK, gaussian_charge
 from onlineic.data import PrivateData
 from onlineic.ledger import Opened
 from onlineic.noise.sources import SIGMA_LIMIT
-from onlineic.session.core import Core
 from support.noise import Wrapped
 from support.sessions import begun
 
@@ -79,32 +78,27 @@ def test_gaussian_tables_in_parts_of_a_record_cost_their_charge(epsilon):
 
 
 def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch):
-    price = first_tables._price
-
-    def forgotten(mechanism, scale):
-        return price(mechanism, Fraction(scale.numerator))
+    def forgotten(order, sigma, squared):
+        return gaussian_charge(order, sigma, REPLACE_ONE.table_squared())
 
     monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(first_tables, "_price", forgotten)
+    monkeypatch.setattr(first_tables, "gaussian_charge", forgotten)
     divergence, charge, _ = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge
 
 
 def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
-    measured = Core._measure_tables
+    measure = first_tables.FirstTables.measure
 
-    def narrow(self, tables, heard, payer):
-        noise = self._noise
-
+    def narrow(self, counts, noise, n):
         class Narrow(Wrapped):
             def discrete_gaussian(self, sigma, size):
                 return noise.discrete_gaussian(max(1, sigma // first_tables.RECORD_PARTS), size)
 
-        self._noise = Narrow(1)
-        measured(self, tables, heard, payer)
+        return measure(self, counts, Narrow(1), n)
 
-    monkeypatch.setattr(Core, "_measure_tables", narrow)
+    monkeypatch.setattr(first_tables.FirstTables, "measure", narrow)
     divergence, charge, _ = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge
@@ -113,21 +107,22 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])
 def test_the_noise_of_a_table_is_the_least_that_its_share_pays(epsilon):
     session = released(COUNTS, epsilon, 0)[3]
-    sparse, bought = session.plan.sparse, session.plan.first_tables
-    parts = first_tables.RECORD_PARTS
+    order, parts = session.plan.sparse.order, first_tables.RECORD_PARTS
 
-    for scale in bought.scales:
-        price = first_tables._price(sparse, scale)
-        assert scale == first_tables._least_scale(sparse, price / sparse.account().capacity)
+    def price(scale):
+        sigma, unit = scale.as_integer_ratio()
+        return Fraction(gaussian_charge(order, Fraction(sigma), 2 * unit**2))  # two blocks of a table
+
+    for scale in session.plan.first_tables.scales:
+        assert scale == first_tables.least_gaussian(order, price(scale), REPLACE_ONE)
         assert scale > Fraction(1, parts)
         assert parts % scale.denominator == 0
-        assert first_tables._price(sparse, scale - Fraction(1, parts)) > price
+        assert price(scale - Fraction(1, parts)) > price(scale)
 
 
 def test_a_share_that_pays_for_no_drawable_noise_buys_no_table():
-    sparse = attrs.evolve(released(COUNTS, 5.0, 0)[3].plan.sparse, order=Fraction(40), scale=Fraction(2**24))
-    capacity = sparse.account().capacity
-    scales = [first_tables._least_scale(sparse, ticks / capacity) for ticks in (3, 2, Fraction(1, 2))]
+    shares = map(Fraction, ("3", "2", "1/2"))  # ticks
+    scales = [first_tables.least_gaussian(Fraction(40), share, REPLACE_ONE) for share in shares]
 
     assert 0.91 < scales[0] * first_tables.RECORD_PARTS / SIGMA_LIMIT < 0.92
     assert [None, None] == scales[1:]

@@ -18,10 +18,10 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import Noise, scale_at_least
-from onlineic.plan import Settings, session_plan
+from onlineic.plan import session_plan
 from onlineic.queries import Measurement
 from onlineic.sparse import LaplaceSparse
-from support.inside import opened_by
+from support.sessions import plan_once
 
 FAR = 10**9  # decides any test
 EASY, LOW, HIGH = "easy", "low", "high"
@@ -109,7 +109,9 @@ def play(setting, counts, director):
         for name in ("threshold_scale", "query_scale", "number_scale"):
             object.__setattr__(sparse, name, scale_at_least(getattr(sparse, name) * setting.mutate))
     plan = attrs.evolve(plan, sparse=sparse, textbook=setting.pair)
-    session = opened_by(plan, PrivateData(np.array(counts), domain), Settings(budget), director)
+    with pytest.MonkeyPatch.context() as patched:
+        plan_once(patched, plan)
+        session = ic.OnlineIC(PrivateData(np.array(counts), domain), budget, update=rule, noise=director)
     director.begin(session)
     answers = [session.answer(np.array(query, float)) for query in setting.queries]
     tests = [record for record in session.transcript if isinstance(record, Easy | Hard)]

@@ -15,11 +15,26 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidInputError, OnlineICError
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
-from support.inside import all_spent, noise_of, table_of, unseen
+from support.inside import all_spent, table_of
+from support.noise import Wrapped
 
 DOMAIN = ic.Domain.of(a=4, b=["x", "y", "z"], c=ic.binned([0.0, 1.0, 2.5]))
 SHAPE = DOMAIN.shape
 SECRET = 76_543_219
+
+
+class Watched(Wrapped):
+    """Writes down what it is asked for."""
+
+    def __init__(self):
+        super().__init__(4)
+        self.drawn = []
+
+    def discrete_laplace(self, scale, size):
+        self.drawn.append((scale, size))
+        return super().discrete_laplace(scale, size)
+
+    words = geometric = discrete_gaussian = None  # of other mechanisms
 
 
 def neighbours():
@@ -29,25 +44,26 @@ def neighbours():
     other = counts.copy()
     other[2, 1, 1] -= 1
     other[1, 1, 1] += 1
-    sessions = []
+    sessions = {}
     for table in (counts, other):
+        noise = Watched()
         session = ic.OnlineIC(
             PrivateData(table, DOMAIN),
             ic.Budget(1.0),
             hard_answers=3,
             threshold=0.1,
             sparse="laplace",
-            noise=SimulatedNoise(4),
+            noise=noise,
         )
         session.answer_many([ic.where(a=0), ic.where(a=1, b="y")])
-        sessions.append(session)
+        sessions[session] = noise
     return sessions
 
 
 SESSIONS = neighbours()
 
 
-def digest(session):
+def digest(session, noise):
     """All that an answer may change: hypothesis, charges, records, noise, reads, counters."""
     records = [
         (type(record).__name__, record.guess, record.query.key)
@@ -61,7 +77,7 @@ def digest(session):
         records,
         table_of(session).reads,
         session.statistics(),
-        *unseen(session),
+        noise.drawn,
     )
     return hashlib.sha256(repr(state).encode()).hexdigest()
 
@@ -165,21 +181,39 @@ bad_queries = st.one_of(spoilt_weights(), wrong_shape, wrong_kind, not_data, mis
 @settings(max_examples=150)
 @given(query=bad_queries, many=st.booleans())
 def test_a_query_that_cannot_be_asked_is_refused_by_name_and_changes_nothing(query, many):
-    before = [digest(session) for session in SESSIONS]
+    before = [digest(*each) for each in SESSIONS.items()]
     (kind, text), (other_kind, other_text) = (refusal(session, query, many) for session in SESSIONS)
 
     assert issubclass(kind, InvalidInputError)
     assert (kind, text) == (other_kind, other_text)
-    assert before == [digest(session) for session in SESSIONS]
+    assert before == [digest(*each) for each in SESSIONS.items()]
     assert str(SECRET) not in text
     assert "777777" not in text
     assert len(text) < 1000
 
 
+def test_what_was_refused_leaves_no_trace_in_later_answers():
+    """Noise that was drawn ahead, what is remembered and the secret threshold show in them alone."""
+    spoilt, clean = (next(iter(neighbours().items())) for _ in range(2))
+    for query in (np.full(SHAPE, math.nan), np.zeros(23), ic.where(a=7), ic.where(b="X"), None):
+        for many in (False, True):
+            refusal(spoilt[0], query, many)
+    later = [
+        ic.where(a=2),
+        ic.where(a=0),
+        ic.where(c=ic.span(0.0, 1.0)),
+        ic.where(a=3, b="z"),
+        ic.where(a=1, b="y"),
+    ]
+
+    assert [spoilt[0].answer(query) for query in later] == [clean[0].answer(query) for query in later]
+    assert digest(*spoilt) == digest(*clean)
+
+
 @settings(max_examples=30)
 @given(queries=st.one_of(st.none(), st.integers(), st.floats(), st.just(ic.where(a=1)), st.just(object())))
 def test_what_is_no_sequence_of_queries_is_refused_by_name(queries):
-    before = [digest(session) for session in SESSIONS]
+    before = [digest(*each) for each in SESSIONS.items()]
     texts = set()
     for session in SESSIONS:
         with pytest.raises(InvalidInputError, match="queries must be") as refused:
@@ -187,7 +221,7 @@ def test_what_is_no_sequence_of_queries_is_refused_by_name(queries):
         texts.add(str(refused.value))
 
     assert 1 == len(texts)
-    assert before == [digest(session) for session in SESSIONS]
+    assert before == [digest(*each) for each in SESSIONS.items()]
 
 
 anything = st.one_of(
@@ -240,7 +274,7 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
 
 
 def test_copies_of_what_holds_private_numbers_are_refused():
-    session = SESSIONS[0]
-    for private in (session, table_of(session), noise_of(session)):
+    session, *_ = SESSIONS
+    for private in (session, table_of(session), SimulatedNoise(4)):
         with pytest.raises(TypeError):
             pickle.dumps(private)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.baselines import NoisyTables, PerQueryNoise, noisy_histogram
+from onlineic.baselines import NoisyTables, PerQueryNoise, engines, noisy_histogram
 from onlineic.baselines.noise import GridNoise
 from onlineic.data import PrivateData
 from onlineic.errors import ForkedSessionError, SessionSealedError, SessionStateError
@@ -182,16 +182,16 @@ def test_a_signal_s_handler_that_asks_a_baseline_in_the_middle_of_an_answer_is_r
     """Else it used up what the answer under way was promised."""
     data = PrivateData(np.full(4, 25), ic.Domain.of(a=4))
     engine, refused = PerQueryNoise(data, ic.Budget(1.0, 1e-6), answers=3), []
-    measured = type(engine)._measured
+    check = engines.check_outside
 
-    def interrupted(self, queries):  # between the look at what is left and the charge
+    def interrupted(*given):  # between the look at what is left and the charge
         if not refused:
-            refused.append(self)
+            refused.append(given)
             with pytest.raises(SessionStateError, match="nothing was spent"):
-                self.answer(ic.where(a=3))
-        return measured(self, queries)
+                engine.answer(ic.where(a=3))
+        check(*given)
 
-    monkeypatch.setattr(type(engine), "_measured", interrupted)
+    monkeypatch.setattr(engines, "check_outside", interrupted)
     answers = engine.answer_many([ic.where(a=code) for code in range(3)])
 
     assert ["hard"] * 3 == [one.status for one in answers]

@@ -1,5 +1,7 @@
 """A batch is answered as its questions are one at a time: values, labels, bounds, records and noise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from onlineic.errors import DomainMismatchError, InvalidQueryError, SessionExhau
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, canonical
-from support.inside import ledger_of, noise_of, table_of
+from support.inside import ledger_of, table_of
 
 DOMAIN = ic.Domain.of(a=5, b=range(3, 10), c=["x", "y", "z"])
 COUNTS = np.random.default_rng(1).multinomial(20_000, np.random.default_rng(2).dirichlet(np.full(105, 0.2)))
@@ -27,14 +29,15 @@ SESSIONS = {
 
 
 def opened(name, seed, **more):
-    chosen = {"max_queries": 300, **SESSIONS[name], **more}
+    chosen = {"max_queries": 300, "noise": SimulatedNoise(seed), **SESSIONS[name], **more}
     budget = ic.Budget(chosen.pop("epsilon", 2.0), chosen.pop("delta", 0.0))
-    return ic.OnlineIC(ic.PrivateData(COUNTS, DOMAIN), budget, noise=SimulatedNoise(seed), **chosen)
+    return ic.OnlineIC(ic.PrivateData(COUNTS, DOMAIN), budget, **chosen)
 
 
 def textbook(seed, **more):
     data = ic.PrivateData(COUNTS * 1000, DOMAIN)
-    return ic.OnlineIC.textbook(data, epsilon=10.0, max_queries=20, noise=SimulatedNoise(seed), **more)
+    settings = {"max_queries": 20, "noise": SimulatedNoise(seed)} | more
+    return ic.OnlineIC.textbook(data, epsilon=10.0, **settings)
 
 
 def plain(record):
@@ -94,8 +97,9 @@ def test_lists_and_columns_are_answered_as_one_at_a_time(name, seed):
     generator = np.random.default_rng([seed, len(name)])
     queries = stream(generator, int(generator.integers(1, 90)))
     cut = int(generator.integers(0, len(queries) + 1))
-    make = textbook if name == "textbook" else lambda seed: opened(name, seed)
-    one, many, columns = (make(seed) for _ in range(3))
+    noises = [SimulatedNoise(seed) for _ in range(3)]
+    make = partial(textbook, seed) if name == "textbook" else partial(opened, name, seed)
+    one, many, columns = (make(noise=noise) for noise in noises)
     bits = one.plan.sparse.grid_bits
     alone = [one.answer(query) for query in queries]
     if generator.random() < 0.5:  # a look at a bound changes none
@@ -106,7 +110,7 @@ def test_lists_and_columns_are_answered_as_one_at_a_time(name, seed):
     ]
     first, second = map(columns.answer_many, parts)
 
-    words = [noise_of(session).words(5).tolist() for session in (one, many, columns)]
+    words = [noise.words(5).tolist() for noise in noises]
     assert words[0] == words[1] == words[2]
     check_alike(one, many, alone, together, generator.random() < 0.5)
     check_alike(one, columns, alone, [*first, *second], generator.random() < 0.5)

@@ -14,7 +14,7 @@ from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
 from support.failures import FAILURES, SECRET, BrokenError, frames, plant
-from support.inside import all_spent, noise_of, table_of
+from support.inside import all_spent, table_of
 from support.sessions import plan_once
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -34,14 +34,14 @@ PRIVATE = [  # (owner, method): all that runs between the read and the record
 ]
 
 
-def opened():
+def opened(noise=None):
     return ic.OnlineIC(
         PrivateData(COUNTS, DOMAIN),
         ic.Budget(1.0),
         hard_answers=5,
         threshold=0.2,
         sparse="laplace",
-        noise=SimulatedNoise(1),
+        noise=noise or SimulatedNoise(1),
     )
 
 
@@ -158,18 +158,19 @@ def test_the_injections_are_more_than_two_hundred(monkeypatch):
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("owner", [MemoryLedger, ic.Histogram])
 def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, failure, monkeypatch):
-    session = opened()
+    noise = SimulatedNoise(1)
+    session = opened(noise)
     name = "reserve" if owner is MemoryLedger else "evaluate"
     with monkeypatch.context() as patched:
         plant(patched, owner, name, 1, failure, after=False)
         with pytest.raises(failure):
             session.answer(QUERIES[0])
-    noise, scale = noise_of(session), session.plan.sparse.threshold_scale
+    scale = session.plan.sparse.threshold_scale
     noise_after = noise.discrete_laplace(scale, 1).tolist()
 
     assert not session.statistics().sealed
     assert (0, 0) == (table_of(session).reads, session.statistics().asked)
-    assert SimulatedNoise(1).discrete_laplace(session.plan.sparse.threshold_scale, 1).tolist() == noise_after
+    assert SimulatedNoise(1).discrete_laplace(scale, 1).tolist() == noise_after
     assert session.answer(QUERIES[0]).status in ("easy", "hard")
 
 

@@ -16,17 +16,19 @@ from onlineic.errors import LedgerLockedError
 from onlineic.ledger import Burned, Easy, EasyBatch, Hard, Opened, Reserved, Resumed, SqliteLedger, read
 from onlineic.session.answers import AnswerBook
 from onlineic.session.core import Core
+from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
 from support.inside import all_spent
 from support.ledgers import MECHANISMS, in_a_process, killed_at, opened, queries, quick_folder, resumed
 
+SPARSE = {"exponential": ExponentialSparse, "laplace": LaplaceSparse}
 KILLS = int(os.environ.get("ONLINEIC_KILLS", "60"))
 # before and behind the write that reserves, the read, the draw, the write of the hit, and the update
 POINTS = [
     (SqliteLedger, "_store", False),
     (SqliteLedger, "_store", True),
-    (Core, "_test", False),
+    (Core, "test", False),
     (PrivateData, "exact_counts", True),
-    (Core, "_measured", True),
+    (NumericSparse, "measure", True),
     (SqliteLedger, "commit", True),
     (AnswerBook, "_hard", True),
 ]
@@ -40,18 +42,22 @@ def killed_round(path, kind, durability, round_number, point):
     """One process that answers until it is killed; what it told before."""
 
     def act(tell):
-        test, measured = Core._test, Core._measured
+        sparse = SPARSE.get(kind, GumbelSparse)
+        test, step = Core.test, sparse.step
 
         def tested(*arguments):
             tell("read")
             test(*arguments)
 
-        def fired(*arguments):
-            tell("hit")  # known to the process, and to nobody else
-            return measured(*arguments)
+        def stepped(*arguments):
+            state, hit = step(*arguments)
+            if hit is not None:
+                tell("hit")  # known to the process, and to nobody else
+            return state, hit
 
-        Core._test, Core._measured = tested, fired
+        Core.test, sparse.step = tested, stepped
         owner, name, after = point
+        owner = sparse if owner is NumericSparse else owner
         killed_at(owner, name, 2 + round_number % 5, after=after)
         session = opened(path, kind, durability=durability)
         for number, query in enumerate(asked_of(round_number)):

@@ -171,23 +171,23 @@ def test_a_total_that_cannot_be_written_keeps_a_session_from_beginning_and_not_f
     folder, monkeypatch
 ):
     a_run(folder)
-    copy, store = copied(folder), SqliteLedger._store
+    copy, commit = copied(folder), SqliteLedger.commit
 
-    def full(self, rows, then):
+    def full(self, records):
         if self.beginning.get("total"):
             raise LedgerWriteError("disk full")
-        store(self, rows, then)
+        commit(self, records)
 
     with total_in(folder) as total:
         data = attached(total)
-        monkeypatch.setattr(SqliteLedger, "_store", full)
+        monkeypatch.setattr(SqliteLedger, "commit", full)
         with pytest.raises(LedgerWriteError):
             opened(total, data, folder / "session.db")
         assert 0 == data.reads
         monkeypatch.undo()
         session = opened(total, data, folder / "session.db")
         session.answer(ASKED[3])
-        monkeypatch.setattr(SqliteLedger, "_store", full)
+        monkeypatch.setattr(SqliteLedger, "commit", full)
         session.close()
         assert not ledger_of(session).held
         monkeypatch.undo()

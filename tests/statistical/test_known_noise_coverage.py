@@ -17,7 +17,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.known_noise import Estimates, TableDesign
-from onlineic.known_noise.cells import CellNoise
+from onlineic.known_noise.cells import CellNoise, log_products
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.plan import KNOWN, Plan, session_plan
@@ -174,21 +174,17 @@ def test_an_analyst_who_takes_the_sign_of_the_noise_finds_his_query_outside_with
     """The planted slip bounds each query as if it were the only one."""
     noise, outside, scale, sessions = SimulatedNoise(9), 0, 4, SESSIONS
     law, closest = DiscreteLaplace(scale), math.inf
+    domain, sets, every = DOMAIN, 1e-9, BETA
+    if not known:  # as sets of codes of one attribute, of which so large a share leaves each all of beta
+        domain = ic.Domain.of(cell=range(DOMAIN.size))
+        sets, every = BETA * math.exp(log_products(domain.shape)), 1e-9
     for _ in range(sessions):
         z = law.draw(noise, DOMAIN.size)
-        values = CELLS.ravel() / N + z / N
-        held = CellNoise(DOMAIN, values, float(scale), N, 1e-9 if known else BETA, BETA if known else 1e-9)
-        if not known:
-            held._product_nats = math.log(2.0 / BETA)
-            held._marginal_nats = math.inf
+        held = CellNoise(domain, CELLS.ravel() / N + z / N, float(scale), N, sets, every)
         lost = False
         for weights in worst_of_all(z):
-            query = ic.dense(weights.reshape(DOMAIN.shape)).bind(DOMAIN)
+            query = ic.dense(weights.reshape(domain.shape)).bind(domain)
             low, high = held.bracket(query)
-            if not known:
-                centre, _ = held.point(query)
-                reach = held._mixed(np.ones(1), float(weights.mean()), held._product_nats)
-                low, high = centre - reach, centre + reach
             truth = float(weights @ CELLS.ravel()) / N
             lost |= not low <= truth <= high
             closest = min(closest, truth - low, high - truth)
@@ -250,6 +246,7 @@ class Arena:
 
     plan: Plan
     counts: np.ndarray
+    design: TableDesign  # of all sessions: what it says of a query is worked out once
 
     def failed(self, noise):
         """Whether an answer leaves its bound: to a query whose estimate errs, else to one at the gap."""
@@ -261,10 +258,8 @@ class Arena:
 
     def _worst(self, session):
         """Return a query of the family that lies outside of its bracket, or None."""
-        tables, opening = self.plan.first_tables, session.transcript[1]
-        design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
-        values = [one.values for one in opening.measurements]
-        estimates = Estimates(design, values, LARGE, bounds.KNOWN * BETA)
+        values = [one.values for one in session.transcript[1].measurements]
+        estimates = Estimates(self.design, values, LARGE, bounds.KNOWN * BETA)
         for query, weights in pairs():
             found, truth = estimates.bracket(query), float((weights * self.counts).sum() / LARGE)
             if found is not None and not found[0] - 1e-12 <= truth <= found[1] + 1e-12:
@@ -283,7 +278,8 @@ def arena(monkeypatch, easy_or_hard, known, left):
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1
     share = -(-gap // 8)
     counts = np.full((2, 8), LARGE // 16, np.int64) + np.array([[share], [-share]])
-    return Arena(plan, counts)
+    tables = plan.first_tables
+    return Arena(plan, counts, TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure))
 
 
 def test_easy_hard_and_known_share_beta_once(monkeypatch):

@@ -129,13 +129,13 @@ def exact_fraction(query, counts):
 
 
 @pytest.mark.parametrize(("delta", "update"), [(0.0, None), (1e-6, ic.MultiplicativeWeights())])
-def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(delta, update, monkeypatch):
+def test_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(delta, update, monkeypatch):
     """Theorems 5.14 and 5.15 hold with probability .95 each; their constants leave no failure to see."""
     size, n, queries = 16, 10**6, 60
     domain = ic.Domain.of(x=size)
     generator = np.random.default_rng(3)
     hard, noise = 0, SimulatedNoise(4)
-    for _ in range(100):
+    for _ in range(40):
         counts = generator.multinomial(n, generator.dirichlet(np.full(size, 0.05)))
         session = ic.OnlineIC.textbook(
             PrivateData(counts, domain),
@@ -167,7 +167,7 @@ def test_two_hundred_textbook_sessions_keep_three_alpha_and_hit_only_real_gaps(d
                 assert abs(exact_fraction(record.query, counts) - guess) <= 3 * alpha
         assert len(seen) <= session.plan.hard_answers
         hard += len(seen)
-    assert hard >= 100  # the sessions had something to learn
+    assert hard >= 400  # the sessions had something to learn
 
 
 def test_certified_sessions_fail_no_more_often_than_beta_and_are_not_far_from_their_bound(monkeypatch):

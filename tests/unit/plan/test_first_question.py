@@ -11,12 +11,13 @@ import pytest
 
 import onlineic as ic
 import onlineic.plan.planning as planning
-from onlineic.audit import ledgers, verified
+from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError, SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.plan.first_tables import FirstTables
 from onlineic.queries import Queries, marginal
 from onlineic.session import replay
 from support.cores import replanned, tables_of
@@ -485,25 +486,22 @@ def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
     assert record.charge == session.plan.first_tables.charge
 
 
-def test_an_audit_knows_levels_whose_noise_is_not_that_of_their_charge():
-    session = long_session(ic.Budget(1.0, 1e-9))
-    session.answer(RANGES[0])
-    (record,) = tables(session)
-    codes = session.plan.first_tables
-    other = attrs.evolve(
-        record,
-        measurements=tuple(
-            attrs.evolve(one, scale=scale)
-            for one, scale in zip(record.measurements, codes.deviations(20_000), strict=True)
-        ),
-    )
+def test_an_audit_knows_levels_whose_noise_is_not_that_of_their_charge(monkeypatch):
+    measure = FirstTables.measure
 
-    def problems(held):
-        records = [held if one is record else one for one in session.transcript]
-        return ledgers._unpaid(records, session.plan, LONG)
+    def of_codes(ranges, counts, noise, n):
+        stated = zip(measure(ranges, counts, noise, n), codes.deviations(n), strict=True)
+        return tuple(attrs.evolve(one, scale=scale) for one, scale in stated)
 
-    assert [] == problems(record)
-    assert ["record 1: first tables whose noise has another scale than the plan's"] == problems(other)
+    with quick_folder() as folder:
+        path = folder / "ledger.db"
+        with long_session(ic.Budget(1.0, 1e-9), path, table="made up") as session:
+            codes = session.plan.first_tables
+            monkeypatch.setattr(FirstTables, "measure", of_codes)
+            session.answer(RANGES[0])
+        problems = verified(read(path)).problems
+
+    assert ("record 1: first tables whose noise has another scale than the plan's",) == problems
 
 
 def test_the_page_of_a_plan_of_one_attribute_says_that_a_range_tells():

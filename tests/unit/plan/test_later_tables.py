@@ -14,12 +14,12 @@ from onlineic.errors import InvalidParameterError, LedgerMismatchError, SessionS
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.queries import marginal
 from onlineic.session import replay
-from onlineic.session.core import Core
 from support.cores import replanned, tables_of
-from support.inside import loop_of, spend_behind
+from support.inside import ledger_of, loop_of
 from support.ledgers import quick_folder
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -159,8 +159,9 @@ def test_bounds_rest_on_the_first_tables_alone():
 def test_an_instalment_that_hits_have_used_up_is_never_bought():
     session = opened()
     session.answer_many(JOINT[:4])
-    account = session.account
-    spend_behind(session, account.capacity - session.plan.purchases.later.charge.amount + 1)
+    account, ledger, later = session.account, ledger_of(session), session.plan.purchases.later
+    ledger.reserve(attrs.evolve(later.charge, amount=account.left - later.charge.amount + 1))
+    ledger.burn()
     session.answer_many(JOINT)
 
     assert 1 == len(tables(session))
@@ -185,7 +186,7 @@ def test_an_interrupt_before_the_record_seals_and_one_before_the_read_is_made_up
     session = opened()
     session.answer_many(JOINT[:4])
     with monkeypatch.context() as patched:
-        patched.setattr(Core, "_measure_tables", interrupted)
+        patched.setattr(FirstTables, "measure", interrupted)
         session.answer(JOINT[4])
         with pytest.raises(KeyboardInterrupt):
             session.answer(PAIRS[0])

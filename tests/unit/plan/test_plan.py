@@ -17,8 +17,8 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan, textbook_plan
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse import GumbelSparse, NumericSparse
-from support.inside import opened_by, settings_of, table_of
 from support.noise import Silent
+from support.sessions import plan_once
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "oracle.csv"
 DOMAIN = ic.Domain.of(x=1024)
@@ -120,15 +120,19 @@ def test_hits_reach_the_cutoff_at_the_printed_threshold_and_not_at_two_alpha():
     generator = np.random.default_rng(0)
     counts = generator.multinomial(n, generator.dirichlet(np.full(size, 0.5)))
 
+    def opened():
+        data = ic.PrivateData(counts, domain)
+        return ic.OnlineIC.textbook(data, epsilon=0.2, max_queries=100, alpha=alpha, noise=Silent())
+
     def hits(mutate):
-        session = ic.OnlineIC.textbook(
-            ic.PrivateData(counts, domain), epsilon=0.2, max_queries=100, alpha=alpha, noise=Silent()
-        )
+        session = opened()
         if mutate:
             formula = 2 * numeric_sparse_alpha(session.plan.hard_answers, 200, 0.2, 0.0, 0.05, n)
             sparse = attrs.evolve(session.plan.sparse, threshold=math.ceil(formula * (n << 20)))
             plan = attrs.evolve(session.plan, sparse=sparse)
-            session = opened_by(plan, table_of(session), settings_of(session), Silent())
+            with pytest.MonkeyPatch.context() as patched:
+                plan_once(patched, plan)
+                session = opened()
         for _ in range(session.plan.hard_answers + 10):
             gap = counts / n - session.hypothesis.probabilities()
             if not session.answer((gap > 0).astype(float)).hard:

@@ -9,7 +9,8 @@ from onlineic.errors import InvalidQueryError, SessionExhaustedError, TooLargeEr
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
-from support.inside import believe, table_of
+from support.inside import table_of
+from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=2)
 COUNTS = np.random.default_rng(2).multinomial(60_000, np.random.default_rng(1).dirichlet(np.full(24, 0.3)))
@@ -198,6 +199,13 @@ def test_a_session_without_a_share_for_tables_refuses_them_before_it_answers_any
 
 
 def test_a_table_of_a_hypothesis_without_blocks_is_refused_before_anything_is_answered():
+    class Blind:
+        """A hypothesis of a plug-in."""
+
+        def __init__(self, inner):
+            self.domain, self.supports = inner.domain, inner.supports
+            self.evaluate, self.evaluate_many = inner.evaluate, inner.evaluate_many
+
     domain = ic.Domain.of(a=4)
     session = ic.OnlineIC(
         PrivateData(np.array([9_000, 1_000, 0, 0]), domain),
@@ -206,18 +214,9 @@ def test_a_table_of_a_hypothesis_without_blocks_is_refused_before_anything_is_an
         sparse="gumbel",
         hard_answers=2,
         threshold=0.5,
-        update=ic.Perceptron(),
+        update=Still(Blind(ic.Histogram(domain))),
         noise=SimulatedNoise(1),
     )
-
-    class Blind:
-        """A hypothesis of a plug-in."""
-
-        def __init__(self, inner):
-            self.domain, self.supports = inner.domain, inner.supports
-            self.evaluate, self.evaluate_many = inner.evaluate, inner.evaluate_many
-
-    believe(session, Blind(session.hypothesis))
     with pytest.raises(InvalidQueryError, match="a hypothesis with blocks"):
         session.answer_many([ic.where(a=1), marginal("a")])
 

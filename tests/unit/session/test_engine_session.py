@@ -29,7 +29,7 @@ from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import MaximumEntropy
 from support.failures import SECRET, Stop, plant, reached_by
-from support.inside import all_spent, core_of, ledger_of, loop_of, noise_of, table_of
+from support.inside import all_spent, core_of, ledger_of, loop_of, table_of
 from support.sessions import WIDE, WIDE_COUNTS, begun, hits, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
@@ -565,14 +565,15 @@ def test_the_measurement_owns_its_numbers(delta):
 )
 def test_many_at_once_are_the_answers_transcript_and_charges_of_one_at_a_time(settings, seed):
     queries = stream(100, seed, tables="delta" not in settings)
-    one, many = opened(seed=seed, **settings), opened(seed=seed, **settings)
+    noises = [SimulatedNoise(seed), SimulatedNoise(seed)]
+    one, many = (opened(noise=noise, **settings) for noise in noises)
     expected, actual = [one.answer(query) for query in queries], many.answer_many(queries)
 
     assert expected == actual
     assert list(map(plain, one.transcript)) == list(map(plain, many.transcript))
     assert one.statistics() == many.statistics()
     assert one.hypothesis.probabilities().tobytes() == many.hypothesis.probabilities().tobytes()
-    assert np.array_equal(noise_of(one).words(64), noise_of(many).words(64))
+    assert np.array_equal(*(noise.words(64) for noise in noises))
 
 
 def test_a_batch_with_a_dear_query_far_behind_pays_the_cheap_hit_cheaply():

@@ -33,7 +33,7 @@ from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredSteps
 from support.failures import SECRET
-from support.inside import all_spent, loop_of, noise_of, table_of
+from support.inside import all_spent, loop_of, table_of
 from support.noise import Silent, Wrapped
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -308,7 +308,8 @@ def test_untested_answers_are_not_remembered():
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make, settings, seed):
     queries = stream(330, seed)
-    one, many = make(seed=seed, **settings), make(seed=seed, **settings)
+    noises = [SimulatedNoise(seed), SimulatedNoise(seed)]
+    one, many = (make(noise=noise, **settings) for noise in noises)
     expected, actual = asked_one_at_a_time(one, queries), many.answer_many(queries)
 
     assert expected == actual
@@ -317,7 +318,7 @@ def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make
     assert table_of(one).reads <= len(queries)
     sparse = one.plan.sparse
     for scale in (sparse.threshold_scale, sparse.query_scale):  # both noises stand at the same place
-        left, right = (noise_of(s).discrete_laplace(scale, 50).tolist() for s in (one, many))
+        left, right = (noise.discrete_laplace(scale, 50).tolist() for noise in noises)
         assert left == right
     probe = queries[0].bind(DOMAIN)
     assert one.hypothesis.evaluate(probe) == many.hypothesis.evaluate(probe)

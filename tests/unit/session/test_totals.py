@@ -40,6 +40,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
+from onlineic.ledger.place import file_at
 from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
@@ -738,17 +739,16 @@ def test_a_file_that_is_replaced_between_the_last_look_and_the_commit_is_refused
     """The commit is in a file without a name: nothing is released, and the ledger takes nothing more."""
     total = of_file(path)
     data = attached(total)
-    committed = SqliteLedger._check_place
     looks = []
 
-    def looked(self):
+    def looked(place):
         if looks:  # behind the commit
             os.replace(path, path.with_name("moved.db"))
             path.write_bytes(b"another")
-        looks.append(1)
-        committed(self)
+        looks.append(place)
+        return file_at(place)
 
-    monkeypatch.setattr(SqliteLedger, "_check_place", looked)
+    monkeypatch.setattr("onlineic.ledger.sqlite.file_at", looked)
     with pytest.raises(LedgerWriteError, match="got none or another file"):
         offline.median(data, "a", 0.1)
     assert (2, (), 0) == (len(looks), data.budgets, data.reads)

@@ -173,15 +173,15 @@ class HiddenState(Correct):
 
 @attrs.frozen
 class WritesHypothesis(Correct):
-    """Tilts the array of its argument in place."""
+    """Puts the tilted cells into its argument."""
 
     def init(self, domain, prior=None):
         return SignedHistogram(domain, np.full(domain.shape, 1 / domain.size))
 
     def update(self, hypothesis, measurements, alpha):
         query, value, guess = measurements[-1].against(hypothesis)
-        hypothesis._cells += (0.01 if value >= guess else -0.01) * query.weights()
-        hypothesis._tables = type(hypothesis._tables)(hypothesis._cells, 2**16)
+        step = 0.01 if value >= guess else -0.01
+        hypothesis.__init__(hypothesis.domain, hypothesis.cells() + step * query.weights())
         return hypothesis
 
 
@@ -258,9 +258,8 @@ class TakesOverThePrior(Correct):
 
     def init(self, domain, prior=None):
         if prior is not None:
-            prior._held()
-            prior._cells *= np.linspace(1, 2, domain.size).reshape(domain.shape)
-            prior._tables = type(prior._tables)(prior._cells, 2**16)
+            tilted = prior.probabilities() * np.linspace(1, 2, domain.size).reshape(domain.shape)
+            prior.__init__(domain, tilted)
         return MultiplicativeWeights().init(domain, prior)
 
 

@@ -21,16 +21,16 @@ from onlineic.accounting import (
 )
 from onlineic.accounting.renyi import _gumbel_part
 from onlineic.ask.bind import bind_question
-from onlineic.audit.ledgers import _unpaid
+from onlineic.audit import verified
 from onlineic.errors import (
     BudgetExceededError,
     InvalidParameterError,
     LedgerCorruptError,
 )
-from onlineic.ledger import Easy, Opened, Reserved, read
+from onlineic.ledger import Easy, Opened, read
 from onlineic.plan import session_plan
 from onlineic.plan.first_tables import check_bought
-from onlineic.queries import Measurement, one_way
+from onlineic.queries import one_way
 from onlineic.session.durable import planned
 from support.inside import all_spent, core_of, ledger_of
 
@@ -321,7 +321,7 @@ def test_a_charge_that_does_not_pay_is_refused_and_so_is_a_file_of_another_filte
             planned(forged, DOMAIN)
 
 
-def test_tables_that_come_second_are_refused():
+def test_tables_that_come_second_are_refused(tmp_path, monkeypatch):
     opened = session()
     assert opened.hypothesis.domain == DOMAIN  # which buys them
     bought = opened.plan.first_tables
@@ -339,13 +339,16 @@ def test_tables_that_come_second_are_refused():
     assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
     with pytest.raises(BudgetExceededError, match="has tested"):
         check_bought(bought, ledger, fresh.plan.sparse)
-    plan, n = fresh.plan, 20_000
-    noisy = tuple(
-        Measurement(target, np.zeros(target.blocks), deviation)
-        for target, deviation in zip(bought.targets, bought.deviations(n), strict=True)
-    )
-    opened_late = [*ledger.records(), Reserved(bought.charge), Opened(noisy, bought.charge)]
-    assert any("as the first release" in problem for problem in _unpaid(opened_late, plan, DOMAIN))
+    # a session that does not look buys them, and an audit sees it
+    monkeypatch.setattr("onlineic.session.core.check_bought", lambda tables, *_: tables)
+    with session(ledger=tmp_path / "census.db", table="census") as late:
+        core = core_of(late)
+        assert core.cover((asked,)) == [True]
+        core.test((asked,), (0,))
+        assert late.hypothesis.domain == DOMAIN
+    assert any(isinstance(one, Opened) for one in late.transcript)
+    problems = verified(read(tmp_path / "census.db")).problems
+    assert any("as the first release" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("scales", [[], [Fraction(1, 16)] * 3000, [Fraction(10**160)], [Fraction(10**200)]])
