@@ -85,6 +85,7 @@ ROWS_OF_DATA = {
     "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 10),
     "online_offline": (lambda m, c, absent: [*m.streams(c, absent)], 1, 4),
     "online_part": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 5, 8),
+    "predicted_errors": (lambda m, c, absent: [*m.known(absent)], 2, 10),
     "range_queries": (lambda m, c, absent: [m.ages(c, absent)], 1, 1),
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
@@ -93,7 +94,7 @@ ROWS_OF_DATA = {
 }
 FETCHING = re.compile(
     r"\b((adult_workload|adult_rows|nltcs|one_dimensional|fetched)\("
-    r"|from study\.streams import .*(streams|Sizes, makers)$|from listening import)",
+    r"|from study\.streams import .*(streams|Sizes, makers)$|from listening import|^import listening$)",
     re.M,
 )
 

@@ -12,7 +12,7 @@ from onlineic.errors import (
     InvalidParameterError,
     shown,
 )
-from onlineic.plan.defaults import PARTITION_RATIO
+from onlineic.plan.defaults import FALSE_HITS_ALONE, PARTITION_RATIO
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
@@ -85,6 +85,8 @@ def mechanism_for(
         )
     if partition:
         settings |= {"ratio": PARTITION_RATIO, "partition": True}
+        if not reserved:  # nothing is bought beside hits: all that is learned comes from them
+            settings |= {"false_hits": FALSE_HITS_ALONE}
     made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
     if (
         pure and budget.order is None
