@@ -1,6 +1,6 @@
 """Where a user waits, before and now: each number of a list measured in one run, most of them as ratios.
 
-`python benchmarks/waits.py FILE` writes one JSON and prints the table; names of parts behind it pick some. A
+`python -m benchmarks.waits FILE` writes one JSON and prints the table; names of parts behind it pick some. A
 ratio compares two things of the same run, so that a busy machine changes it little. `before` is the number at
 commit 01a91ba. NOT PRIVATE: noise is simulated.
 """
@@ -10,7 +10,6 @@ import io
 import itertools
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ import attrs
 import numpy as np
 
 import onlineic as ic
+from benchmarks.grid import spent
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise
 
@@ -41,12 +41,6 @@ class Wait:
     before: float | None
     aim: float | None
     now: float
-
-
-def spent() -> float:
-    """Processor time of this process and of those that it has seen end."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def seconds(call: Callable[[], Any], rounds: int = ROUNDS) -> float:
