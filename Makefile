@@ -76,7 +76,7 @@ bench-quick: $(VENV)/.test $(VENV)/.plot
 # Where a user waits: what it was, what it is, what it should be; two minutes.
 waits: $(VENV)/.test
 	@mkdir -p build
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/waits.py build/waits.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.waits build/waits.json
 
 # What is not of the present code, two scripts side by side (an hour on two cores); stopped, it goes on where it was.
 # Some of them: make experiments PICK="gallery turbo"; which would run, and why: make experiments LIST=--list

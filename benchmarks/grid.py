@@ -8,6 +8,7 @@ import ctypes
 import gc
 import math
 import re
+import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -468,6 +469,12 @@ class Updates:
 
     def reset(self) -> None:
         self.seconds, self.count = 0.0, 0
+
+
+def spent() -> float:
+    """Return the processor time of this process and of those that it has started and seen end."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def resident() -> tuple[int, int] | None:

@@ -314,7 +314,7 @@ def peers(result: Result) -> str:
             if (name, engine) in ours
         ]
         for row in [*own, *(row for row in result["peers"] if named(row["group"]) == name)]:
-            who = row.get("peer") or row.get("engine")
+            who = f"{row.get('peer') or row.get('engine')} {row.get('version', '')}".rstrip()
             cells = (
                 [row["refused"], ""]
                 if "refused" in row

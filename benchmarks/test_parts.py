@@ -7,12 +7,10 @@ import atexit
 import csv
 import itertools
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, partial
@@ -23,7 +21,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, quietly, table
+from benchmarks.grid import GRIDS, RULES, Grid, least_alpha, quietly, spent, table
 from onlineic import baselines, offline
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise, SystemNoise
@@ -504,12 +502,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     places = [(part, name, next(iter(made)), made[name]) for part, made in parts.items() for name in made]
     names = [f"{part}, {name}" for part, name, *_ in places]
     metafunc.parametrize(("part", "name", "baseline", "prepare"), places, ids=names)
-
-
-def spent() -> float:
-    """Processor time of this process and of those that it has started and seen end."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 @pytest.mark.benchmark(timer=spent)

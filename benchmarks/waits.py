@@ -1,6 +1,6 @@
 """Where a user waits, before and now: each number of a list measured in one run, most of them as ratios.
 
-`python benchmarks/waits.py FILE` writes one JSON and prints the table; names of parts behind it pick some. A
+`python -m benchmarks.waits FILE` writes one JSON and prints the table; names of parts behind it pick some. A
 ratio compares two things of the same run, so that a busy machine changes it little. `before` is the number at
 commit 01a91ba. NOT PRIVATE: noise is simulated.
 """
@@ -10,7 +10,6 @@ import io
 import itertools
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ import attrs
 import numpy as np
 
 import onlineic as ic
+from benchmarks.grid import spent
 from onlineic.evaluate import random_stream
 from onlineic.noise import SimulatedNoise
 
@@ -41,12 +41,6 @@ class Wait:
     before: float | None
     aim: float | None
     now: float
-
-
-def spent() -> float:
-    """Processor time of this process and of those that it has seen end."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 def seconds(call: Callable[[], Any], rounds: int = ROUNDS) -> float:
@@ -168,29 +162,20 @@ def sql() -> Iterator[Wait]:
     def same_shape() -> str:
         return f"SELECT COUNT(*) FROM t WHERE a0 >= {next(counter) % 90} AND a1 >= 2"
 
-    def each(call: Callable[[], Any]) -> float:
-        return float(np.median([seconds(call, 1) for _ in range(300)]))
-
     for text in (new_shape, same_shape, same_shape):
         session.sql(text())
-    parse, again = each(lambda: sqlglot.parse_one(new_shape())), new_shape()
-    yield Wait(
-        "SQL, a new shape over the library's parse",
-        "ratio",
-        1190 / 457,
-        2.0,
-        each(lambda: session.sql(new_shape())) / parse,
-    )
-    yield Wait(
-        "SQL, a known shape over it",
-        "ratio",
-        1190 / 457,
-        2.0,
-        each(lambda: session.sql(same_shape())) / parse,
-    )
-    yield Wait(
-        "SQL, a statement again over it", "ratio", 1190 / 457, None, each(lambda: session.sql(again)) / parse
-    )
+    again = new_shape()
+    calls: dict[str, Callable[[], Any]] = {
+        "the library's parse": lambda: sqlglot.parse_one(new_shape()),
+        "a new shape over the library's parse": lambda: session.sql(new_shape()),
+        "a known shape over it": lambda: session.sql(same_shape()),
+        "a statement again over it": lambda: session.sql(again),
+    }
+    # in turn: a machine that others use is slow for a while
+    taken = [[seconds(call, 1) for call in calls.values()] for _ in range(300)]
+    parse, *asked = np.median(taken, axis=0).tolist()
+    for name, took, aim in zip([*calls][1:], asked, (2.0, 2.0, None), strict=True):
+        yield Wait(f"SQL, {name}", "ratio", 1190 / 457, aim, took / parse)
 
 
 def starting() -> Iterator[Wait]:

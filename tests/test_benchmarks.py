@@ -225,15 +225,16 @@ def test_growth_shows_error_and_time_and_names_refusals():
     assert "* (a) too large." in shown
 
 
-def test_absent_peers_are_named():
+def test_peers_are_named_with_their_versions_and_absent_ones_too():
+    there = {"group": group(), "peer": "there", "version": "1.2"}
     rows = [
-        {"group": group(), "peer": "there", "rms": {"mean": 0.001, "half": 0.0}, "microseconds_each": 5.0},
+        {**there, "rms": {"mean": 0.001, "half": 0.0}, "microseconds_each": 5.0},
         {"group": group(), "peer": "away", "refused": "absent: no module"},
     ]
     shown = tables.report(result([figures("default session", 0.002)], peers=rows))
 
     assert "| default session | 200 ± 20 | 55 |" in shown
-    assert "| there | 100 ± 0.00 | 5.0 |" in shown
+    assert "| there 1.2 | 100 ± 0.00 | 5.0 |" in shown
     assert "| away | absent: no module |  |" in shown
 
 

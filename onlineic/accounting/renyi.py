@@ -133,6 +133,12 @@ def laplace_charge(order: Fraction, scale: Fraction, moved: int) -> int:
     moved = checked_integer("moved", moved, at_least=1)
     if scale == 0:
         raise InvalidParameterError("scale must be > 0, got scale=0.")
+    return math.ceil(moved * _laplace_part(order, scale) / TICK)
+
+
+@lru_cache(maxsize=4096)
+def _laplace_part(order: Fraction, scale: Fraction) -> Fraction:
+    """1/b + ln[(1 + q e^(-2(a-1)/b))/(1 + q)]/(a - 1) rounded up, of Python numbers."""
     with localcontext(Context(prec=60)):
         less, inverse = decimal(order - 1), decimal(1 / scale)
         ratio = (-inverse).exp()
@@ -140,7 +146,7 @@ def laplace_charge(order: Fraction, scale: Fraction, moved: int) -> int:
         cost = max(inverse - saved, Decimal(0))
     # both terms are at most 1/b, and each is off by less than the slack of itself
     slack = SLACK * (1 + 1 / scale) * (1 + 1 / (order - 1))
-    return math.ceil(moved * (Fraction(cost) + slack) / TICK)
+    return Fraction(cost) + slack
 
 
 def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 import attrs
 import numpy as np
 
-from onlineic.ask.sql_conditions import Conditions, Value, bindable
+from onlineic.ask.sql_conditions import Conditions, Value, bound
 from onlineic.ask.sql_rows import Clause, Rows, rows_of
 from onlineic.ask.sql_trees import DERIVE, NESTED, TABLE_REMEDY, Trees
 from onlineic.ask.truth import Fixed, Truth, both, cell, expressed, missing_in
@@ -206,14 +206,12 @@ class _Selects:
         self, name: str, keys: tuple[str, ...], form: Form, summed: str | None, truth: Truth
     ) -> Aggregate:
         """Return an aggregate all of whose queries can be bound: nothing of a statement is asked before."""
-        found = bindable(expressed(truth), self.conditions.domain)
-        some = found & cell(self.conditions.domain, keys, [0] * len(keys)) if keys else found
-        nobody = found.bind(self.conditions.domain).constant == 0
+        found, domain = expressed(truth), self.conditions.domain
+        nobody = bound(found, domain).constant == 0
+        some = found & cell(domain, keys, [0] * len(keys)) if keys else found
         if summed is not None:
-            kind = self.conditions.domain.attribute(summed)
-            known = bindable(
-                found & where({summed: ~one_of(None)} if kind.missing else {}), self.conditions.domain
-            ).bind(self.conditions.domain)
+            kind = domain.attribute(summed)
+            known = bound(found & where({summed: ~one_of(None)} if kind.missing else {}), domain)
             nobody = nobody or known.constant == 0
             if isinstance(kind, Binned):
                 self.check_finite(summed, kind, known, form)
@@ -224,7 +222,7 @@ class _Selects:
                     f"{summed} can meet; mend it."
                 )
         if some is not found:
-            bindable(some, self.conditions.domain)
+            bound(some, domain)
         return Aggregate(name, form, summed, None if found == where() else found, nobody)
 
     def read_from(self, clause: Any, table: str) -> None:

@@ -32,6 +32,7 @@ from onlineic.domain.dates import moment_text
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError, shown
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
+from onlineic.queries.query import Query
 
 MOST_NAMED = 12  # columns that a message names
 OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
@@ -96,9 +97,11 @@ def condition(
     """
     reader = Conditions.of(domain, params, dialect)
     try:
-        return bindable(expressed(reader.whole(text)), domain)
+        found = expressed(reader.whole(text))
+        bound(found, domain)
     except RecursionError:
         raise InvalidQueryError(NESTED) from None
+    return found
 
 
 @final
@@ -627,11 +630,10 @@ def _like(pattern: str, text: str) -> bool:
     return not pattern[place:].strip("%")
 
 
-def bindable(expression: Expression, domain: Domain) -> Expression:
-    """Return an expression that can be bound; what ties too many cells has its remedy in SQL."""
+def bound(expression: Expression, domain: Domain) -> Query:
+    """Return the query of an expression; what ties too many cells has its remedy in SQL."""
     try:
-        expression.bind(domain)
+        return expression.bind(domain)
     except TooLargeError as error:
         told = str(error).replace("a + b - (a & b)", "COUNT(a) + COUNT(b) - COUNT(a AND b)")
         raise TooLargeError(told) from None
-    return expression

@@ -8,6 +8,7 @@ its literals put in. It is handed to one reader at a time: whoever comes meanwhi
 import contextlib
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cache
 from typing import Any, final
 
 import attrs
@@ -77,6 +78,12 @@ class Shapes:
             self._known[shape] = held
 
 
+@cache
+def kind_of(token_type: Any) -> str:
+    """Return the name of a type of tokens: asked of the enum each time, names are a tenth of a statement."""
+    return str(token_type.name)
+
+
 def _learned(tokens: list[Any], places: Sequence[int], tree: Any, parse: Parse) -> _Shape | None:
     """Return the shape of tokens, if each literal is one node of their tree and changes nothing else."""
     marks = {place: _mark(tokens[place], number) for number, place in enumerate(places)}
@@ -101,10 +108,10 @@ def _learned(tokens: list[Any], places: Sequence[int], tree: Any, parse: Parse) 
 
 def _is_open(tokens: list[Any], place: int) -> bool:
     """Return whether a token is a literal that may be another in the same tree."""
-    kind = tokens[place].token_type.name
+    kind = kind_of(tokens[place].token_type)
     if kind == "NUMBER":
         return PLAIN.fullmatch(tokens[place].text) is not None
-    return kind == "STRING" and place > 0 and tokens[place - 1].token_type.name in BEFORE_TEXTS
+    return kind == "STRING" and place > 0 and kind_of(tokens[place - 1].token_type) in BEFORE_TEXTS
 
 
 def _fixed(token: Any, opened: bool) -> Hashable:
@@ -112,7 +119,9 @@ def _fixed(token: Any, opened: bool) -> Hashable:
 
 
 def _mark(token: Any, number: int) -> str:
-    return f"{8_750_193_000 + number}" if token.token_type.name == "NUMBER" else f"text {number} of 8750193"
+    return (
+        f"{8_750_193_000 + number}" if kind_of(token.token_type) == "NUMBER" else f"text {number} of 8750193"
+    )
 
 
 def _with(token: Any, text: str) -> Any:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Literal, NoReturn, final
 
 import attrs
 
-from onlineic.ask.sql_shapes import Shapes
+from onlineic.ask.sql_shapes import Shapes, kind_of
 from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExtraError, shown
 
 LONGEST = 20_000  # characters of a statement
@@ -207,7 +208,7 @@ class Trees:
                 f"statement must be one SELECT, got one that begins with {shown(first[:20])}; write SELECT "
                 "COUNT(*) FROM t WHERE condition, or ask a condition alone by session.answer(text)."
             )
-        if any(token.token_type.name == "SEMICOLON" for token in tokens):
+        if any(kind_of(token.token_type) == "SEMICOLON" for token in tokens):
             raise InvalidQueryError(ONE_SELECT.format("two of them"))
         with self.parsed(tokens, text, "statement", None) as tree:
             if type(tree) is not self.exp.Select:
@@ -223,7 +224,7 @@ class Trees:
                 "condition must be what stands after WHERE, got a SELECT statement; ask it by "
                 "session.sql(text)."
             )
-        if any(token.token_type.name == "SEMICOLON" for token in tokens):
+        if any(kind_of(token.token_type) == "SEMICOLON" for token in tokens):
             raise InvalidQueryError("condition must be one condition, got two; join them by AND or OR.")
         with self.parsed(tokens, text, "condition", self.exp.Condition) as tree:
             yield tree
@@ -248,15 +249,13 @@ class Trees:
             raise InvalidQueryError(
                 f"{what} must be valid SQL, got a text that cannot be read; close its quotes and comments."
             ) from None
-        while tokens and tokens[-1].token_type.name == "SEMICOLON":
+        while tokens and kind_of(tokens[-1].token_type) == "SEMICOLON":
             tokens.pop()
         if not tokens:
             raise InvalidQueryError(f"{what} must be valid SQL, got an empty text; write e.g. age >= 30.")
         for token in tokens:
-            if token.token_type.name in WORDS:
-                raise InvalidQueryError(
-                    f"not supported: {token.text}; join conditions by {WORDS[token.token_type.name]}."
-                )
+            if (kind := kind_of(token.token_type)) in WORDS:
+                raise InvalidQueryError(f"not supported: {token.text}; join conditions by {WORDS[kind]}.")
         self.check_depth(tokens)
         return tokens
 
@@ -283,17 +282,17 @@ class Trees:
         """Raise where brackets or signs nest so deeply that the parser could not."""
         depth = run = 0
         for token in tokens:
-            kind = token.token_type.name
+            kind = kind_of(token.token_type)
             depth += (kind == "L_PAREN") - (kind == "R_PAREN")
             run = run + 1 if kind in ("NOT", "DASH", "PLUS", "TILDA", "TILDE", "CASE") else 0
-            if max(depth, run) > DEEPEST:
+            if depth > DEEPEST or run > DEEPEST:
                 raise InvalidQueryError(NESTED)
 
     def kind(self, node: Any) -> str:
         """Return the name of a node's type if it is read, having checked what is given to it; else refuse."""
-        name = type(node).__name__
-        listed = READ.get(name)
-        if listed is None or type(node) is not getattr(self.exp, name, None):
+        form: Any = type(node)
+        name, listed = _read(form, self.exp)
+        if listed is None:
             self.refuse_node(node)
         for argument, value in node.args.items():
             if argument not in listed and not _absent(value):
@@ -350,6 +349,13 @@ class Trees:
         if self.kind(node) != "Identifier" or type(node.this) is not str:
             self.refuse_node(node)
         return str(node.this)
+
+
+@cache
+def _read(kind: type, exp: Any) -> tuple[str, set[str] | None]:
+    """Return the name of a type of nodes, and the arguments that are read of it; None where it is refused."""
+    name = kind.__name__
+    return name, READ.get(name) if kind is getattr(exp, name, None) else None
 
 
 def _absent(value: Any) -> bool:

@@ -80,10 +80,12 @@ def posterior(values: Floats, scale: float, expected: Floats) -> tuple[Floats, F
     chosen = np.linspace(0, values.size - 1, min(values.size, LEARNED_FROM)).astype(np.int64)
     seen = _likelihoods(values[chosen], expected[chosen], scale, multiples, widths)
     weights = np.full(multiples.size, 1.0 / multiples.size)
-    for _ in range(ROUNDS):
-        shares = seen * weights
-        shares /= shares.sum(axis=1, keepdims=True)
-        weights = shares.mean(axis=0)
+    shares, sums = np.empty_like(seen), np.empty((len(seen), 1))
+    for _ in range(ROUNDS):  # of small tables the calls cost more than what they do
+        np.multiply(seen, weights, out=shares)
+        np.add.reduce(shares, axis=1, keepdims=True, out=sums)
+        np.divide(shares, sums, out=shares)
+        weights = np.add.reduce(shares, axis=0) / len(seen)
     weights = np.maximum(weights, 1e-12)  # of none that was not chosen is a value impossible
     means, variances = np.empty(values.size), np.empty(values.size)
     for start in range(0, values.size, CHUNK):

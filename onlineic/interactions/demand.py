@@ -171,11 +171,16 @@ class Demand:
             add(one.told, one.energies, (1.0 - made) / len(asked))
         usual = _usual(domain, asked)
         likely = _sets(domain, asked) if not told else {axes: 1.0 / len(told) for axes in told}
+        products: dict[Axes, Floats] = {(): np.ones(())}  # sets begin alike
+
+        def product(axes: Axes) -> Floats:
+            known = products.get(axes)
+            if known is None:
+                known = products[axes] = np.multiply.outer(product(axes[:-1]), usual[axes[-1]])
+            return known
+
         for axes, share in likely.items():
-            energies = np.ones(())
-            for axis in axes:
-                energies = np.multiply.outer(energies, usual[axis])
-            add(axes, np.asarray(energies), made * share)
+            add(axes, product(axes), made * share)
         return cls._of(len(domain.shape), found)
 
     @classmethod
@@ -186,17 +191,23 @@ class Demand:
     @classmethod
     def _of(cls, width: int, found: Mapping[Axes, Floats]) -> "Demand":
         held: dict[tuple[tuple[int, int], ...], float] = {}
+        known: dict[tuple[int, ...], Sequence[Axes]] = {}  # of a wide table thousands of sets have one shape
         for axes, energies in found.items():
             if not axes:  # of attributes of one code: nothing is asked
                 continue
-            for place in zip(*np.nonzero(energies), strict=True):
-                key = tuple((axis, int(level)) for axis, level in zip(axes, place, strict=True) if level)
-                if key:
-                    held[key] = held.get(key, 0.0) + float(energies[place])
+            if energies.shape not in known:
+                known[energies.shape] = [*itertools.product(*map(range, energies.shape))]
+            for place, energy in zip(known[energies.shape], energies.ravel().tolist(), strict=True):
+                if energy:
+                    key = tuple([(axis, level) for axis, level in zip(axes, place, strict=True) if level])
+                    if key:
+                        held[key] = held.get(key, 0.0) + energy
         subspaces = np.zeros((len(held), width), np.int64)
-        for row, key in enumerate(held):
-            for axis, level in key:
-                subspaces[row, axis] = level
+        rows = [row for row, key in enumerate(held) for _ in key]
+        ends = [*itertools.chain.from_iterable(held)]
+        if ends:
+            axes, levels = zip(*ends, strict=True)
+            subspaces[rows, axes] = levels
         return cls(subspaces, np.array([*held.values()], np.float64))
 
 

@@ -100,11 +100,33 @@ class Levels:
         """The first code of each part, by level: worked out once, as every table and question asks for it."""
         return tuple(map(_runs, self.classes))
 
+    @cached_property
+    def _sizes(self) -> tuple[Ints, ...]:
+        """How many codes each part has, by level."""
+        return tuple(
+            np.diff(starts, append=len(classes))
+            for starts, classes in zip(self.starts, self.classes, strict=True)
+        )
+
+    @cached_property
+    def _parents(self) -> tuple[tuple[Ints, Ints, Ints], ...]:
+        """By level, but for 0: the part before that holds each part, where it begins, how many it holds."""
+        found = []
+        for coarse, starts in zip(self.classes, self.starts[1:], strict=False):
+            parents = coarse[starts]
+            found.append((parents, _runs(parents), np.bincount(parents)[parents]))
+        return tuple(found)
+
+    @cached_property
+    def _held(self) -> dict[tuple[int, int], Ints]:
+        """By a level and a coarser one: the parts of the one at which those of the other begin."""
+        return {}
+
     def means(self, table: Floats, level: int, axis: int = 0) -> Floats:
         """Return the mean of a table over the parts of a level along one axis."""
         starts = self.starts[level]
         sums = np.add.reduceat(table, starts, axis=axis)
-        sizes = np.diff(starts, append=len(self.classes[level]))
+        sizes = self._sizes[level]
         shape = [1] * table.ndim
         shape[axis] = len(sizes)
         return np.asarray(sums / sizes.reshape(shape))
@@ -114,7 +136,7 @@ class Levels:
         means = self.means(table, level, axis)
         if level == 0:
             return means
-        parents = self.classes[level - 1][self.starts[level]]
+        parents, _, _ = self._parents[level - 1]
         return np.asarray(means - np.take(self.means(table, level - 1, axis), parents, axis=axis))
 
     def between(self, totals: Floats, fine: int, level: int, axis: int = 0) -> Floats:
@@ -123,16 +145,17 @@ class Levels:
         As `beyond`, but counts of parts add up where weights of codes are averaged: each part of a level gets
         an equal share of what its whole holds.
         """
-        held = self.classes[level][self.starts[fine]]
-        sums = np.add.reduceat(totals, _runs(held), axis=axis)
+        begun = self._held.get((fine, level))
+        if begun is None:
+            begun = self._held[fine, level] = _runs(self.classes[level][self.starts[fine]])
+        sums = np.add.reduceat(totals, begun, axis=axis)
         if level == 0:
             return np.asarray(sums)
-        parents = self.classes[level - 1][self.starts[level]]
-        wholes = np.add.reduceat(sums, _runs(parents), axis=axis)
+        parents, firsts, sizes = self._parents[level - 1]
+        wholes = np.add.reduceat(sums, firsts, axis=axis)
         shape = [1] * totals.ndim
         shape[axis] = len(parents)
-        sizes = np.bincount(parents)[parents].reshape(shape)
-        return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes)
+        return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes.reshape(shape))
 
     def energies(self, weights: Floats) -> Floats:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""

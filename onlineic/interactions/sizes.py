@@ -8,13 +8,13 @@ one number an order, learned from released tables, and drawn to the prior where 
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Bools, Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.partitions import Measurement, Partition
@@ -173,11 +173,16 @@ class Sizes:
         of_three, own_of_three = _drawn_together(triples, of_two * OF_MORE**2)
         return attrs.evolve(prior, shares=(ALONE**2, of_two, of_three), own=own | own_of_three)
 
+    @cached_property
+    def _inexact(self) -> Bools:
+        """Of which attributes the masses of level 0, which are 1, were not rounded to it."""
+        return np.array([masses[0] != 1.0 for masses in self.masses], np.bool_)
+
     def squares(self, subspaces: Ints) -> Floats:
         """Return the expected square of a block of each subspace, (subspaces, attributes) -> (subspaces,)."""
         result = np.ones(len(subspaces))
-        for axis, masses in enumerate(self.masses):
-            result *= masses[subspaces[:, axis]]
+        for axis in np.flatnonzero(self._inexact | subspaces.any(axis=0)).tolist():  # of many a few
+            result *= self.masses[axis][subspaces[:, axis]]
         orders = (subspaces > 0).sum(axis=1)
         shares = np.array(self.shares)[np.clip(orders, 1, 3) - 1] * OF_MORE ** (
             2.0 * np.maximum(orders - 3, 0)

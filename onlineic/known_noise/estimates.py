@@ -41,6 +41,7 @@ MOST_LABELS = 512  # blocks of all attributes of a key together, of which any se
 # of beta, for products of any sets and for all weights at once, where these families are more than the first
 # one: their radii hardly depend on it, and the first one's grow by about one part in a hundred
 SETS_SHARE, EVERY_SHARE = 0.1, 0.05
+TILTS = np.linspace(0.5, 0.98, 25)  # of a sum of Laplace noises, over the largest coefficient
 ROUNDED_UP, ROUNDED_OFF = 1.0 + 1e-9, 1e-14  # more than what floats lose in a radius and in an estimate
 
 Axes = tuple[int, ...]
@@ -124,14 +125,10 @@ class _Cut:
         first, last = codes
         return (self.above(first), self.below(last)), (self.below(first), self.above(last))
 
-    def apart(self, codes: Codes, blocks: Codes) -> "list[Interval | Bools]":
-        """Return the codes by which a condition and some blocks differ: at each end, or all as a mask."""
-        if type(codes) is not bytes and type(blocks) is not bytes:
-            ends = (codes[0], self.starts[blocks[0]]), (codes[1], self.starts[blocks[1]])
-            if self.ordered or all(one == other for one, other in ends):
-                return [(min(end), max(end)) for end in ends if end[0] != end[1]]
-        mask = _mask(codes, self.cut.size) ^ _mask(blocks, self.size)[self.cut.codes]
-        return [mask] if mask.any() else []
+    def apart(self, codes: Codes, blocks: Codes) -> Bools:
+        """Return the codes by which a condition and some blocks differ, as a mask."""
+        mask: Bools = _mask(codes, self.cut.size) ^ _mask(blocks, self.size)[self.cut.codes]
+        return mask
 
     @property
     def conditions(self) -> int:
@@ -156,10 +153,12 @@ class _Ladder:
         Finest first, each of whole blocks of the one before.
     precisions : sequence of float
         One over the variance parameter of a block, by level.
+    pure : bool
+        Whether the noise is Laplace, whose bounds ask for the largest coefficients.
     """
 
-    def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float]) -> None:
-        self.cuts, self.precisions = cuts, precisions
+    def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float], pure: bool) -> None:
+        self.cuts, self.precisions, self.pure = cuts, precisions, pure
         self._parents = [
             coarse.cut.of_codes(fine.starts[:-1]) for fine, coarse in itertools.pairwise(cuts)
         ]  # of every block of a level, its block of the next
@@ -197,7 +196,10 @@ class _Ladder:
         return self._solved(rhs, 1.0)[0]
 
     def spread(self, codes: Codes) -> Spread:
-        """Return (variance parameter, largest coefficient of every level) of a set of the finest blocks."""
+        """Return (variance parameter, largest coefficient of every level) of a set of the finest blocks.
+
+        Of Gaussian noise the second is empty: no bound asks for it.
+        """
         kept = self._kept.get(codes)
         if kept is None:
             if len(self._kept) >= MOST_KEPT:
@@ -213,14 +215,21 @@ class _Ladder:
         return kept
 
     def _spreads(self, sets: Sequence[Codes]) -> Iterator[Spread]:
-        weights = np.array([_weights(codes, self.cuts[0].size) for codes in sets])
+        size, first = self.cuts[0].size, sets[0]
+        if type(first) is bytes:
+            weights = np.array([_weights(codes, size) for codes in sets])
+        else:  # all of one beginning
+            places, lasts = np.arange(size), np.array([codes[1] for codes in sets])
+            weights = ((places >= first[0]) & (places < lasts[:, None])).astype(np.float64)
         flows = self._solved(weights, 0.0)
+        variances = np.maximum((flows[0] * weights).sum(axis=1), 0.0).tolist()
+        if not self.pure:
+            return zip(variances, itertools.repeat(()))
         largest = [
             np.abs(flow).max(axis=1) * precision
             for flow, precision in zip(flows, self.precisions, strict=True)
         ]
-        variances = np.maximum((flows[0] * weights).sum(axis=1), 0.0)
-        return zip(variances.tolist(), zip(*(one.tolist() for one in largest), strict=True), strict=True)
+        return zip(variances, zip(*(one.tolist() for one in largest), strict=True), strict=True)
 
     def heads(self, codes: Codes) -> Floats:
         """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
@@ -258,7 +267,7 @@ class _Source:
     """A table as a source of the estimates over one key: for the largest coefficient of Laplace noise."""
 
     spread: float
-    shares: tuple[tuple[tuple[int, ...], float], ...]  # (places in the key, weight of the table)
+    shares: tuple[tuple[tuple[bool, ...], float], ...]  # (which of the key, weight of the table)
     levels: tuple[tuple[int, int, float], ...]  # (place in the key, level, part of its precision)
 
 
@@ -331,7 +340,9 @@ class TableDesign:
                     chain.append(number)
             self.level |= {(axis, number): level for level, number in enumerate(chain)}
             self.ladders[axis] = _Ladder(
-                [self.cuts[number] for number in chain], [precisions[axis, number] for number in chain]
+                [self.cuts[number] for number in chain],
+                [precisions[axis, number] for number in chain],
+                self.pure,
             )
 
     def _fineness(self, number: int) -> tuple[int, int]:
@@ -348,6 +359,8 @@ class TableDesign:
     def precision_over(self, axes: Axes) -> float:
         """Return what tables over all of these attributes know of their counts: 0 where there is none."""
         known = 0.0
+        if not self._touched.issuperset(axes):
+            return known
         for table, own in zip(self.tables, self._axes, strict=True):
             if own.issuperset(axes):
                 held = tuple(part for part in table.key if part[0] in axes)
@@ -358,6 +371,11 @@ class TableDesign:
     def _axes(self) -> list[frozenset[int]]:
         """The attributes of every table."""
         return [frozenset(axis for axis, _ in table.key) for table in self.tables]
+
+    @cached_property
+    def _touched(self) -> frozenset[int]:
+        """The attributes of some table."""
+        return frozenset().union(*self._axes)
 
     def _keys(self) -> None:
         """List what the tables hold together: sets of at most four cuts, with the size of each family."""
@@ -377,9 +395,14 @@ class TableDesign:
         self.by_axes: dict[Axes, list[Key]] = {}
         for key in self.sizes:
             self.by_axes.setdefault(tuple(axis for axis, _ in key), []).append(key)
-        self.joint_cuts: dict[int, list[int]] = {}  # of every axis, the finest first
+        # of every axis, the finest first: its cuts, and those that stand beside another axis's
+        self.joint_cuts: dict[int, list[int]] = {}
+        self.shared_cuts: dict[int, list[int]] = {}
+        beside = {cut for key in self.precision for cut in key}
         for axis, number in sorted(self.level, key=self.level.__getitem__):
             self.joint_cuts.setdefault(axis, []).append(number)
+            if (axis, number) in beside:
+                self.shared_cuts.setdefault(axis, []).append(number)
         self._weights = sum(float(size) ** SMALL_FAMILIES for size in self.sizes.values())
         # of products of sets over the key, ln of their number; of all cells they are counted as a whole
         self.products: dict[Key, float] = {}
@@ -428,7 +451,7 @@ class TableDesign:
             for held in _subsets(key) if table.joint else ():
                 if len(held) > 1 and set(held) <= set(table.key):
                     part = self.precision_in(table, held) / self.precision[held]
-                    shares.append((tuple(map(key.index, held)), part))
+                    shares.append((tuple(cut in held for cut in key), part))
             for place, (axis, _) in enumerate(key):
                 for cut in table.key:
                     if cut[0] == axis and cut in self.level:
@@ -451,6 +474,7 @@ class _Over:
     """What bounds every query over one key."""
 
     key: Key
+    numbers: tuple[int, ...]  # of its cuts
     nats: float
     set_nats: float | None  # of products of any sets
     parts: tuple[tuple[tuple[int, ...], tuple[int, ...], float], ...]  # (places, others, variance parameter)
@@ -459,7 +483,7 @@ class _Over:
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)  # these are never written to; frozen they would take three times as long to make
 class _Part:
     """Blocks of one cut, as every product of conditions that holds them counts them."""
 
@@ -473,7 +497,7 @@ class _Part:
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class _Side:
     """A condition on one attribute as one cut has it: the blocks inside of it, and those that it touches.
 
@@ -489,7 +513,22 @@ class _Side:
 
 
 @final
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
+class _End:
+    """A code at which conditions begin or end, as one cut has it.
+
+    `below` is the last block that begins there or before, `above` the first that begins there or behind;
+    `before` and `behind` are the most that lies between it and their beginnings.
+    """
+
+    below: int
+    above: int
+    before: float
+    behind: float
+
+
+@final
+@attrs.define(eq=False)
 class _Said:
     """What the tables that hold all attributes of a box say of it."""
 
@@ -537,6 +576,86 @@ def _subsets_of(attributes: int) -> tuple[_Subset, ...]:
 
 
 @final
+class _Reader:
+    """Reads queries as conditions that the families know; the last one is remembered.
+
+    A query is asked about for its bracket and its point, and of every instalment.
+
+    Parameters
+    ----------
+    domain : Domain
+    sets : bool
+        Whether any sets of labels are bounded.
+    slack : float
+        How far n may be from the number of records, fraction of n.
+    """
+
+    def __init__(self, domain: Domain, sets: bool, slack: float) -> None:
+        self._shape, self._domain, self.sets, self._slack = domain.shape, domain, sets, slack
+        self._simples = tuple(not isinstance(one, Categorical) for one in domain.attributes)
+        self._last: tuple[Query, tuple[Box, bool, bool]] | None = None
+
+    def parsed(self, query: Query) -> tuple[Box, bool, bool]:
+        """Return (conditions that the families know, whether there are others, whether it is turned)."""
+        last = self._last
+        if last is None or last[0] is not query:
+            self._last = last = query, self._parsed(query)
+        return last[1]
+
+    def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
+        if query.box is None:
+            known = [self.condition(factor) for factor in query.factors]
+        else:
+            ends = list(zip(query.axes, *query.box, strict=True))
+            if len(ends) == 1:
+                ((axis, low, high),) = ends
+                if (
+                    self._slack
+                    and query.complement
+                    and high == self._shape[axis]
+                    and self.simple(axis, 0, low)
+                ):
+                    # from the first code on: the condition itself, not all records but those behind it
+                    return ((axis, (0, low)),), False, False
+                if (low, high) == (1, self._shape[axis]) and not self.simple(axis, low, high):
+                    # canonical form writes the first label so
+                    return ((axis, (0, 1)),), False, not query.complement
+            known = [self._interval(*one) for one in ends]
+        box = tuple([one for one in known if one is not None])
+        return box, len(box) < len(known), query.complement
+
+    def condition(self, factor: Factor) -> tuple[int, Codes] | None:
+        """Return a condition as the families know it, or None: weights, and sets where none are bounded."""
+        if len(factor.axes) > 1 or factor.bits:
+            return None
+        axis = factor.axes[0]
+        if factor.table is None:
+            return self._interval(axis, factor.low, factor.high)
+        known = self.codes(axis, factor.table > 0)
+        return None if known is None else (axis, known)
+
+    def _interval(self, axis: int, low: int, high: int) -> tuple[int, Codes] | None:
+        if self.simple(axis, low, high):
+            return axis, (low, high)
+        known = self.codes(axis, _mask((low, high), self._shape[axis]))
+        return None if known is None else (axis, known)
+
+    def codes(self, axis: int, mask: Bools) -> Codes | None:
+        """Return some codes of an attribute, not none, as the families know them; None if they do not."""
+        held = np.flatnonzero(mask)
+        first, last = int(held[0]), int(held[-1]) + 1
+        if last - first == len(mask) == len(held):
+            return ALL
+        if last - first == len(held) and self.simple(axis, first, last):
+            return first, last
+        return mask.tobytes() if self.sets else None
+
+    def simple(self, axis: int, low: int, high: int) -> bool:
+        """Whether the family knows such conditions: intervals of an ordered attribute, single labels."""
+        return self._simples[axis] or high - low == 1
+
+
+@final
 class Estimates:
     """Brackets that hold for all queries of the design's families at once, with probability 1 - beta.
 
@@ -552,6 +671,8 @@ class Estimates:
     slack, deviation : float
         How far n may be from the number of records, and the standard deviation of that, fractions of n: 0
         where n is public. Everything counts as fractions of n (theory 1.9).
+    reader : _Reader, optional
+        Of this domain and slack, that others read with too.
 
     References
     ----------
@@ -566,6 +687,7 @@ class Estimates:
         beta: float,
         slack: float = 0.0,
         deviation: float = 0.0,
+        reader: "_Reader | None" = None,
     ) -> None:
         self._design, self._n = design, int(n)  # Python numbers: narrow ones wrap
         # all records are this much of n, at least and at most
@@ -584,15 +706,18 @@ class Estimates:
             (table, values[table.place].reshape([design.cuts[number].size for _, number in table.key]))
             for table in design.tables
         ]
-        self._simples = tuple(not isinstance(one, Categorical) for one in design.domain.attributes)
+        self.reader = _Reader(design.domain, bool(design.products), slack) if reader is None else reader
         self._over: dict[Axes, tuple[_Over, ...]] = {}
+        self._parted: dict[Axes, tuple[tuple[_Subset, tuple[_Over, ...]], ...]] = {}
         self._sides: dict[tuple[int, Codes, bool], dict[int, _Side]] = {}
-        self._areas: dict[Key, tuple[memoryview, list[int]]] = {}
+        self._areas: dict[_Over, tuple[memoryview, list[int]]] = {}
         self._parts: dict[tuple[int, Codes], _Part] = {}
+        self._ends: dict[tuple[int, int], _End] = {}
         self._sums: dict[Key, Floats] = {}
         self._components: dict[Key, Floats] = {}
         self._margins: dict[tuple[int, Key], Floats] = {}
         self._fitted: dict[int, Floats] = {}
+        self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
 
     @property
@@ -604,6 +729,10 @@ class Estimates:
         """Return what its tables know of counts over these attributes, whatever their noise was."""
         return self._design.precision_over(axes)
 
+    def touches(self, axes: Axes) -> bool:
+        """Return whether one of its tables is over one of these attributes."""
+        return any(axis in self._design.joint_cuts for axis in axes)
+
     def bracket(self, query: Query) -> Bracket | None:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.
 
@@ -612,9 +741,9 @@ class Estimates:
         along one attribute are mixtures of sets, along an ordered one of intervals where they rise, fall, or
         rise and then fall. What is no conjunction is bracketed by a table of all cells as well.
         """
-        found, whole = self._mixture(query), False
+        found, whole = None if query.box is not None else self._mixture(query), False
         if found is None:
-            box, opaque, complement = self._parsed(query)
+            box, opaque, complement = self.reader.parsed(query)
             if 0 < len(box) <= MOST_AXES:
                 low, high = self._boxed(box)
                 found, whole = (0.0 if opaque else low, high), not opaque
@@ -643,13 +772,13 @@ class Estimates:
             return None
         (factor,) = weighted
         axis, table = factor.axes[0], factor.weights(self._design.domain)
-        others = [self._condition(one) for one in query.factors if one is not factor]
+        others = [self.reader.condition(one) for one in query.factors if one is not factor]
         values = np.unique(table[table > 0])
         if len(values) > MOST_STEPS:
             return None
         low, high, below = 0.0, 0.0, 0
         for value in values.tolist():
-            held = self._codes(axis, table >= value)
+            held = self.reader.codes(axis, table >= value)
             parts = [*others, None if held is None else (axis, held)]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
@@ -665,56 +794,14 @@ class Estimates:
         The error is known for a query that was chosen before the tables were released, and for no other: of
         many, some estimates err by far more, and who looks can tell which.
         """
-        box, opaque, complement = self._parsed(query)
-        points = () if opaque or not box else self._estimated(box).points
+        box, opaque, complement = self.reader.parsed(query)
+        overs = () if opaque or not box else self._overs(tuple([axis for axis, _ in box]))
+        points = self._estimated(box, overs).points if overs else ()
         if not points:
             found = None if self._cells is None else self._cells.point(query)
             return None if found is None else (found[0], math.hypot(found[1], self._deviation))
         error, value = min((error, 1.0 - value if complement else value) for error, value in points)
         return value, math.hypot(error, self._deviation)
-
-    def _parsed(self, query: Query) -> tuple[Box, bool, bool]:
-        """Return (conditions that the families know, whether there are others, whether it is turned)."""
-        box: list[tuple[int, Codes]] = []
-        opaque, complement = False, query.complement
-        if self._slack and complement and len(query.factors) == 1:
-            # from the first code on: the condition itself, not all records but those behind it
-            (last,), size = query.factors, self._design.domain.shape[query.axes[0]]
-            if last.table is None and last.high == size and self._simple(last.axes[0], (0, last.low)):
-                return ((last.axes[0], (0, last.low)),), False, False
-        for factor in query.factors:
-            codes, axis = (factor.low, factor.high), factor.axes[0]
-            alone = len(query.factors) == 1 and factor.table is None
-            if alone and codes == (1, self._design.domain.shape[axis]) and not self._simple(axis, codes):
-                box.append((axis, (0, 1)))  # canonical form writes the first label so
-                complement = not complement
-                continue
-            known = self._condition(factor)
-            if known is None:
-                opaque = True
-            else:
-                box.append(known)
-        return tuple(box), opaque, complement
-
-    def _condition(self, factor: Factor) -> tuple[int, Codes] | None:
-        """Return a condition as the families know it, or None: weights, and sets where none are bounded."""
-        if len(factor.axes) > 1 or factor.bits:
-            return None
-        axis = factor.axes[0]
-        if factor.table is None and (self._simples[axis] or factor.high - factor.low == 1):
-            return axis, (factor.low, factor.high)
-        known = self._codes(axis, factor.weights(self._design.domain) > 0)
-        return None if known is None else (axis, known)
-
-    def _codes(self, axis: int, mask: Bools) -> Codes | None:
-        """Return some codes of an attribute, not none, as the families know them; None if they do not."""
-        held = np.flatnonzero(mask)
-        first, last = int(held[0]), int(held[-1]) + 1
-        if last - first == len(mask) == len(held):
-            return ALL
-        if last - first == len(held) and self._simple(axis, (first, last)):
-            return first, last
-        return mask.tobytes() if self._design.products else None
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -733,7 +820,7 @@ class Estimates:
                 if cut.labels is None:  # a range of a long attribute, one part of several
                     held: Codes | None = cut.range_of(int(label))
                 else:
-                    held = self._codes(axis, cut.labels == label)
+                    held = self.reader.codes(axis, cut.labels == label)
                 if held is None:
                     opaque = True
                 elif held != ALL:
@@ -749,20 +836,20 @@ class Estimates:
             lows[cell], highs[cell] = found
         return lows, highs
 
-    def _simple(self, axis: int, codes: Interval) -> bool:
-        """Whether the family knows such conditions."""
-        return self._simples[axis] or codes[1] - codes[0] == 1
-
     def _boxed(self, box: Box) -> Bracket:
         """Return the bracket of a box: of its estimate, and of what its parts leave."""
-        if not any(axis in self._design.joint_cuts for axis, _ in box):
+        parted = self._parted_over(tuple([axis for axis, _ in box]))
+        if not parted:
             return (0.0, self._most_of_n) if box else (self._least, self._most_of_n)
         lows, highs = [self._least], [self._most_of_n]
-        for subset in _subsets_of(len(box)):
-            said = self._estimated(tuple([box[place] for place in subset.places]))
-            low, high = said.low, said.high
+        for subset, overs in parted:
+            low, high = 0.0, self._most_of_n
+            if overs:
+                said = self._estimated(tuple([box[place] for place in subset.places]), overs)
+                low, high = said.low, said.high
             for fewer in subset.fewer:
-                high = min(high, highs[fewer])
+                if highs[fewer] < high:
+                    high = highs[fewer]
             for one, other, both in subset.pairs:
                 low = max(low, lows[one] + lows[other] - highs[both])
             if len(subset.places) == 3:  # all three, or none: 1 - sum of ones + sum of pairs - f >= 0
@@ -772,32 +859,36 @@ class Estimates:
             highs.append(high)
         return lows[-1], highs[-1]
 
-    def _estimated(self, box: Box) -> _Said:
+    def _parted_over(self, axes: Axes) -> tuple[tuple[_Subset, tuple[_Over, ...]], ...]:
+        """Return the subsets of some attributes with what bounds each; nothing where no table holds any."""
+        known = self._parted.get(axes)
+        if known is None:
+            subsets = _subsets_of(len(axes))
+            found = [(one, self._overs(tuple([axes[place] for place in one.places]))) for one in subsets]
+            known = self._parted[axes] = tuple(found) if any(overs for _, overs in found) else ()
+        return known
+
+    def _estimated(self, box: Box, overs: tuple[_Over, ...]) -> _Said:
         """Return what the tables that hold all axes say of a box, cut inside and around it."""
         known = self._estimates.get(box)
         if known is None:
             if len(self._estimates) >= MOST_KEPT:
                 self._estimates.clear()
-            known = self._estimates[box] = self._estimate(box)
+            known = self._estimates[box] = self._estimate(box, overs)
         return known
 
-    def _estimate(self, box: Box) -> _Said:
-        axes = tuple(axis for axis, _ in box)
+    def _estimate(self, box: Box, overs: tuple[_Over, ...]) -> _Said:
         low, high, points = 0.0, self._most_of_n, []
-        overs = self._overs(axes)
-        if not overs:  # no table holds these attributes together
-            return _Said(low, high, ())
         sets = bytes in [type(codes) for _, codes in box]
-        conditions = [self._sides_of(axis, codes, len(axes) > 1) for axis, codes in box]
+        conditions = [self._sides_of(axis, codes, len(box) > 1) for axis, codes in box]
         for over in overs:
             nats = over.set_nats if sets else over.nats
+            sides = [held[number] for held, number in zip(conditions, over.numbers, strict=True)]
+            inner = [side.inner for side in sides if side.inner is not None]
             exact, within, around = True, 0.0, 0.0
-            inner, outer = list[_Part](), list[_Part]()
-            for sides, (_, number) in zip(conditions, over.key, strict=True):
-                side = sides[number]
-                exact = exact and side.exact
-                inner += [side.inner] if side.inner else []
-                outer += [side.outer] if side.outer else []
+            for side in sides:
+                if not side.exact:
+                    exact = False
                 within += side.within
                 around += side.around
             # a radius is worked out only where it can matter
@@ -812,7 +903,10 @@ class Estimates:
                 elif nats is not None and (value > low or value + within < high):
                     radius, _ = self._radius(over, inner, nats)
                     low, high = max(low, value - radius), min(high, value + radius + within)
-            if not exact and nats is not None and len(outer) == len(box):
+            if exact or nats is None:
+                continue
+            outer = [side.outer for side in sides if side.outer is not None]
+            if len(outer) == len(box):
                 value = self._sum(over, outer)
                 if value < high or value - around > low:
                     radius, _ = self._radius(over, outer, nats)
@@ -820,32 +914,57 @@ class Estimates:
         return _Said(low, high, tuple(points))
 
     def _sides_of(self, axis: int, codes: Codes, joint: bool) -> dict[int, _Side]:
-        """Return a condition as every cut of its attribute has it, or as the finest one alone has it."""
+        """Return a condition as the cuts that stand beside others have it, or as the finest one has it."""
         known = self._sides.get((axis, codes, joint))
         if known is None:
             if len(self._sides) >= MOST_KEPT:
                 self._sides.clear()
-            numbers = self._design.joint_cuts[axis] if joint else self._design.joint_cuts[axis][:1]
+            numbers = self._design.shared_cuts[axis] if joint else self._design.joint_cuts[axis][:1]
             known = {number: self._side((axis, number), codes, joint) for number in numbers}
             self._sides[axis, codes, joint] = known
         return known
 
     def _side(self, key: tuple[int, int], codes: Codes, joint: bool) -> _Side:
         cut = self._design.cuts[key[1]]
-        blocks, touched = cut.around(codes)
+        interval = joint and cut.ordered and type(codes) is not bytes
+        if interval:
+            first, last = self._end(key, codes[0]), self._end(key, codes[1])
+            blocks: Codes = first.above, last.below
+            touched: Codes = first.below, last.above
+        else:
+            blocks, touched = cut.around(codes)
         inner = self._part(key, blocks) if _count(blocks) else None
         if blocks == touched:
             return _Side(True, inner, inner, 0.0, 0.0)
         outer = self._part(key, touched) if _count(touched) < cut.size else None
         if not joint:
             return _Side(False, inner, outer)
-        apart = [
-            math.inf
-            if part is None
-            else sum(self._most(key[0], end) for end in cut.apart(codes, part.blocks))
-            for part in (inner, outer)
-        ]
-        return _Side(False, inner, outer, *apart)
+        if interval:
+            within, around = first.behind + last.before, first.before + last.behind
+        else:
+            within, around = (
+                0.0 if part is None else self._most(key[0], cut.apart(codes, part.blocks))
+                for part in (inner, outer)
+            )
+        within, around = (within if inner else math.inf), (around if outer else math.inf)
+        return _Side(False, inner, outer, within, around)
+
+    def _end(self, key: tuple[int, int], code: int) -> _End:
+        """Return an end of conditions as a cut of an ordered attribute has it."""
+        known = self._ends.get((key[1], code))
+        if known is None:
+            if len(self._ends) >= MOST_KEPT:
+                self._ends.clear()
+            cut = self._design.cuts[key[1]]
+            starts, below, above = cut.starts, cut.below(code), cut.above(code)
+            before = behind = 0.0
+            if below != above:
+                before, behind = (
+                    self._most(key[0], (starts[below], code)),
+                    self._most(key[0], (code, starts[above])),
+                )
+            known = self._ends[key[1], code] = _End(below, above, before, behind)
+        return known
 
     def _part(self, key: tuple[int, int], blocks: Codes) -> _Part:
         """Return some of the blocks of a cut."""
@@ -854,11 +973,13 @@ class Estimates:
             return known
         if len(self._parts) >= MOST_KEPT:
             self._parts.clear()
-        cut, finest = self._design.cuts[key[1]], self._finest(key[0])
+        cut = self._design.cuts[key[1]]
         if type(blocks) is bytes:
-            held: Codes = _mask(blocks, cut.size)[cut.cut.of_codes(finest.starts[:-1])].tobytes()
+            codes = self._finest(key[0]).starts[:-1]
+            held: Codes = _mask(blocks, cut.size)[cut.cut.of_codes(codes)].tobytes()
         else:
-            held = finest.below(cut.starts[blocks[0]]), finest.below(cut.starts[blocks[1]])
+            places = self._places(*key)
+            held = places[blocks[0]], places[blocks[1]]
         mean = _count(blocks) / cut.size
         square = mean * (1.0 - mean) * cut.size
         spread = self._design.ladders[key[0]].spread(held)
@@ -867,8 +988,11 @@ class Estimates:
 
     def _most(self, axis: int, codes: Interval | Bools) -> float:
         """Return the most that a condition on one attribute holds."""
-        held = self._codes(axis, codes) if isinstance(codes, np.ndarray) else codes
-        return self._most_of_n if held is None else self._estimated(((axis, held),)).high
+        if isinstance(codes, np.ndarray) and not codes.any():
+            return 0.0
+        held = self.reader.codes(axis, codes) if isinstance(codes, np.ndarray) else codes
+        overs = self._overs((axis,))
+        return self._most_of_n if held is None else self._estimated(((axis, held),), overs).high
 
     def _overs(self, axes: Axes) -> tuple[_Over, ...]:
         known = self._over.get(axes)
@@ -894,22 +1018,23 @@ class Estimates:
         set_nats = design.set_nats(key, self._sets_beta) if self._sets_beta > 0.0 else None
         summed = math.prod(self._finest(axis).size for axis, _ in key)
         lost = ROUNDED_OFF + summed * 2.0**-52
-        return _Over(key, design.nats(key, self._beta), set_nats, parts, sources, lost)
+        numbers = tuple(number for _, number in key)
+        return _Over(key, numbers, design.nats(key, self._beta), set_nats, parts, sources, lost)
 
     def _radius(self, over: _Over, held: Sequence[_Part], nats: float) -> tuple[float, float]:
         """Return (radius, variance parameter) of the estimate of a product of intervals or sets of blocks."""
-        variance = 0.0
+        variance, means = 0.0, [part.mean_square for part in held]
         for places, others, term in over.parts:
             for place in places:
                 term *= held[place].square
             for place in others:
-                term *= held[place].mean_square
+                term *= means[place]
             variance += term
-        for part in held:
+        for at, part in enumerate(held):
             term = part.spread
-            for other in held:
-                if other is not part:
-                    term *= other.mean_square
+            for place, mean in enumerate(means):
+                if place != at:
+                    term *= mean
             variance += term
         if self._design.pure:
             radius = _laplace_radius(nats, variance, _peak(over, held))
@@ -924,10 +1049,10 @@ class Estimates:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
         if bytes in [type(part.blocks) for part in held]:
             return self._sum_of_sets(over.key, held)
-        area = self._areas.get(over.key)
+        area = self._areas.get(over)
         if area is None:
             table = summed_area(self._blocks(over.key))
-            area = self._areas[over.key] = (
+            area = self._areas[over] = (
                 table.ravel().data,
                 [step // table.itemsize for step in table.strides],
             )
@@ -961,11 +1086,7 @@ class Estimates:
             return self._components[key]
         if len(key) == 1:
             axis, number = key[0]
-            sums = np.diff(
-                np.append(0.0, np.cumsum(self._fit(axis)))[
-                    [self._finest(axis).below(start) for start in self._design.cuts[number].starts]
-                ]
-            )
+            sums = np.diff(np.append(0.0, np.cumsum(self._fit(axis)))[self._places(axis, number)])
             found: Floats = sums - sums.mean()
         else:
             found = np.zeros([self._design.cuts[number].size for _, number in key])
@@ -990,6 +1111,14 @@ class Estimates:
 
     def _finest(self, axis: int) -> _Cut:
         return self._design.ladders[axis].cuts[0]
+
+    def _places(self, axis: int, number: int) -> list[int]:
+        """Return where the blocks of a cut begin and end, in blocks of the finest cut of the attribute."""
+        known = self._placed.get(number)
+        if known is None:
+            finest = self._finest(axis)
+            known = self._placed[number] = [*map(finest.below, self._design.cuts[number].starts)]
+        return known
 
     def _fit(self, axis: int) -> Floats:
         """Return the estimates of the finest blocks of one attribute."""
@@ -1038,19 +1167,25 @@ def _checked(low: float, high: float, most: float = 1.0) -> Bracket | None:
 def _between(sums: memoryview, ends: Sequence[Interval], axis: int, at: int) -> float:
     """Return a sum over intervals, whose `ends` are offsets in a summed-area table, from an axis on."""
     first, last = ends[axis]
-    if axis + 1 == len(ends):
+    left = len(ends) - axis
+    if left == 1:
         return sums[at + last] - sums[at + first]
+    if left == 2:
+        low, high = ends[axis + 1]
+        above, below = at + last, at + first
+        return (sums[above + high] - sums[above + low]) - (sums[below + high] - sums[below + low])
     return _between(sums, ends, axis + 1, at + last) - _between(sums, ends, axis + 1, at + first)
 
 
 def _peak(over: _Over, parts: Sequence[_Part]) -> float:
     """Return the most that one noise counts in the estimate: its coefficient times its scale."""
     most, means = 0.0, [part.mean for part in parts]
+    tops = [max(mean, 1.0 - mean) for mean in means]
     for source in over.sources:
         count = 0.0
         for held, share in source.shares:
-            for place, mean in enumerate(means):
-                share *= max(mean, 1.0 - mean) if place in held else mean
+            for inside, top, mean in zip(held, tops, means, strict=True):
+                share *= top if inside else mean
             count += share
         for at, level, share in source.levels:
             term = share * parts[at].largest[level]
@@ -1074,7 +1209,9 @@ def _laplace_radius(nats: float, variance: float, peak: float) -> float:
     least = math.inf
     for tilt in (0.7, 0.85, 1.0, 1.15, 1.3, 1.6, 2.0):
         square = nats / (nats + tilt * number)
-        least = min(least, (nats - number * math.log1p(-square)) / math.sqrt(square))
+        found = (nats - number * math.log1p(-square)) / math.sqrt(square)
+        if found < least:
+            least = found
     return least * peak
 
 
@@ -1089,6 +1226,6 @@ def _headed_radius(nats: float, variance: float, heads: Floats) -> float:
         return 0.0
     squares = heads[:, None] ** 2
     rest = max(0.0, variance - float(squares[:-1].sum())) / max(least, 1e-9 * largest) ** 2
-    tilts = np.linspace(0.5, 0.98, 25) / largest
+    tilts = TILTS / largest
     moments = -np.log1p(-(tilts**2) * squares)
     return float(((nats + moments[:-1].sum(axis=0) + rest * moments[-1]) / tilts).min())

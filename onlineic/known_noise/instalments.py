@@ -58,7 +58,9 @@ class Instalments:
         number = len(self.estimates) + 1
         share = beta / (number * (number + 1))
         values = [one.values for one in released]
-        made = Estimates(design, values, n, share, self.slack, self.deviation)
+        readers = (one.reader for one in self.estimates if one.reader.sets == bool(design.products))
+        reader = next(readers, None)  # so that a query is read once for all of them
+        made = Estimates(design, values, n, share, self.slack, self.deviation, reader)
         return attrs.evolve(self, estimates=(*self.estimates, made), families=(*self.families, design.family))
 
     @property
@@ -70,7 +72,8 @@ class Instalments:
         """Return (low, high) that holds the exact fraction, or None where nothing follows.
 
         Where some instalments have tables over all attributes of the query, the two that know these best are
-        asked: each of the others takes as long, and has too much noise to cut what they leave.
+        asked: each of the others takes as long, and has too much noise to cut what they leave. Else those
+        with a table over some of them are: of the others nothing follows but [0, 1].
         """
         found = [one for one in (held.bracket(query) for held in self._leading(query)) if one is not None]
         if not found:
@@ -84,8 +87,10 @@ class Instalments:
         if axes not in self._ranked:
             known = [held.precision_over(axes) for held in self.estimates]
             best = sorted(range(len(known)), key=lambda place: -known[place])[:MOST_ASKED]
-            self._ranked[axes] = tuple(self.estimates[place] for place in best if known[place])
-        return self._ranked[axes] or self.estimates
+            leading = [self.estimates[place] for place in best if known[place]]
+            leading = leading or [held for held in self.estimates if held.touches(axes)]
+            self._ranked[axes] = tuple(leading) or self.estimates
+        return self._ranked[axes]
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of the instalment that knows a query best, or None."""

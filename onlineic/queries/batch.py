@@ -230,7 +230,7 @@ class Queries(Columnar, Sequence[Query]):
     def _between(self, start: int, stop: int) -> "Queries":
         groups = []
         for group in self.boxes:
-            first, last = np.searchsorted(group.places, (start, stop)).tolist()
+            first, last = group.places.searchsorted((start, stop)).tolist()
             if first < last:
                 rows = slice(first, last)
                 groups.append(group.chosen(rows, group.places[rows] - np.int32(start)))

@@ -97,6 +97,8 @@ class Batches:
 
     def _begun(self, queries: Queries, columns: Columns, testable: bool) -> int:
         """Answer a run, or its beginning, before which nothing more is to be bought; return how many."""
+        if len(queries) > 1 and self._buys_behind(queries[0], queries[1]):
+            return self._begun(queries[:1], columns.part(0, 1), testable)
         book, recalled = self._book, self._book.recalled_many(queries)
         columns.rest_on(book.settled)
         radius = book.easy_radius()
@@ -134,6 +136,16 @@ class Batches:
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
         columns.reasons[better] = IMPROVED
         return stop
+
+    def _buys_behind(self, first: Query, second: Query) -> bool:
+        """Whether something is bought between two tested questions: before the second no other is looked up.
+
+        Of a wide table each question can be over attributes of its own, and the whole rest of the call would
+        be looked up for each.
+        """
+        if first.key == second.key or self._book.remembers(first) or self._book.remembers(second):
+            return False
+        return self._core.purchases.due_at((first, second)) == 1
 
     def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
         """Return the places whose tests are paid for, and how many answers can be given by them.

@@ -123,7 +123,7 @@ def test_estimate_and_variance_are_those_of_dense_least_squares_for_the_whole_fa
 def _inside(estimates, over, box):
     """Return (estimate, radius) of the blocks inside of a box, from one key alone."""
     held = [
-        estimates._sides_of(axis, codes, True)[number].inner
+        estimates._sides_of(axis, codes, len(box) > 1)[number].inner
         for (axis, codes), (_, number) in zip(box, over.key, strict=True)
     ]
     sets = any(type(codes) is bytes for _, codes in box)
