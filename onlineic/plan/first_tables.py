@@ -171,11 +171,20 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     return attrs.evolve(tables, targets=tuple(targets))
 
 
-def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> FirstTables:
+def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse, planned: bool) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
     Its class prices it when it is made. Tables that are paid as the first release of a filter (theory 4.10)
     are, and easy tests before them are releases too, although they cost nothing.
+
+    Parameters
+    ----------
+    tables : object
+    ledger : Ledger
+    sparse : NumericSparse
+    planned : bool
+        Whether the rule is `PlannedPurchases`: of what it saves as the first release a total of the table
+        knows, and nothing but Gaussian tables and tests comes behind it.
 
     Raises
     ------
@@ -201,6 +210,11 @@ def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> First
         )
     if tables.first is None:
         return tables
+    if not planned:
+        raise InvalidParameterError(
+            "purchases must be PlannedPurchases to be paid as the first release, got another rule; nothing "
+            "was spent: leave first out, and charge what the tables cost."
+        )
     if not isinstance(sparse, GumbelSparse) or tables.first != sparse.first_release():
         raise InvalidParameterError(
             "first tables must be paid as the first release of this account, got those of another; nothing "

@@ -455,7 +455,7 @@ def test_bought_tables_of_another_relation_are_refused():
             return attrs.evolve(plan.first_tables, neighbours=ADDED)
 
     with pytest.raises(InvalidParameterError, match="purchases must be priced for the neighbours"):
-        check_bought(Rule().next(None), ledger_of(ic.OnlineIC(data(), PURE)), plan.sparse)
+        check_bought(Rule().next(None), ledger_of(ic.OnlineIC(data(), PURE)), plan.sparse, False)
 
 
 # Baselines and offline algorithms

@@ -10,9 +10,11 @@ import onlineic as ic
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan.first_tables import check_bought, chosen_first_tables
 from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
+from onlineic.queries import PartitionRule
 from onlineic.session import Core, Prices, Purse
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
@@ -86,13 +88,48 @@ def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves
 
 def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refused():
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    made, other = (session_plan(domain, n, ic.Budget(epsilon, 1e-9)) for epsilon in (1.0, 2.0))
-    assert None is not made.first_tables.first != other.first_tables.first
+    made = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    other = attrs.evolve(made.first_tables, first=attrs.evolve(made.first_tables.first, epsilon=2.0))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    _, data = refused(
-        Named(other.first_tables), InvalidParameterError, "of this account", sparse=made.sparse, data=data
-    )
+    rule = PlannedPurchases(other)
+    _, data = refused(rule, InvalidParameterError, "of this account", sparse=made.sparse, data=data)
     assert 0 == data.reads
+
+
+def as_the_first(plan, domain):
+    """Return tables that are charged less than they cost, by the mechanism of a plan."""
+    part = Fraction(1, 4)
+    bought = chosen_first_tables(plan.sparse, domain, PartitionRule(), one_way_share=part, pair_share=part)
+    assert bought.charge.amount < bought.cost
+    return bought
+
+
+def test_a_rule_of_one_s_own_pays_no_tables_as_the_first_release():
+    """Of what they save there no total knows, and what such a rule buys behind them nothing bounds."""
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    total = TableBudget(ic.Budget(1.0, 1e-9))
+    share = total.share(0.5)
+    rule = Named(as_the_first(session_plan(domain, n, share), domain), times=1)
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    data.draw_on(total)
+    session = ic.OnlineIC(data, share, purchases=rule)
+    with pytest.raises(InvalidParameterError, match="must be PlannedPurchases"):
+        session.answer(ic.where(a=1))
+    assert (0, 0, False) == (data.reads, session.account.spent, session.statistics().sealed)
+
+
+def test_planned_tables_that_are_paid_as_the_first_release_of_a_share_are_refused_by_the_total():
+    """Others draw on the total: it would have to pay whole what its share pays as a first release."""
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    total = TableBudget(ic.Budget(1.0, 1e-9))
+    share = total.share(0.5)
+    plan = session_plan(domain, n, share)
+    bought = as_the_first(plan, domain)
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    data.draw_on(total)
+    with pytest.raises(InvalidParameterError, match="must be that of the share"):
+        ic.OnlineIC(data, share, purchases=PlannedPurchases(bought))
+    assert (0, ()) == (data.reads, total.drawn)
 
 
 def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
@@ -232,13 +269,11 @@ def test_tables_are_no_first_release_after_a_reservation_that_was_burned():
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
     plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    core, ledger, _ = ruled(Named(plan.first_tables), sparse=plan.sparse, data=data)
+    _, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     ledger.reserve(attrs.evolve(plan.first_tables.charge, amount=Fraction(1)))
     ledger.burn()
     with pytest.raises(BudgetExceededError, match="must be the first release"):
-        core.answer(ic.where(a=0))
-
-    assert 0 == data.reads
+        check_bought(plan.first_tables, ledger, plan.sparse, True)
 
 
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
