@@ -691,9 +691,12 @@ class Periods:
         return taken.charge
 
     def _commit(self, records: Sequence[Any]) -> None:
-        after = self._book.after_all(records)
-        self._ledger.commit(list(records))
-        self._book = after
+        known, after = len(self._ledger), self._book.after_all(records)
+        try:
+            self._ledger.commit(list(records))
+        finally:  # an interrupt may come when it is written: what the ledger holds is what happened
+            if len(self._ledger) > known:
+                self._book = after
 
     def _file(self, label: str) -> str | None:
         """Return where the ledger of a node lies: it is chosen by its label."""
