@@ -133,7 +133,7 @@ class Core:
             if not general and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            tables = check_bought(named, self._ledger, self.prices.sparse, self._planned)
+            tables = check_bought(named, self._ledger, self.prices.sparse, self._data.domain, self._planned)
             self.fetching.before_tables(tables.targets)
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
