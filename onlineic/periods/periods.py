@@ -27,7 +27,7 @@ from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
-from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation
+from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, united
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, check_domain
@@ -575,7 +575,7 @@ class Periods:
     def _union(self, labels: Sequence[str]) -> PrivateData:
         """Return the table of all records of some blocks."""
         tables = [self._table(label) for label in labels]
-        return PrivateData.union(tables)
+        return united(tables)
 
     def _table(self, label: str) -> PrivateData:
         if label in self._data:
