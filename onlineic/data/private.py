@@ -260,10 +260,15 @@ class PrivateData:
         ------
         InvalidParameterError
             If there is none, one is there twice, they are of persons, who could have rows in several, or the
-            numbers of some are private and others public, or at most too many together.
+            numbers of some are private and others public, or at most too many together; if one has a total
+            or a budget, of which the union would not know.
         DomainMismatchError
             If their domains are not the same.
         """
+        return cls._united(tables, unused=True)
+
+    @classmethod
+    def _united(cls, tables: "Sequence[PrivateData]", unused: bool) -> "PrivateData":
         held = list(tables)
         if not held or not all(type(one) is PrivateData for one in held) or len({*map(id, held)}) < len(held):
             raise InvalidParameterError(
@@ -278,6 +283,11 @@ class PrivateData:
                     "another; load it without unit=, and with the neighbours= of the others."
                 )
             one.check_here()
+            if unused and (one._budgets or one._total is not None):
+                raise InvalidParameterError(
+                    "tables must be unused and without a total, got one of which something was released, or "
+                    "that draws on one: the union would spend beside it; load it anew for the union alone."
+                )
             if one.domain != domain:
                 raise DomainMismatchError(
                     f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
@@ -1038,6 +1048,12 @@ class PrivateData:
         raise TypeError(
             "PrivateData cannot be copied or pickled: a copy would hold the private counts; load it anew."
         )
+
+
+@loader
+def united(tables: Sequence[PrivateData]) -> PrivateData:
+    """Return `PrivateData.union` of tables that were used: a root pays for what all release (theory 13.1)."""
+    return PrivateData._united(tables, unused=False)
 
 
 def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:

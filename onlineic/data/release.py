@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -159,9 +160,10 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
     Raises
     ------
     SessionSealedError
-        For every `Exception` and every group of exceptions. Ctrl-C and the like pass on, without the frames
-        that they came from.
+        For all but Ctrl-C and the like, which pass on without the frames that they came from: what an engine
+        raises beside `Exception`, as a panic, may quote a row.
     """
+    passing = _interrupts()
     interrupt: BaseException | None = None
     name = place = "?"
     try:
@@ -169,18 +171,27 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
             return silenced(private)  # no callback of whoever waits sees a private frame
         except BaseException as error:
             name, place = type(error).__name__, _place_of(error)
-            if not isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
+            if isinstance(error, passing):
                 interrupt = error
-    except BaseException as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
+    except passing as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
         interrupt = second
+    except BaseException:  # whatever a signal's handler has raised there
+        interrupt = None
     # here, outside the handlers and the private frame, so that nothing private is chained to what leaves
     if interrupt is not None:
         interrupt.__traceback__ = interrupt.__context__ = interrupt.__cause__ = None
-    if interrupt is None or isinstance(interrupt, Exception):
+    if interrupt is None:
         failed(name, place, False)
         raise SessionSealedError(message)
     failed(name, place, True)
     raise interrupt
+
+
+def _interrupts() -> tuple[type[BaseException], ...]:
+    """Return what ends a call from outside; nobody has cancelled one where asyncio was never loaded."""
+    loaded = sys.modules.get("asyncio.exceptions")
+    cancelled = () if loaded is None else (loaded.CancelledError,)
+    return (KeyboardInterrupt, SystemExit, GeneratorExit, *cancelled)
 
 
 def _place_of(error: BaseException) -> str:

@@ -105,15 +105,18 @@ def grid_guess(hypothesis: Hypothesis, query: Query, n: int) -> int:
     InvalidParameterError
         If the hypothesis does not give a finite number.
     """
-    value = float(hypothesis.evaluate(query))
+    try:
+        value = float(hypothesis.evaluate(query))
+    except OverflowError:  # an integer that no float holds
+        value = math.inf
     if not math.isfinite(value):
         raise InvalidParameterError(NOT_FINITE)
     return _on_grid(n << query.grid_bits, value)
 
 
 def _on_grid(most: int, value: float) -> int:
-    guess = round(most * value)
-    return guess if 0 <= guess <= most else min(max(guess, 0), most)
+    guess = round(most * min(max(value, 0.0), 1.0))  # of 1e308 times most there is no integer
+    return min(guess, most)
 
 
 def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
@@ -135,7 +138,7 @@ def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple
 def _finite(values: object, count: int) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.shape != (count,) or not np.isfinite(array).all():
         raise InvalidParameterError(NOT_FINITE)

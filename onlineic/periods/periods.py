@@ -27,7 +27,7 @@ from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
-from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation
+from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, united
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, check_domain
@@ -575,7 +575,7 @@ class Periods:
     def _union(self, labels: Sequence[str]) -> PrivateData:
         """Return the table of all records of some blocks."""
         tables = [self._table(label) for label in labels]
-        return PrivateData.union(tables)
+        return united(tables)
 
     def _table(self, label: str) -> PrivateData:
         if label in self._data:
@@ -691,9 +691,12 @@ class Periods:
         return taken.charge
 
     def _commit(self, records: Sequence[Any]) -> None:
-        after = self._book.after_all(records)
-        self._ledger.commit(list(records))
-        self._book = after
+        known, after = len(self._ledger), self._book.after_all(records)
+        try:
+            self._ledger.commit(list(records))
+        finally:  # an interrupt may come when it is written: what the ledger holds is what happened
+            if len(self._ledger) > known:
+                self._book = after
 
     def _file(self, label: str) -> str | None:
         """Return where the ledger of a node lies: it is chosen by its label."""

@@ -23,10 +23,11 @@ from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
+from onlineic.accounting.rounding import _exact
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetExceededError, InvalidParameterError
+from onlineic.errors import BudgetExceededError, InvalidParameterError, set_fields, shown
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
-from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
+from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
     BRANCH,
     CLEAR,
@@ -51,6 +52,7 @@ RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
 MOST_SAVED = 1.25  # divergence of first tables, over what pays for them as the first release
+CLASSES = {Partition, Charge}  # of what a rule hands over
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
 
 
@@ -92,6 +94,8 @@ class FirstTables:
     )
 
     def __attrs_post_init__(self) -> None:
+        scales = tuple(_exact("scales", scale) for scale in self.scales)  # numpy's integers would wrap around
+        set_fields(self, targets=tuple(self.targets), scales=scales, pure=bool(self.pure))
         drawable = len(self.targets) == len(self.scales) and all(scale > 0 for scale in self.scales)
         if not drawable or not self._paid:
             raise InvalidParameterError(
@@ -129,6 +133,13 @@ class FirstTables:
             return noise.discrete_laplace(scale, blocks), 1
         sigma, unit = scale.as_integer_ratio()
         return noise.discrete_gaussian(sigma, blocks), unit
+
+    @property
+    def drawable(self) -> bool:
+        """Whether the samplers draw noise of these scales."""
+        if self.pure:
+            return all(max(scale.as_integer_ratio()) < RATIO_LIMIT for scale in self.scales)
+        return all(scale.numerator <= SIGMA_LIMIT for scale in self.scales)
 
     def measure(self, counts: Iterable[Ints], noise: Noise, n: int) -> tuple[Measurement, ...]:
         """Return the noisy blocks of all, fractions of n records, from their exact counts (PRIVATE)."""
@@ -171,36 +182,63 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     return attrs.evolve(tables, targets=tuple(targets))
 
 
-def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> FirstTables:
+def check_bought(
+    tables: object, ledger: Ledger, sparse: NumericSparse, domain: Domain, planned: bool
+) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
-    Its class prices it when it is made. Tables that are paid as the first release of a filter (theory 4.10)
-    are, and easy tests before them are releases too, although they cost nothing.
+    Its class prices it when it is made, by the neighbours and the first release that the rule handed over: so
+    it is priced once more by those of the mechanism. Tables that are paid as the first release of a filter
+    (theory 4.10) are, and easy tests before them are releases too, although they cost nothing.
+
+    Parameters
+    ----------
+    tables : object
+    ledger : Ledger
+    sparse : NumericSparse
+    domain : Domain
+        Of the table that is read.
+    planned : bool
+        Whether the rule is `PlannedPurchases`: of what it saves as the first release a total of the table
+        knows, and nothing but Gaussian tables and tests comes behind it.
 
     Raises
     ------
     BudgetExceededError
         If something was released before a first release.
     InvalidParameterError
-        If it is something else than tables of this package, or is priced for another account.
+        If it is something else than tables of this package, is priced for another account, or cannot be
+        read or drawn.
     """
-    if type(tables) is not FirstTables or {*map(type, tables.targets)} != {Partition}:
+    # a subclass may say one thing when it is priced, and another when it is charged or drawn
+    if type(tables) is not FirstTables or {*map(type, (*tables.targets, tables.charge))} != CLASSES:
         raise InvalidParameterError(
-            f"purchases must name FirstTables with a Partition or more, got a {type(tables).__name__}; "
-            "nothing was spent: mend the rule."
+            f"purchases must name FirstTables with a Partition or more, got a {type(tables).__name__}, or "
+            "parts of other classes; nothing was spent: mend the rule."
         )
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
             "purchases must be charged to an account that prices tables, got one of shares, or a charge of "
             "0; nothing was spent: test by 'gumbel' or 'exponential'."
         )
-    if tables.neighbours != sparse.neighbours:
+    if any(target.domain != domain for target in tables.targets) or not tables.drawable:
+        raise InvalidParameterError(
+            "purchases must be tables over the domain of the session, of noise that can be drawn, got "
+            f"others; nothing was spent: take targets of {shown(domain, 200)} and smaller scales."
+        )
+    # by whatever is equal to anything a total would have drawn too little for them
+    if type(tables.neighbours) is not type(sparse.neighbours) or tables.neighbours != sparse.neighbours:
         raise InvalidParameterError(
             f"purchases must be priced for the neighbours of the session, {sparse.neighbours}, got those of "
             f"{tables.neighbours}; nothing was spent: hand on what the mechanism has."
         )
     if tables.first is None:
-        return tables
+        return attrs.evolve(tables, neighbours=sparse.neighbours)
+    if not planned:
+        raise InvalidParameterError(
+            "purchases must be PlannedPurchases to be paid as the first release, got another rule; nothing "
+            "was spent: leave first out, and charge what the tables cost."
+        )
     if not isinstance(sparse, GumbelSparse) or tables.first != sparse.first_release():
         raise InvalidParameterError(
             "first tables must be paid as the first release of this account, got those of another; nothing "
@@ -213,7 +251,7 @@ def check_bought(tables: object, ledger: Ledger, sparse: NumericSparse) -> First
             f"which {float(ledger.account.spent / ledger.account.capacity):.4g} is used up; nothing was "
             "spent: open a session with a new ledger."
         )
-    return tables
+    return attrs.evolve(tables, first=sparse.first_release(), neighbours=sparse.neighbours)
 
 
 def chosen_first_tables(

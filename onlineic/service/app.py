@@ -147,7 +147,7 @@ class Service:
 
     def __init__(self, session: Servable, desk: Desk, users: Users, limits: Limits) -> None:
         self._session, self._desk, self._users, self._limits = session, desk, users, limits
-        self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digest of a cookie: name, end
+        self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digests of cookie and token, end
         self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
         self._requests: dict[int, int] = {}
         self._listening: Counter[str] = Counter()  # streams of events, by user
@@ -226,11 +226,11 @@ class Service:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
         if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
-            name, end = self._visits.get(digest_of(cookie), ("", 0.0))
+            token, end = self._visits.get(digest_of(cookie), ("", 0.0))
             if end > time.monotonic():
                 if request.method != "GET" and not _same_origin(request):
                     raise RefusedError(403, "forbidden", "the request must come from this page.")
-                user = self._users.by_name(name)
+                user = self._users.by_digest(token)
         if user is None:
             said = {"WWW-Authenticate": "Bearer"}
             raise RefusedError(401, "unauthorized", "a token must be given that is valid.", **said)
@@ -610,11 +610,11 @@ class Service:
         if not _same_origin(request):
             raise RefusedError(403, "forbidden", "the request must come from this page.")
         form = _fields(await _body(request))
-        user = self._users.by_token(form.get("token", "").strip())
-        if user is None:
+        token = digest_of(form.get("token", "").strip())
+        if self._users.by_digest(token) is None:
             return _html(login_page("This token is not valid."), 401)
         secret = SystemNoise().words(4).tobytes().hex()
-        self._visits[digest_of(secret)] = (user.name, time.monotonic() + VISIT)
+        self._visits[digest_of(secret)] = (token, time.monotonic() + VISIT)
         while len(self._visits) > MOST_VISITS:
             self._visits.popitem(last=False)
         response = RedirectResponse("/", 303)

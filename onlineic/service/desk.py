@@ -354,7 +354,7 @@ class Desk:
                     self._one(job, names, pool)
             if not self.broken:
                 self.view = self._session.view()
-        except Exception as error:  # whatever it is, who waits is told, and this thread goes on
+        except BaseException as error:  # whatever it is, who waits is told, and this thread goes on
             self.broken = True
             _log.error("turn failed: %s", type(error).__name__)
         if self.broken:
@@ -378,7 +378,7 @@ class Desk:
         except OnlineICError as error:
             job.error = error
             job.found[error.code] += 1
-        except Exception as error:  # never its text, which could hold anything
+        except BaseException as error:  # never its text, which could hold anything
             _log.error("job failed: %s", type(error).__name__)
             job.error = InternalError("the question could not be answered; ask another.")
             job.found[job.error.code] += 1

@@ -205,13 +205,12 @@ class Users:
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
-        user = self._read().get(digest_of(token))
-        return None if user is None or user.revoked is not None else user
+        return self.by_digest(digest_of(token))
 
-    def by_name(self, name: str) -> User | None:
-        """Return the user with this name, unless it was revoked."""
-        found = (user for user in self._read().values() if user.name == name and user.revoked is None)
-        return next(found, None)
+    def by_digest(self, digest: str) -> User | None:
+        """Return the user whose token has this digest, unless it was revoked."""
+        user = self._read().get(digest)
+        return None if user is None or user.revoked is not None else user
 
     def _read(self) -> dict[str, User]:
         """Return users by digest: read again once another process, or this one, has changed the file."""

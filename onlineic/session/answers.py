@@ -272,9 +272,12 @@ class AnswerBook:
         if before:
             self._awaited = Fraction(0)
             return
-        rule, n = self._plan.purchases, self._plan.sparse.n
-        bought = rule.held_by(record, rule.start(), n)
-        if bought is not None and bought is not self._plan.first_tables:
+        rule, n, said = self._plan.purchases, self._plan.sparse.n, self._plan.first_tables
+        bought = rule.held_by(record, rule.start(), n) or said
+        if bought is None or not bought.released_by(record, n):  # no bound may depend on what was not said
+            self._bounds.pay_tables(record.charge.amount)
+            return
+        if bought is not said:
             self._bounds.plan_tables(bought)
             self._awaited = Fraction(0)
         self._bounds.buy_tables(record.measurements)

@@ -35,6 +35,7 @@ from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
+from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
@@ -84,6 +85,7 @@ class Core:
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
+        self._planned = type(purchases) is PlannedPurchases
         self.till, self.fetching = Till(ledger), Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
@@ -131,7 +133,7 @@ class Core:
             if not general and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            tables = check_bought(named, self._ledger, self.prices.sparse)
+            tables = check_bought(named, self._ledger, self.prices.sparse, self._data.domain, self._planned)
             self.fetching.before_tables(tables.targets)
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing

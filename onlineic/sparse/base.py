@@ -142,8 +142,8 @@ class NumericSparse(abc.ABC):
     def moved_by(self, target: "Query | Value") -> int:
         """Return how far a neighbour moves a number of this target, in units of its own grid, `bits_of`."""
         moved = self.neighbours.number(target.lowest, target.highest)
-        rows = self.neighbours.rows  # one after the other, so that fewer cost at most their part
-        return rows * steps_up(moved // rows, target.grid_bits, self.bits_of(target))
+        rows = self.neighbours.rows  # one after the other: fewer cost at most their part, rounded up
+        return rows * steps_up(-(-moved // rows), target.grid_bits, self.bits_of(target))
 
     @overload
     def tested_by(self, target: "Query | Value") -> int: ...
@@ -153,7 +153,7 @@ class NumericSparse(abc.ABC):
         """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K); of many, (m,)."""
         ends = target.extremes if isinstance(target, Queries) else (target.lowest, target.highest)
         moved, rows = self.neighbours.test(*ends), self.neighbours.rows
-        return rows * steps_up(moved // rows, target.grid_bits, self.grid_bits)
+        return rows * steps_up(-(-moved // rows), target.grid_bits, self.grid_bits)
 
     @abc.abstractmethod
     def account(self) -> Filter:

@@ -170,7 +170,7 @@ class UnconditionalNumbers(NumericSparse):
                     "query without a measurement."
                 )
             rows = self.neighbours.rows
-            moved = rows * steps_up(moved // rows, target.grid_bits, self.grid_bits)
+            moved = rows * steps_up(-(-moved // rows), target.grid_bits, self.grid_bits)
             squared = moved**2
         else:
             moved, squared = self.neighbours.table_l1(unit), self.neighbours.table_squared(unit)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import onlineic as ic
-from onlineic.accounting import gaussian_charge, gumbel_charge
+from onlineic.accounting import Neighbours, gaussian_charge, gumbel_charge
 from onlineic.plan import EASY_OR_HARD, session_plan
 from onlineic.queries import canonical
 from onlineic.sparse import ExponentialSparse, GumbelSparse, Hit, LaplaceSparse, UnconditionalNumbers
@@ -54,6 +54,38 @@ def test_a_count_that_is_rounded_down_moves_by_no_more_steps_than_are_paid(count
 
     assert sparse.moved_by(query) >= query.sensitivity * step
     assert abs((count * step) // 1 - (other * step) // 1) <= -(-most * step // 1)
+
+
+class HalfASecondRow(Neighbours):
+    """Two rows of a person are replaced, of which the second counts for half."""
+
+    rows = 2
+
+    def test(self, lowest, highest):
+        return (3 * (highest - lowest) + 1) // 2
+
+    number = test
+
+    def table_l1(self, unit=1):
+        return 3 * unit
+
+    def table_squared(self, unit=1):
+        return 5 * unit**2
+
+    def largest_gap(self, unit=1):
+        return 2 * unit
+
+
+def test_what_a_relation_of_one_s_own_moves_is_rounded_up_to_its_rows():
+    near, domain = HalfASecondRow(), ic.Domain.of(x=2)
+    sparse = GumbelSparse(8, 1.0, 1e-6, Fraction(2), Fraction(2**24), 1, 4, neighbours=near)
+    numbers = UnconditionalNumbers(8, 1.0, 0.0, Fraction(1000), grid_bits=4, neighbours=near)
+    for weight in (1, 2, 3, 5):
+        query = canonical(domain, False, {(0,): np.array([0.0, weight / 16])}, 4)
+        moved = Fraction(near.test(query.lowest, query.highest), 1 << query.grid_bits)
+        assert moved * 2**4 <= sparse.tested_by(query)
+        assert moved * 2 ** sparse.bits_of(query) <= sparse.moved_by(query)
+        assert moved * 2**4 <= numbers.price(query).amount * 1000
 
 
 def seen(monkeypatch, label, counts, order):

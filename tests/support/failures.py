@@ -11,9 +11,10 @@ class BrokenError(Exception):
 
 
 class Stop(BaseException):
-    """Neither an Exception nor Ctrl-C."""
+    """Neither an Exception nor Ctrl-C, as the panic of an engine."""
 
 
+INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)  # of these alone the text leaves a private frame
 FAILURES = [BrokenError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit, Stop]
 
 

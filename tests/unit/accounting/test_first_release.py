@@ -328,7 +328,7 @@ def test_tables_that_come_second_are_refused(tmp_path, monkeypatch):
     spent = all_spent(opened)
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        check_bought(bought, ledger_of(opened), opened.plan.sparse)
+        check_bought(bought, ledger_of(opened), opened.plan.sparse, DOMAIN, True)
     assert (spent, False) == (all_spent(opened), opened.statistics().sealed)
 
     fresh = session()  # which waits for its first question
@@ -338,7 +338,7 @@ def test_tables_that_come_second_are_refused(tmp_path, monkeypatch):
     core.test((asked,), (0,))
     assert (0, 1) == (ledger.account.spent, sum(isinstance(one, Easy) for one in ledger.records()))
     with pytest.raises(BudgetExceededError, match="has tested"):
-        check_bought(bought, ledger, fresh.plan.sparse)
+        check_bought(bought, ledger, fresh.plan.sparse, DOMAIN, True)
     # a session that does not look buys them, and an audit sees it
     monkeypatch.setattr("onlineic.session.core.check_bought", lambda tables, *_: tables)
     with session(ledger=tmp_path / "census.db", table="census") as late:

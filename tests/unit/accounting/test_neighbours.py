@@ -454,8 +454,9 @@ def test_bought_tables_of_another_relation_are_refused():
         def next(self, facts):
             return attrs.evolve(plan.first_tables, neighbours=ADDED)
 
+    ledger = ledger_of(ic.OnlineIC(data(), PURE))
     with pytest.raises(InvalidParameterError, match="purchases must be priced for the neighbours"):
-        check_bought(Rule().next(None), ledger_of(ic.OnlineIC(data(), PURE)), plan.sparse)
+        check_bought(Rule().next(None), ledger, plan.sparse, DOMAIN, False)
 
 
 # Baselines and offline algorithms

@@ -80,6 +80,16 @@ def test_a_union_of_counts_and_rows_reads_as_much_however_many_cells_hold_record
     assert found[1] == found[3]
 
 
+def test_a_table_that_was_used_or_draws_on_a_total_is_refused(tables):
+    total = ic.TableBudget(ic.Budget(1.0))
+    tables[0].draw_on(total)
+    tables[1].spend(ic.Budget(1.0))
+    for one in tables[:2]:
+        with pytest.raises(InvalidParameterError, match="tables must be unused and without a total"):
+            ic.PrivateData.union([one])
+    assert 1 == total.left
+
+
 def test_what_is_no_union_is_refused(tables):
     other = ic.PrivateData(np.array([1, 1]), ic.Domain.of(a=2))
     rows = {"id": [1, 1], "a": [0, 1], "b": [0, 0], "c": [3, 3]}

@@ -10,6 +10,7 @@ from onlineic.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError
 from onlineic.hypothesis import Histogram, Hypothesis, SignedHistogram, VersionSpace
 from onlineic.hypothesis import histogram as module
+from onlineic.hypothesis.base import grid_guesses
 from onlineic.noise import public_generator
 from onlineic.queries import Partition, between, dense, one_of, weights, where
 
@@ -484,3 +485,22 @@ def test_version_space_survives_a_pickle():
 
     assert (1, 0) == (copy.candidates, copy.stalled)
     assert [0.0, 1.0, 0.0] == copy.blocks(partition).tolist()
+
+
+@pytest.mark.parametrize("said", [1e308, -1e308, 10**400, 2.0], ids=["large", "low", "no float", "two"])
+def test_what_a_hypothesis_says_of_one_question_is_clipped_or_refused_as_of_many(said):
+    class Said:
+        def evaluate(self, query):
+            return said
+
+        def evaluate_many(self, queries):
+            return [said for _ in queries]
+
+    query, found = where(x=1).bind(Domain.of(x=2), 4), []
+    for many in ([query], [query, query]):
+        try:
+            found.append(grid_guesses(Said(), many, 1000)[0])
+        except InvalidParameterError:
+            found.append(None)
+    most = 1000 << query.grid_bits
+    assert {10**400: None, -1e308: 0}.get(said, most) == found[0] == found[1]

@@ -1,5 +1,6 @@
 """Private quantiles and most frequent values: the scores, the noise that is asked, and how far they miss."""
 
+import asyncio
 import math
 import traceback
 from decimal import Decimal
@@ -294,6 +295,8 @@ class TestPromises:
             (ExceptionGroup("40", [ValueError(40)]), SessionSealedError),
             (BaseExceptionGroup("40", [KeyboardInterrupt(40)]), SessionSealedError),
             (KeyboardInterrupt(), KeyboardInterrupt),
+            (asyncio.CancelledError(), asyncio.CancelledError),
+            (type("PanicException", (BaseException,), {})(40), SessionSealedError),
         ],
     )
     @pytest.mark.parametrize("second", [None, KeyboardInterrupt, RecursionError])

@@ -31,7 +31,7 @@ from onlineic.errors import (
     SessionStateError,
 )
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.ledger import BlockBegun, Noted, Opened, read
+from onlineic.ledger import BlockBegun, NodeOpened, Noted, Opened, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.periods import Bought, Calendar, Periods, Persons, book_of, pooled, range_nats
 from onlineic.periods import periods as module
@@ -848,6 +848,30 @@ def test_a_crash_between_the_two_files_has_spent_nothing(tmp_path, monkeypatch, 
         assert (LABELS[0],) == tuple(held.blocks)
         held.add(LABELS[1], data_of(LABELS[1]))
         assert LABELS[:2] == held.over().nodes
+
+
+def test_what_the_root_holds_stands_when_an_interrupt_comes_as_it_is_written(tmp_path, monkeypatch):
+    held, commit = opened(tmp_path), SqliteLedger.commit
+
+    def interrupted(ledger, records):
+        commit(ledger, records)
+        if any(isinstance(record, NodeOpened) for record in records):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SqliteLedger, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        held.add(LABELS[0], data_of(LABELS[0]))
+    monkeypatch.undo()
+
+    assert ((LABELS[0],), (LABELS[0],)) == (tuple(held.blocks), held.nodes)
+    with pytest.raises(InvalidParameterError, match="which is there"):
+        held.add(LABELS[0], data_of(LABELS[0]))
+    held.add(LABELS[1], data_of(LABELS[1]))
+    book = held.book
+    held.release()
+    with opened(tmp_path) as held:
+        assert book.nodes == held.book.nodes
+        assert "easy" in held[LABELS[0]].answer(ic.where(age=2)).status
 
 
 def test_a_process_that_is_killed_between_the_two_files_has_spent_nothing(tmp_path):

@@ -2,6 +2,7 @@
 long attribute, levels that suit codes or ranges."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,14 +12,16 @@ import pytest
 
 import onlineic as ic
 import onlineic.plan.planning as planning
+from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError, SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import session_plan
+from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables
 from onlineic.queries import Queries, marginal
+from onlineic.queries.partitions import one_way
 from onlineic.session import replay
 from support.cores import replanned, tables_of
 from support.inside import all_spent
@@ -511,3 +514,51 @@ def test_the_page_of_a_plan_of_one_attribute_says_that_a_range_tells():
 
     assert "behind the first question" in told
     assert "coarse ones with less noise where that is a range" in told
+
+
+@attrs.frozen
+class SaidAndBought(PurchaseRule):
+    """Says that one release of tables is settled, and names another."""
+
+    said: FirstTables
+    bought: FirstTables
+
+    @property
+    def settled(self):
+        return True
+
+    @property
+    def fixed(self):
+        return self.said
+
+    def planned(self, account):
+        return self.said.charge.amount
+
+    def start(self):
+        return 0
+
+    def heard(self, so_far, record):
+        return so_far + isinstance(record, Opened)
+
+    def next(self, facts):
+        return None if facts.heard else self.bought
+
+
+def test_tables_other_than_those_that_a_rule_said_bound_no_answer():
+    domain, budget = ic.Domain.of(a=range(8)), ic.Budget(1.0)
+    account = session_plan(domain, 40_000, budget, first_tables=False).sparse.account()
+
+    def tables(part):
+        charge = Charge(account.capacity * part, "tables", account.unit, account.order)
+        return FirstTables((one_way(domain, 0),), (2 / charge.amount,), charge, True)
+
+    said, less = tables(Fraction(1, 2)), tables(Fraction(1, 100))
+    found = []
+    for rule in (SaidAndBought(said, said), SaidAndBought(said, less)):
+        data = ic.PrivateData(np.full(8, 5_000), domain)
+        session = ic.OnlineIC(data, budget, purchases=rule, noise=SimulatedNoise(3))
+        found.append(session.answer(ic.where(a=1)))
+    assert found[0].error_bound < 0.01
+    assert found[0].estimate is not None
+    assert found[1].estimate is None
+    assert found[1].error_bound > 2 * found[0].error_bound

@@ -82,6 +82,21 @@ def asked(server, headers, **form):
     return call(server, "POST", "/ask", body, who=None, **headers)
 
 
+def test_a_visit_ends_with_the_token_that_began_it(server):
+    users = Users(server.users)
+    server.tokens["joe"] = users.add("joe")
+    renewed = visit(server, "joe")
+    assert 200 == call(server, "GET", "/v1/statistics", who=None, **renewed)[0]
+    server.tokens["joe"] = users.renew("joe")
+    assert 401 == call(server, "GET", "/v1/statistics", who=None, **renewed)[0]
+    revoked = visit(server, "joe")
+    users.revoke("joe")
+    users.renew("joe")  # who may ask again does so by the new token
+    assert 401 == call(server, "GET", "/v1/statistics", who=None, **revoked)[0]
+    users.revoke("joe")
+    users.close()
+
+
 def test_the_description_names_the_routes_and_no_others(server):
     status, _, body = call(server, "GET", "/v1/openapi.json")
     told = json.loads(body)

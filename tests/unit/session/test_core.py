@@ -174,7 +174,7 @@ def test_a_cross_table_is_tested_by_its_largest_gap_and_releases_its_cells():
 # -- failures ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failure", [BrokenError, Stop])
+@pytest.mark.parametrize("failure", [BrokenError, Stop, SystemExit])
 @pytest.mark.parametrize(
     ("owner", "name"), [(PrivateData, "exact_counts"), (Silent, "geometric"), (ExponentialSparse, "measure")]
 )
@@ -188,7 +188,7 @@ def test_a_failure_from_the_read_to_the_record_burns_the_reservation_seals_and_t
         error = reached_by(core.test, [MANY], [0])
     reads, spent = data.reads, ledger.spent
 
-    assert type(error) is (SessionSealedError if failure is BrokenError else failure)
+    assert type(error) is (failure if failure is SystemExit else SessionSealedError)
     assert (None, None) == (error.__cause__, error.__context__)
     assert frames(error) <= {"test", "run", "guarded"}
     assert str(SECRET) not in caplog.text

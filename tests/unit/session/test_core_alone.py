@@ -1,5 +1,6 @@
 """A core without a session: what neither a rule nor a caller of its own can take from the table."""
 
+import sys
 from fractions import Fraction
 
 import attrs
@@ -7,12 +8,16 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.accounting import REPLACE_ONE, Charge, Neighbours
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan.first_tables import FirstTables, check_bought, chosen_first_tables
 from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
+from onlineic.queries import PartitionRule
+from onlineic.queries.partitions import one_way
 from onlineic.session import Core, Prices, Purse
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
@@ -86,13 +91,155 @@ def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves
 
 def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refused():
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    made, other = (session_plan(domain, n, ic.Budget(epsilon, 1e-9)) for epsilon in (1.0, 2.0))
-    assert None is not made.first_tables.first != other.first_tables.first
+    made = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    other = attrs.evolve(made.first_tables, first=attrs.evolve(made.first_tables.first, epsilon=2.0))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    _, data = refused(
-        Named(other.first_tables), InvalidParameterError, "of this account", sparse=made.sparse, data=data
-    )
+    rule = PlannedPurchases(other)
+    _, data = refused(rule, InvalidParameterError, "of this account", sparse=made.sparse, data=data)
     assert 0 == data.reads
+
+
+class LyingCharge(Charge):
+    """Pays for anything where tables are priced, and takes next to nothing."""
+
+    def __getattribute__(self, name):
+        if name != "amount":
+            return super().__getattribute__(name)
+        return Fraction(10**18 if "_paid" == sys._getframe(1).f_code.co_name else 1)
+
+
+class LyingNeighbours(Neighbours):
+    """Move next to nothing, and are like all others."""
+
+    def test(self, lowest, highest):
+        return highest - lowest
+
+    number = test
+
+    def table_l1(self, unit=1):
+        return 1
+
+    table_squared = table_l1
+
+    def largest_gap(self, unit=1):
+        return unit
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = None
+
+
+class LyingFirst:
+    """Says that anything pays as the first release, and is like all others."""
+
+    order, neighbours = GUMBEL.sparse.order, REPLACE_ONE
+
+    def pays(self, scales, ticks):
+        return True
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    __hash__ = None
+
+
+def lying_tables(what):
+    """Return tables that lie in this way, at a tenth of the budget."""
+    order, target, quiet = GUMBEL.sparse.order, one_way(DOMAIN, 0), Fraction(1, 16)
+    charge = Charge(GUMBEL.sparse.account().capacity / 10, "tables", "ticks", order)
+    if what == "charge":
+        return FirstTables((target,), (quiet,), LyingCharge(Fraction(10**18), "tables", "ticks", order))
+    if what == "neighbours":
+        return FirstTables((target,), (Fraction(4097, 65536),), charge, neighbours=LyingNeighbours())
+    if what == "first":
+        return FirstTables((target,), (quiet,), charge, first=LyingFirst())
+    if what == "neighbours of first":
+        near = LyingNeighbours()
+        first = attrs.evolve(GUMBEL.sparse.first_release(), neighbours=near)
+        made = FirstTables((target,), (Fraction(4097, 65536),), charge, first=first, neighbours=near)
+        object.__setattr__(made, "neighbours", REPLACE_ONE)  # as a relation that changes its class would
+        return made
+    if what == "cost":  # of what the first release saves, which a total draws besides
+        return attrs.evolve(as_the_first(GUMBEL, DOMAIN), neighbours=LyingNeighbours())
+    if what == "domain":
+        return FirstTables((one_way(ic.Domain.of(a=4, c=3), 0),), (Fraction(10_000),), charge)
+    if what == "Laplace":
+        return FirstTables((target,), (Fraction(2**50),), charge, True)
+    assert what == "Gaussian"
+    return FirstTables((target,), (Fraction(2**27 + 1, 2),), charge)
+
+
+@pytest.mark.parametrize(
+    "what", ["charge", "neighbours", "first", "neighbours of first", "cost", "domain", "Laplace", "Gaussian"]
+)
+@pytest.mark.parametrize("planned", [False, True])
+def test_no_object_of_a_rule_buys_for_less_or_what_cannot_be_drawn(what, planned):
+    """All is refused before anything is reserved, and the session goes on."""
+    rule = Named(lying_tables(what))
+    core, ledger, data = ruled(rule, sparse=GUMBEL.sparse)
+    core._planned = planned
+    with pytest.raises(InvalidParameterError):
+        core.answer(ic.where(a=0))
+    assert (0, 0, None) == (ledger.account.spent, data.reads, ledger.reserved)
+    rule.tables = None
+    assert "untested" != core.answer(ic.where(a=0)).status
+
+
+def test_tables_are_priced_by_plain_numbers_that_stay():
+    """A Fraction keeps numpy's integers, whose products wrap around; a list may change behind its price."""
+    target, account = one_way(DOMAIN, 0), GUMBEL.sparse.account()
+    charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        FirstTables((target,), (Fraction(np.int64(2**26), np.int64(2**32 + 1)),), charge)
+    with pytest.raises(InvalidParameterError, match="scales must be an int or Fraction"):
+        FirstTables((target,), (40.5,), charge)
+    scales = [Fraction(100_000)]
+    made = FirstTables([target], scales, charge)
+    scales[0] = Fraction(1, 16)
+    assert ((target,), (Fraction(100_000),)) == (made.targets, made.scales)
+
+
+def as_the_first(plan, domain):
+    """Return tables that are charged less than they cost, by the mechanism of a plan."""
+    part = Fraction(1, 4)
+    bought = chosen_first_tables(plan.sparse, domain, PartitionRule(), one_way_share=part, pair_share=part)
+    assert bought.charge.amount < bought.cost
+    return bought
+
+
+def test_a_rule_of_one_s_own_pays_no_tables_as_the_first_release():
+    """Of what they save there no total knows, and what such a rule buys behind them nothing bounds."""
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    total = TableBudget(ic.Budget(1.0, 1e-9))
+    share = total.share(0.5)
+    rule = Named(as_the_first(session_plan(domain, n, share), domain), times=1)
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    data.draw_on(total)
+    session = ic.OnlineIC(data, share, purchases=rule)
+    with pytest.raises(InvalidParameterError, match="must be PlannedPurchases"):
+        session.answer(ic.where(a=1))
+    assert (0, 0, False) == (data.reads, session.account.spent, session.statistics().sealed)
+
+
+def test_planned_tables_that_are_paid_as_the_first_release_of_a_share_are_refused_by_the_total():
+    """Others draw on the total: it would have to pay whole what its share pays as a first release."""
+    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
+    total = TableBudget(ic.Budget(1.0, 1e-9))
+    share = total.share(0.5)
+    plan = session_plan(domain, n, share)
+    bought = as_the_first(plan, domain)
+    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
+    data.draw_on(total)
+    with pytest.raises(InvalidParameterError, match="must be that of the share"):
+        ic.OnlineIC(data, share, purchases=PlannedPurchases(bought))
+    assert (0, ()) == (data.reads, total.drawn)
 
 
 def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
@@ -232,13 +379,11 @@ def test_tables_are_no_first_release_after_a_reservation_that_was_burned():
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
     plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    core, ledger, _ = ruled(Named(plan.first_tables), sparse=plan.sparse, data=data)
+    _, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     ledger.reserve(attrs.evolve(plan.first_tables.charge, amount=Fraction(1)))
     ledger.burn()
     with pytest.raises(BudgetExceededError, match="must be the first release"):
-        core.answer(ic.where(a=0))
-
-    assert 0 == data.reads
+        check_bought(plan.first_tables, ledger, plan.sparse, domain, True)
 
 
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
