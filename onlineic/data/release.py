@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,6 +16,7 @@ FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
     "spent; ask again with a budget of its own (budgets add)."
 )
+INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 T = TypeVar("T")
 _log = logging.getLogger("onlineic")
 
@@ -163,7 +163,6 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
         For all but Ctrl-C and the like, which pass on without the frames that they came from: what an engine
         raises beside `Exception`, as a panic, may quote a row.
     """
-    passing = _interrupts()
     interrupt: BaseException | None = None
     name = place = "?"
     try:
@@ -171,9 +170,9 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
             return silenced(private)  # no callback of whoever waits sees a private frame
         except BaseException as error:
             name, place = type(error).__name__, _place_of(error)
-            if isinstance(error, passing):
+            if _ends_a_call(error):
                 interrupt = error
-    except passing as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
+    except INTERRUPTS as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
         interrupt = second
     except BaseException:  # whatever a signal's handler has raised there
         interrupt = None
@@ -187,11 +186,15 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
     raise interrupt
 
 
-def _interrupts() -> tuple[type[BaseException], ...]:
-    """Return what ends a call from outside; nobody has cancelled one where asyncio was never loaded."""
-    loaded = sys.modules.get("asyncio.exceptions")
-    cancelled = () if loaded is None else (loaded.CancelledError,)
-    return (KeyboardInterrupt, SystemExit, GeneratorExit, *cancelled)
+def _ends_a_call(error: BaseException) -> bool:
+    """Return whether this is how a call is ended from outside: its text is none of what holds the data."""
+    if isinstance(error, INTERRUPTS):
+        return True
+    if isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
+        return False
+    from asyncio import CancelledError  # loading it takes as long as all of this package
+
+    return isinstance(error, CancelledError)
 
 
 def _place_of(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from onlineic.ask.json import described
 from onlineic.display.text import shortened
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, checked_list
+from onlineic.errors import InvalidParameterError, checked_list, shown
 from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
 from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, runs
 from onlineic.plan.plan import Plan
@@ -45,6 +45,9 @@ class Node(Protocol):
 
     def answer_many(self, queries: Any) -> Any:
         """Answer queries in order."""
+
+    def told(self, question: Any) -> tuple[Answer, ...]:
+        """Return what was told of a question, oldest first; asks nothing."""
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds that hold at once."""
@@ -236,15 +239,9 @@ class Range(Answering):
 
         All are bound, and all nodes are there, before one is asked.
         """
-        parts, by_node = list[_Part](), dict[str, list[int]]()
-        for number, question in enumerate(asked):
-            for first, last, one in self._runs(question):
-                if one is NOBODY or one is EVERYBODY:
-                    continue
-                bind_question(one, self._nodes.domain)
-                for node in self._nodes.book.cover(self._blocks[first : last + 1]):
-                    by_node.setdefault(node, []).append(len(parts))
-                    parts.append(_Part(number, first, node, one))
+        parts, by_node = self._parts(asked), dict[str, list[int]]()
+        for place, part in enumerate(parts):
+            by_node.setdefault(part.node, []).append(place)
         sessions = {node: self._nodes.node(node) for node in by_node}
         held: list[list[tuple[_Part, Answer]]] = [[] for _ in asked]
         answers: dict[int, Answer] = {}
@@ -254,6 +251,26 @@ class Range(Answering):
         for place, part in enumerate(parts):
             held[part.number].append((part, answers[place]))
         return held
+
+    def _parts(self, asked: Sequence[Any]) -> list[_Part]:
+        """Return what is asked of the nodes for all questions, bound to see that it can be."""
+        parts = list[_Part]()
+        for number, question in enumerate(asked):
+            for first, last, one in self._runs(question):
+                if one is not NOBODY and one is not EVERYBODY:
+                    bind_question(one, self._nodes.domain)
+                    nodes = self._nodes.book.cover(self._blocks[first : last + 1])
+                    parts += [_Part(number, first, node, one) for node in nodes]
+        return parts
+
+    def _told(self, part: _Part) -> Answer | None:
+        """Return what its node told last of a part, or what it is whatever the data; asks nothing."""
+        node = self._nodes.node(part.node)
+        bound = bind_question(part.question, self._nodes.domain, node.plan.weight_bits)
+        if bound.constant is not None:
+            return self._answer(bound.constant / (1 << bound.grid_bits), "repeat", 0.0)
+        told = node.told(part.question)
+        return told[-1] if told else None
 
     def _summed(self, question: Any, held: Held) -> Answer:
         """Return the answer to one query, from those of its nodes."""
@@ -434,6 +451,16 @@ class Range(Answering):
         queries : iterable of Expression, Marginal, text or dict
         answers : iterable of Answer
             What this range answered to each.
+
+        Returns
+        -------
+        (m,) float64
+            Fractions; inf where a part was left untested.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a question was never asked: nothing is asked here.
         """
         chosen = checked_list("queries", queries, remedy="write them in brackets")
         given = checked_list("answers", answers, remedy="write what answer_many returned")
@@ -444,8 +471,19 @@ class Range(Answering):
                 "one Answer a query, in their order."
             )
         bounds, by_node = np.zeros(len(asked)), dict[str, list[tuple[_Part, Answer]]]()
-        repeated = zip(asked, given, self._asked(asked), strict=True)  # they are free
-        for at, (question, answer, held) in enumerate(repeated):
+        told: list[list[tuple[_Part, Answer]]] = [[] for _ in asked]
+        unknown = np.zeros(len(asked))
+        for part in self._parts(asked):
+            if (known := self._told(part)) is not None:
+                told[part.number].append((part, known))
+            elif given[part.number].status == "untested":
+                unknown[part.number] = math.inf
+            else:
+                raise InvalidParameterError(
+                    f"queries must be answered by this range, got {shown(chosen[part.number], 200)}, of "
+                    f"which {part.node} has told nothing; nothing was asked: ask answer_many first."
+                )
+        for at, (question, answer, held) in enumerate(zip(asked, given, told, strict=True)):
             sure, bounds[at] = self._sure(question)
             for part, one in held:
                 by_node.setdefault(part.node, []).append((part, one))
@@ -457,7 +495,7 @@ class Range(Answering):
             )
             for (part, _), reach in zip(held, own.tolist(), strict=True):
                 bounds[part.number] += self._share(part) * reach
-        return bounds
+        return bounds + unknown
 
     def __repr__(self) -> str:
         nodes = shortened(", ".join(self.nodes), 60)

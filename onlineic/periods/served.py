@@ -78,6 +78,7 @@ class _Payer:
 
     asking: Asking
     plan: Plan
+    told: Callable[[Any], tuple[Answer, ...]]
 
     def answer_many(self, queries: Any) -> list[Answer]:
         found: list[Answer] = self.asking.answer_many(queries)
@@ -111,6 +112,9 @@ class _Rehearsed:
             self.kept.append((self.view, query, prospect))
             found.append(prospect.answer)
         return found
+
+    def told(self, question: Any) -> tuple[Answer, ...]:
+        return (self.view.prospect(question).answer,)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return np.array([self.view.prospect(query).joint for query in queries])
@@ -470,7 +474,7 @@ class ServedPeriods(_OfRange):
             session = self._sessions[label]
             own = None if purse is None else Purse(purse.name, purse.limit * pool_of(self._views[label]))
             self._asked.add(label)
-            return _Payer(session.paid_by(own), session.plan)
+            return _Payer(session.paid_by(own), session.plan, session.told)
 
         def over(since: object, until: object) -> Range:
             return Range(_Nodes(self._periods, made), self._periods.book.span(since, until))

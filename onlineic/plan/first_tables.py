@@ -23,9 +23,8 @@ from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
-from onlineic.accounting.rounding import _exact
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetExceededError, InvalidParameterError, set_fields, shown
+from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_ratio, set_fields, shown
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
@@ -94,10 +93,9 @@ class FirstTables:
     )
 
     def __attrs_post_init__(self) -> None:
-        scales = tuple(_exact("scales", scale) for scale in self.scales)  # numpy's integers would wrap around
+        scales = tuple(checked_ratio("scales", scale, above=0.0) for scale in self.scales)
         set_fields(self, targets=tuple(self.targets), scales=scales, pure=bool(self.pure))
-        drawable = len(self.targets) == len(self.scales) and all(scale > 0 for scale in self.scales)
-        if not drawable or not self._paid:
+        if len(self.targets) != len(self.scales) or not self._paid:
             raise InvalidParameterError(
                 f"charge must pay for {len(self.targets)} tables at {len(self.scales)} scales, got "
                 f"{self.charge.amount} {self.charge.unit}; take what the plan made."

@@ -1,6 +1,7 @@
 """A table that grows: labels, blocks, nodes, ranges, bounds, and its files."""
 
 import json
+import math
 import os
 import pickle
 import shutil
@@ -624,6 +625,22 @@ def test_bounds_over_ranges_hold(monkeypatch):
             truth = sum(true(label, query) for label in labels) / one.n
             assert abs(float(answer) - truth) <= min(answer.error_bound, joint)
         assert 0.05 == one.beta
+
+
+def test_bounds_at_once_ask_nothing():
+    held = grown(SimulatedNoise(5))
+    one, constant = held.over(), ic.where(age=ic.between(0, 4))
+    answer = one.answer(ic.where(age=2))
+    every = one.answer(constant)
+    counted = [held[label].statistics().asked for label in LABELS]
+
+    assert (one.joint_bounds([ic.where(age=2), constant], [answer, every]) < 1).all()
+    for other in (ic.where(age=3), ic.marginal("age")):
+        with pytest.raises(InvalidParameterError, match="queries must be answered by this range"):
+            one.joint_bounds([ic.where(age=2), other], [answer, answer])
+    untested = ic.Answer(answer.value, answer.count, "untested", 1.0, False)
+    assert [math.inf] == one.joint_bounds([ic.where(age=3)], [untested]).tolist()
+    assert counted == [held[label].statistics().asked for label in LABELS]
 
 
 def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):

@@ -198,8 +198,8 @@ def test_tables_are_priced_by_plain_numbers_that_stay():
     charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
     with pytest.raises(InvalidParameterError, match="charge must pay"):
         FirstTables((target,), (Fraction(np.int64(2**26), np.int64(2**32 + 1)),), charge)
-    with pytest.raises(InvalidParameterError, match="scales must be an int or Fraction"):
-        FirstTables((target,), (40.5,), charge)
+    with pytest.raises(InvalidParameterError, match="scales must be a number"):
+        FirstTables((target,), ("40",), charge)
     scales = [Fraction(100_000)]
     made = FirstTables([target], scales, charge)
     scales[0] = Fraction(1, 16)
