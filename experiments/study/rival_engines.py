@@ -120,14 +120,14 @@ def smartnoise(table, seed):
     columns = {
         f"c_{name}": {"type": "int", "lower": 0, "upper": size - 1} for name, size in SIZES.items()
     }  # its grammar keeps `month` for itself
-    described = {"": {"": {"t": {"row_privacy": True, "rows": len(table["sex"]), **columns}}}}
+    facts = {"row_privacy": True, "censor_dims": False, "rows": len(table["sex"])}  # every group is public
+    described = {"": {"": {"t": {**facts, **columns}}}}
     privacy = snsql.Privacy(epsilon=EPSILON / N_QUESTIONS, delta=DELTA / N_QUESTIONS)
     reader = snsql.from_df(
         pd.DataFrame({f"c_{name}": codes for name, codes in table.items()}),
         privacy=privacy,
         metadata=described,
     )
-    reader._options.censor_dims = False  # every group is public
 
     def asked(text):
         return reader.execute(text)[1:]

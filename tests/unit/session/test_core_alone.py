@@ -182,7 +182,7 @@ def lying_tables(what):
 @pytest.mark.parametrize("planned", [False, True])
 def test_no_object_of_a_rule_buys_for_less_or_what_cannot_be_drawn(what, planned):
     """All is refused before anything is reserved, and the session goes on."""
-    rule = Named(lying_tables(what))
+    rule = Named(lying_tables(what), times=1)
     core, ledger, data = ruled(rule, sparse=GUMBEL.sparse)
     core._planned = planned
     with pytest.raises(InvalidParameterError):
