@@ -155,10 +155,8 @@ class Core:
         drawn = self._state.threshold_noise is not None
         self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
 
-    # From here on frames hold private numbers.
-
     def _test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
-        """Read, test, measure if it is hard, record."""
+        """Read, test, measure if it is hard, record: from here on frames hold private numbers."""
         sparse, (question,), (guess,) = self.prices.sparse, questions, guesses
         if isinstance(question, BoundMarginal):
             counts: Any = self._data.exact_counts(question.partition)
