@@ -96,12 +96,14 @@ $(QUICK): quick/%: experiments/%.py $(VENV)/.plot
 fresh: $(VENV)/.plot
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
-# The rivals of experiments/rivals.py, in two environments: their packages want different versions of the same others.
+# The rivals of experiments/rivals.py, in three environments: their packages want different versions of the same others.
 rivals:
 	$(PYTHON) -m venv .venv-rivals
 	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib
 	$(PYTHON) -m venv .venv-rivals-sql
 	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check opendp smartnoise-sql setuptools
+	$(PYTHON) -m venv .venv-rivals-pgm
+	.venv-rivals-pgm/bin/python -m pip install --quiet --disable-pip-version-check mbi
 
 # The tables of the READMEs and of docs/reproduction.md, from result files that are there.
 tables: $(VENV)/.test
