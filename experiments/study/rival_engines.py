@@ -166,7 +166,7 @@ def rho_of(epsilon, delta):
 
 
 def mwem_pgm(table, seed):
-    """MWEM whose hypothesis is a graphical model (McKenna, Sheldon, Miklau 2019), told the sets of attributes.
+    """MWEM whose hypothesis is a graphical model (McKenna, Sheldon, Miklau 2019), told the attributes.
 
     A round for each set: a tenth of its budget chooses the set that the model holds worst, by the exponential
     mechanism, the rest measures it with Gaussian noise. Written after the authors' script: their package has
