@@ -58,7 +58,7 @@ class Config:
 
     queries: int = 600
     dear: int = 150  # of bin17
-    runs: int = 5
+    runs: int = 3
     seed: int = 20261129
 
 

@@ -42,7 +42,7 @@ class Config:
 
     sizes: Sizes = attrs.field(factory=Sizes)
     beta: float = 0.05
-    runs: int = 5
+    runs: int = 3
     answers: int = 100  # of a stream over all runs, at the least, with at most so many runs:
     most_runs: int = 30
     epsilon: float = 1.0  # of the second part
