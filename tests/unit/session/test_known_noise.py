@@ -142,7 +142,8 @@ def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
         ledger = MemoryLedger()
         ledger.claim("a test", plan.sparse.account(), private=False)
         for measurements in bought:
-            ledger.reserve(attrs.evolve(opening.charge, amount=opening.charge.amount / 4))
+            part = 1 if measurements is opening.measurements else Fraction(1, 100)
+            ledger.reserve(attrs.evolve(opening.charge, amount=opening.charge.amount * part))
             ledger.commit([Opened(measurements, ledger.reserved)])
         book = AnswerBook(plan, WIDE, N, ledger, Belief(plan.update.init(WIDE)), private=False)
         while book.pending:
