@@ -52,14 +52,14 @@ DELAYS, MILES = [-15, -5, 0, 5, 15, 30, 60, 120, 240], [250, 500, 750, 1_000, 1_
 class Config:
     """What is run; all seeds come from one SeedSequence."""
 
-    queries: int = 300
+    queries: int = 150
     epsilon: float = 1.0
     delta: float = 1e-9
     ranges: tuple[int, ...] = (1, 3, 6, 12)
     covered: int = 1_000
     days: int = 365
     runs: int = 1
-    month_runs: int = 4
+    month_runs: int = 2
     seed: int = 20261126
 
 
