@@ -44,7 +44,7 @@ class Config:
     laplace_rounds: tuple[int, ...] = (40, 80, 160)
     table_rounds: tuple[int, ...] = (10, 20, 40, 60)
     largest: int = 200_000  # cells on which single numbers are replayed and rounds are varied
-    runs: int = 2
+    runs: int = 3
     mwem_runs: int = 2
     grid_runs: int = 1
     stream_seed: int = 1
