@@ -23,9 +23,9 @@ from onlineic.updates.mixture import MixtureOfProducts
 
 # of a fit: the best stop of a stream lies between .7 and .94, and at 1 a fit would not begin
 LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
-# class cells times tables up to which a fit may take all its evaluations, a few seconds; of more it takes
-# fewer, but some: with 200 a table of a million records errs by twice as much as with 800
-FEW_ENTRIES, LEAST_EVALUATIONS = 2**21, 200
+# class cells times tables up to which a fit may take all its evaluations: beyond, it would take longer than
+# the few seconds that somebody waits for an answer
+FEW_ENTRIES = 2**21
 
 
 @final
@@ -43,7 +43,7 @@ class FittedTables(UpdateRule[Any]):
     ----------
     evaluations : int
         Of a fit, at most: most end at their misfit long before. Where class cells times tables are more than
-        2^21, fewer in proportion, down to 200.
+        2^21, fewer in proportion, down to the 200 that a first fit of `MaximumEntropy` may take.
     steps, dear_steps : int
         Evaluations behind a single table; of fits each of whose evaluations is dear, as in `MaximumEntropy`.
     most_cells : int
@@ -150,8 +150,7 @@ class FittedTables(UpdateRule[Any]):
     def _limit(self, domain: Domain, tables: tuple[Measurement, ...]) -> int:
         """Return how many evaluations a fit to these tables may take."""
         cells = min(domain.size, class_cells([one.target for one in tables]))
-        fewer = self.evaluations * FEW_ENTRIES // max(FEW_ENTRIES, cells * len(tables))
-        return max(fewer, min(LEAST_EVALUATIONS, self.evaluations))
+        return max(1, self.evaluations * FEW_ENTRIES // max(FEW_ENTRIES, cells * len(tables)))
 
     def _holds(self, domain: Domain, tables: tuple[Measurement, ...]) -> bool:
         few = domain.size <= self.most_cells  # classes of tables of one attribute each are not counted
