@@ -73,8 +73,8 @@ class Levels:
             return level if np.array_equal(self.classes[level], cut.labels) else None
         return level if self.cut(level).key == cut.key else None
 
-    def below(self, cut: Cut) -> int:
-        """Return the finest level of no more parts than a cut has, which tells about what the cut does.
+    def nearest(self, cut: Cut) -> int:
+        """Return the level of about as many parts as a cut has, which tells about what the cut does.
 
         0 where the parts of the cut are no runs of codes in order.
         """
@@ -82,7 +82,7 @@ class Levels:
             return level
         if not (self.ordered and cut.in_order):
             return 0
-        return max(level for level, parts in enumerate(self.parts) if parts <= cut.parts)
+        return min(range(len(self.parts)), key=lambda level: abs(math.log(self.parts[level] / cut.parts)))
 
     def shares(self, cut: Cut, level: int) -> Floats:
         """Return which share of each part of a cut lies in each part of a level, (parts, parts)."""

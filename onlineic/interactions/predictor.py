@@ -46,7 +46,7 @@ class Predictor:
     domain : Domain
     releases : tuple of tuple of Measurement
         What each purchase has released, oldest first. A table that is not cut at levels says about what one
-        at the finest levels of no more parts would.
+        at the levels of about as many parts would.
     planned : tuple of (Key, float)
         Levels and precision of tables that are not bought yet: their noise is known, not what they will say.
     """

@@ -88,7 +88,7 @@ def tables_of(domain: Domain, measurements: Iterable[Measurement]) -> list[Table
 def levelled(domain: Domain, measurements: Iterable[Measurement]) -> list[Table]:
     """Return what was released as tables at levels: as `tables_of`, and of other cuts about what they tell.
 
-    A table that is cut elsewhere is read at the finest levels of no more parts, as if records were spread
+    A table that is cut elsewhere is read at the levels of about as many parts, as if records were spread
     evenly over each of its own.
     """
     levels, held, read = levels_of(domain), list[Measurement](), list[Table]()
@@ -120,7 +120,7 @@ def known_at(partition: Partition, scale: float) -> tuple[Key, float]:
     levels, precision = levels_of(partition.domain), scale**-2.0
     found = []
     for axis, cut in zip(partition.axes, partition.cuts, strict=True):
-        level = levels[axis].below(cut)
+        level = levels[axis].nearest(cut)
         precision *= levels[axis].parts[level] / cut.parts
         if level:
             found.append((axis, level))
