@@ -98,22 +98,22 @@ def misfit_of(mixture: Mixture, measurements: Sequence[Measurement]) -> float:
 def _informed(start: Mixture, tables: Sequence[Measurement]) -> Floats:
     """Return the logits of a start, moved to the finest measured distribution of every attribute.
 
-    Of several tables as fine it is the one of fewest attributes, then the one whose margin has the least noise.
+    Of several tables as fine it is the one of fewest attributes, then the one whose margin has least noise.
     """
     logits = start.logits.copy()
     offsets = np.concatenate([[0], np.cumsum(start.domain.shape)])
-    finest: dict[int, tuple[tuple[int, int, float], Measurement, int]] = {}
+    finest: dict[int, tuple[tuple[int, int, float], Ints, Floats]] = {}
     for one in tables:
-        if isinstance(one.target, Partition):
-            for place, (axis, cut) in enumerate(zip(one.target.axes, one.target.cuts, strict=True)):
-                noise = one.scale * math.sqrt(one.values.size / cut.parts)
-                rank = (-cut.parts, len(one.target.axes), noise)
-                if axis not in finest or rank < finest[axis][0]:
-                    finest[axis] = rank, one, place
-    for axis, ((_, _, noise), one, place) in finest.items():
-        counts = one.values.reshape(one.target.shape)
-        margin = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != place))
-        classes = one.target.classes[place]  # type: ignore[union-attr]
+        if not isinstance(one.target, Partition):
+            continue
+        counts, axes = one.values.reshape(one.target.shape), range(len(one.target.axes))
+        for place, (axis, classes) in enumerate(zip(one.target.axes, one.target.classes, strict=True)):
+            noise = one.scale * math.sqrt(counts.size / counts.shape[place])
+            rank = (-counts.shape[place], counts.ndim, noise)
+            if axis not in finest or rank < finest[axis][0]:
+                margin = counts.sum(axis=tuple(other for other in axes if other != place))
+                finest[axis] = rank, classes, margin
+    for axis, ((_, _, noise), classes, margin) in finest.items():
         cells = (np.maximum(margin, FLOOR * noise) / np.bincount(classes))[classes]
         logits[offsets[axis] : offsets[axis + 1]] += np.log(cells / cells.sum())[:, np.newaxis]
     return logits

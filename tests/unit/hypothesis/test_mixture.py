@@ -188,6 +188,22 @@ def test_noiseless_tables_are_reproduced_and_the_fit_stops_at_its_misfit():
     assert 0.0 < abs(early.blocks(PARTITIONS[2]) - fitted.blocks(PARTITIONS[2])).max() < 0.05
 
 
+def test_a_fit_begins_at_the_finest_margins_of_all_tables():
+    """Of tables as fine, that of fewest attributes, then that of least noise: here all but the last pair."""
+    rng = np.random.default_rng(3)
+    alone, coarse = partition((0, range(5))), partition((1, [0, 0, 1, 1]))
+    pair = partition((1, range(4)), (2, range(3)))
+    values = {one: rng.dirichlet(np.full(one.blocks, 9.0)) for one in (alone, coarse, pair)}
+    tables = [Measurement(one, values[one], 1e-6) for one in (coarse, pair, alone)]
+    noisy = Measurement(pair, np.full(12, 1.0 / 12.0), 1e-3)
+    begun = fit_mixture(uniform_mixture(DOMAIN, 1, 0.0, 0), [noisy, *tables, noisy], 0, 0.2)
+
+    of_pair = values[pair].reshape(4, 3)
+    expected = [values[alone], of_pair.sum(axis=1), of_pair.sum(axis=0), np.full(6, 1.0 / 6.0)]
+    for masses, known in zip(begun.attributes, expected, strict=True):
+        assert masses[:, 0] == pytest.approx(known)
+
+
 def test_numbers_are_learned_unless_they_have_many_joint_weights(monkeypatch):
     rule = MixtureOfProducts(components=20)
     start = rule.init(DOMAIN)

@@ -96,17 +96,25 @@ def test_of_too_many_attributes_nothing_is_predicted():
     assert Predictor(domain).error(many) == 1.0
 
 
-def test_a_table_that_is_cut_elsewhere_says_about_what_one_at_the_next_coarser_levels_would():
-    """Twelve parts of twenty codes: five of them, each of the mass and about the noise of those inside."""
-    cut = Partition(DOMAIN, (0, 1), (np.arange(20) * 12 // 20, np.zeros(3, np.int64)))
-    exact = np.bincount(np.repeat(np.arange(20) * 12 // 20, 3), np.full(60, 1.0 / 60.0))
-    (table,) = levelled(DOMAIN, [Measurement(cut, exact, 0.01)])
+@pytest.mark.parametrize(("parts", "read"), [(2, 1), (3, 5), (9, 5), (12, 20), (19, 20)])
+def test_a_table_that_is_cut_elsewhere_says_about_what_one_at_the_nearest_levels_would(parts, read):
+    """Twenty codes, whose levels have 1, 5 and 20 parts: each has its mass and about its share of noise."""
+    labels = np.arange(20) * parts // 20
+    cut = Partition(DOMAIN, (0, 1), (labels, np.zeros(3, np.int64)))
+    found = levelled(DOMAIN, [Measurement(cut, np.bincount(labels) / 20.0, 0.01)])
+    if read == 1:
+        assert [] == found
+        return
+    (table,) = found
     (level,) = [level for _, level in table.key]
 
     assert ((0, level),) == table.key
-    assert levels_of(DOMAIN)[0].parts[level] == 5
-    assert table.counts == pytest.approx(np.full(5, 0.2))
-    assert table.precision == pytest.approx(5 / 12 / 0.01**2)
+    assert levels_of(DOMAIN)[0].parts[level] == read
+    assert table.counts == pytest.approx(np.full(read, 1.0 / read))
+    assert table.precision == pytest.approx(read / parts / 0.01**2)
+
+
+def test_a_table_that_is_cut_at_levels_is_read_as_it_is():
     held = released(((0, 2), (1, 1)), 0.01)
     assert levelled(DOMAIN, [held])[0].counts.ravel() == pytest.approx(held.values)
 
