@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.domain import Domain
-from onlineic.errors import InternalError, InvalidDataError, TooLargeError
+from onlineic.errors import InvalidDataError, TooLargeError
 from onlineic.queries.partitions import Partition
 from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables, contract
@@ -268,9 +268,10 @@ class StandingTables:
             table = self._held[axes]
         if table is None:
             above = self._above(axes)
-            if above is None:
-                raise InternalError("a set must be counted before it is read.")
-            table = self._summed(self._sums(above).table, above, axes)
+            if above is None:  # fetched, and let go by another session of this table: it is paid by now
+                (table,) = self._counted([axes])
+            else:
+                table = self._summed(self._sums(above).table, above, axes)
             self._keep(axes, table)
         return _Sums(table)
 

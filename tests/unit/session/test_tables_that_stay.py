@@ -325,6 +325,17 @@ def test_nothing_is_let_go_that_was_fetched_to_be_read(engine, monkeypatch):
     assert 3 == len(engine.asked)  # at load, and the two of the first call
 
 
+def test_what_another_session_let_go_is_counted_once_more(engine, monkeypatch):
+    tables = StandingTables(Source(DOMAIN, lambda: N, engine.count, None), [], True)
+    monkeypatch.setattr("onlineic.data.standing.KEPT_BYTES", tables.booked((0, 4, 5)))
+    blocks = Partition(DOMAIN, (0, 4, 6), [np.arange(DOMAIN.shape[axis]) for axis in (0, 4, 6)])
+    tables.fetch([(0, 4, 5)], [blocks])
+    tables.fetch([(0, 2, 5)], [blocks])
+
+    assert N == tables.box((0, 4, 5), (0, 0, 0), (80, 12, 8))
+    assert [N, N] == [int(tables.measure(blocks).sum()) for _ in range(2)]
+
+
 def test_a_batch_is_cut_where_its_tables_are_more_than_are_kept(columns, engine, monkeypatch):
     monkeypatch.setattr("onlineic.data.standing.KEPT_BYTES", 2 * 16 * 80 * 12 * 6)
     expected, seen = session_of(PrivateData.from_records(columns, DOMAIN)), session_of(engine.data())
