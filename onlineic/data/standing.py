@@ -252,7 +252,7 @@ class StandingTables:
         found = {axes: axes if axes in self._held else self._above(axes) for axes in sets}
         for axes, above in found.items():
             self._needed.add(above or axes)
-            if above in self._held:
+            if above is not None and above in self._held:
                 self._held.move_to_end(above)
         return [axes for axes, above in found.items() if above is None]
 
