@@ -41,7 +41,7 @@ import re
 import reprlib
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 __all__ = [
     "BudgetError",
@@ -95,6 +95,7 @@ __all__ = [
 LONGEST_SHOWN = 60  # characters of a value
 MOST_LISTED = 2**20  # entries of a list that is given: some iterators never end
 LONGEST_LINE = 2000  # characters of a message: names of attributes may be long too
+INTERRUPTS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class OnlineICError(Exception):
@@ -320,6 +321,17 @@ class OtherRulesWarning(UserWarning):
 
 class VacuousPromiseWarning(UserWarning):
     """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
+
+
+def ends_a_call(error: BaseException) -> bool:
+    """Return whether this is how a call is ended from outside: its text is none of what holds the data."""
+    if isinstance(error, INTERRUPTS):
+        return True
+    if isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
+        return False
+    from asyncio import CancelledError  # loading it takes as long as all of this package
+
+    return isinstance(error, CancelledError)
 
 
 def checked_real(

@@ -41,6 +41,7 @@ from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
     SessionSealedError,
+    SessionStateError,
     TooLargeError,
     checked_integer,
     checked_real,
@@ -134,6 +135,8 @@ class PerQueryNoise:
         Also for Gaussian noise with delta = 0.
     InfeasibleAccuracyError
         If the noise would leave the samplers' range.
+    SessionStateError
+        If it was made before: a budget is paid once, for one baseline.
 
     Notes
     -----
@@ -160,17 +163,20 @@ class PerQueryNoise:
         counted: Counted | None = None,
         noise: Noise | None = None,
     ) -> None:
-        self._paid = self._left = checked_integer("answers", answers, at_least=1)
+        if hasattr(self, "_shell"):
+            raise SessionStateError("a baseline must be made once, got __init__ again; make a new one.")
+        paid = checked_integer("answers", answers, at_least=1)
         budget = _of_table(data, budget)
         moved = budget.neighbours.number(0, 1)
-        self._shell = _Shell(
-            data, budget, (self._paid * moved, self._paid * moved**2), noise_law, beta, noise, counted
-        )
-        self._radius = self._shell.law.radius(self._shell.beta)
+        shell = _Shell(data, budget, (paid * moved, paid * moved**2), noise_law, beta, noise, counted)
+        radius = shell.law.radius(shell.beta)
+        charged(data, budget, shell.noise)
+        # nothing answers before: a constructor that is refused leaves what others may still hold
+        self._paid = self._left = paid
+        self._shell, self._radius = shell, radius
         self._memory = AnswerMemory(lasting=True) if cache else None
         self._sealed = False
         self._process = os.getpid()
-        charged(data, budget, self._shell.noise)
 
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query, as `answer_many` does."""

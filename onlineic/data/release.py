@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from onlineic.accounting.budget import Budget, check_budget
 from onlineic.data.private import PrivateData
-from onlineic.errors import InvalidParameterError, SessionSealedError, check_kind
+from onlineic.errors import INTERRUPTS, InvalidParameterError, SessionSealedError, check_kind, ends_a_call
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import silenced
 from onlineic.queries.counted import Counted
@@ -16,7 +16,6 @@ FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
     "spent; ask again with a budget of its own (budgets add)."
 )
-INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 T = TypeVar("T")
 _log = logging.getLogger("onlineic")
 
@@ -170,7 +169,7 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
             return silenced(private)  # no callback of whoever waits sees a private frame
         except BaseException as error:
             name, place = type(error).__name__, _place_of(error)
-            if _ends_a_call(error):
+            if ends_a_call(error):
                 interrupt = error
     except INTERRUPTS as second:  # Ctrl-C in the handler above; no call here, so a third cannot come
         interrupt = second
@@ -184,17 +183,6 @@ def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], 
         raise SessionSealedError(message)
     failed(name, place, True)
     raise interrupt
-
-
-def _ends_a_call(error: BaseException) -> bool:
-    """Return whether this is how a call is ended from outside: its text is none of what holds the data."""
-    if isinstance(error, INTERRUPTS):
-        return True
-    if isinstance(error, (Exception, BaseExceptionGroup)):  # a group holds its members' frames
-        return False
-    from asyncio import CancelledError  # loading it takes as long as all of this package
-
-    return isinstance(error, CancelledError)
 
 
 def _place_of(error: BaseException) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.domain import Domain
-from onlineic.errors import InternalError, InvalidDataError, TooLargeError
+from onlineic.errors import InvalidDataError, TooLargeError
 from onlineic.queries.partitions import Partition
 from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables, contract
@@ -87,7 +87,7 @@ class StandingTables:
     """
 
     __slots__ = (
-        "_blocks", "_bytes", "_counts", "_held", "_loaded", "_shape", "_source", "_version",
+        "_blocks", "_bytes", "_counts", "_held", "_loaded", "_needed", "_shape", "_source", "_version",
         "n", "reach",
     )  # fmt: skip
 
@@ -95,6 +95,7 @@ class StandingTables:
         self._source, self._shape = source, source.domain.shape
         self._held: OrderedDict[Axes, Tables | _Groups] = OrderedDict()  # the one used last comes last
         self._loaded: dict[Axes, Tables | _Groups] = {}
+        self._needed = set[Axes]()  # of those what is read next, until other sets are fetched
         self._blocks: dict[Partition, Ints] = {}
         self._bytes = 0
         self._counts = 0
@@ -124,12 +125,13 @@ class StandingTables:
 
         Every set must be one that `reach` holds. What the engine raises leaves nothing changed.
         """
-        wanted = [*dict.fromkeys(axes for axes in sets if not self._known(axes))]
+        self._needed.clear()
+        wanted = self._absent(sets)
         for part in self._parts(wanted):
             for axes, table in zip(part, self._counted(part), strict=True):
                 self._keep(axes, table)
         blocks = {one: one.axes for one in partitions if one not in self._blocks}
-        absent = [*dict.fromkeys(axes for axes in blocks.values() if not self._known(axes))]
+        absent = self._absent(blocks.values())
         found: dict[Partition, Ints] = {
             one: self._sums(axes).measure(one) for one, axes in blocks.items() if axes not in absent
         }
@@ -245,11 +247,14 @@ class StandingTables:
         table.table(_places(axes))  # and its prefix sums, now and not when it is asked
         return table
 
-    def _known(self, axes: Axes) -> bool:
-        above = axes if axes in self._held else self._above(axes)
-        if above is not None and above in self._held:  # it is not let go before what is asked of it is read
-            self._held.move_to_end(above)
-        return above is not None
+    def _absent(self, sets: Iterable[Axes]) -> list[Axes]:
+        """Return which of these sets are to be counted, each once; what others are read from is needed."""
+        found = {axes: axes if axes in self._held else self._above(axes) for axes in sets}
+        for axes, above in found.items():
+            self._needed.add(above or axes)
+            if above is not None and above in self._held:
+                self._held.move_to_end(above)
+        return [axes for axes, above in found.items() if above is None]
 
     def _above(self, axes: Axes) -> Axes | None:
         """Return the set with fewest cells that is kept and holds these attributes."""
@@ -263,9 +268,10 @@ class StandingTables:
             table = self._held[axes]
         if table is None:
             above = self._above(axes)
-            if above is None:
-                raise InternalError("a set must be counted before it is read.")
-            table = self._summed(self._sums(above).table, above, axes)
+            if above is None:  # fetched, and let go by another session of this table: it is paid by now
+                (table,) = self._counted([axes])
+            else:
+                table = self._summed(self._sums(above).table, above, axes)
             self._keep(axes, table)
         return _Sums(table)
 
@@ -279,11 +285,13 @@ class StandingTables:
         return self._made(axes, table.over(keep))
 
     def _keep(self, axes: Axes, table: "Tables | _Groups") -> None:
-        """Keep a table, in place of those that were not used for longest."""
+        """Keep a table, in place of those that were not used for longest and are not needed now."""
         self._held[axes] = table
         self._bytes += self.booked(axes)
-        while self._bytes > KEPT_BYTES and len(self._held) > 1:
-            oldest, _ = self._held.popitem(last=False)
+        for oldest in [one for one in self._held if one != axes and one not in self._needed]:
+            if self._bytes <= KEPT_BYTES:
+                break
+            del self._held[oldest]
             self._bytes -= self.booked(oldest)
 
     def _cells(self, axes: Axes) -> int:

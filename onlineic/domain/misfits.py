@@ -14,7 +14,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
-from onlineic.errors import InvalidDataError, OnlineICError
+from onlineic.errors import InvalidDataError, OnlineICError, ends_a_call
 
 STRANGE_REMEDY = "convert the column, or name its words for gaps: optional(.., missing=['NA'])"
 P = ParamSpec("P")
@@ -100,7 +100,7 @@ def loader(load: Callable[P, T]) -> Callable[P, T]:
     Raises
     ------
     InvalidDataError
-        In the place of every `Exception` that is none of this package, of which the kind alone is told.
+        In the place of all but interrupts that is none of this package, of which the kind alone is told.
     """
 
     @functools.wraps(load)
@@ -128,8 +128,7 @@ def _told(error: BaseException) -> BaseException:
     """Return what is told of a failure: its own text, if this package has written it."""
     if isinstance(error, MemoryError):
         return MemoryError("the table must fit into memory.")
-    foreign = isinstance(error, (Exception, BaseExceptionGroup)) or type(error).__name__ == "PanicException"
-    if isinstance(error, OnlineICError) or not foreign:  # the last one is of polars
+    if isinstance(error, OnlineICError) or ends_a_call(error):
         return error
     return InvalidDataError(
         f"table must be readable to its last row, got {type(error).__name__} from what holds it; read "

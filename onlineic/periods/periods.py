@@ -410,9 +410,11 @@ class Periods:
             self._make_folder()
             drawn = self._counted(label, data)
             n = data.n if drawn is None else max(1, drawn)
-            session = self._new_node(label, data, [BlockBegun(label, n, late, drawn)], self._start(n))
-            self._data[label] = data
-            return session
+            try:
+                return self._new_node(label, data, [BlockBegun(label, n, late, drawn)], self._start(n))
+            finally:  # also where an interrupt came once it had begun
+                if label in self._sessions:
+                    self._data[label] = data
 
     def _counted(self, label: str, data: PrivateData) -> int | None:
         """Return the number of records with noise, which its block pays before it is drawn; None: public.
@@ -675,7 +677,10 @@ class Periods:
             begun.after(node)  # refused before it is written
             self._commit([*before, node])
         except BaseException:
-            session.close()
+            if file is None and label in self._book.nodes:  # it is paid, and no file can open it again
+                self._sessions[label] = session
+            else:
+                session.close()
             raise
         self._sessions[label] = session
         return session

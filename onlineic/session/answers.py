@@ -262,7 +262,7 @@ class AnswerBook:
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
         self._improvements.bought(before, record.measurements)
-        if self._plan.purchases.ended or not self._plan.purchases.settled:
+        if type(self._plan.purchases) is not PlannedPurchases:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if not self._plan.purchases.settled:
             for question in record.heard:  # what was planned is bought whatever is asked
@@ -275,7 +275,6 @@ class AnswerBook:
         rule, n, said = self._plan.purchases, self._plan.sparse.n, self._plan.first_tables
         bought = rule.held_by(record, rule.start(), n) or said
         if bought is None or not bought.released_by(record, n):  # no bound may depend on what was not said
-            self._bounds.pay_tables(record.charge.amount)
             return
         if bought is not said:
             self._bounds.plan_tables(bought)

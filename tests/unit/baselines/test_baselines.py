@@ -19,12 +19,15 @@ from onlineic.baselines.noise import laplace_sum_quantile, least_noise
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import (
+    BudgetExceededError,
     InfeasibleAccuracyError,
     InvalidParameterError,
     InvalidQueryError,
     SessionSealedError,
+    SessionStateError,
     TooLargeError,
 )
+from onlineic.ledger import TableBudget
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import at_least, between, one_of, weights, where
 from onlineic.testing import ScriptedNoise
@@ -225,6 +228,23 @@ def test_a_private_baseline_is_counted_with_the_budgets_of_its_table_and_a_simul
     assert (False, False) == (simulated.statistics().private, simulated.answer(where(a=0)).private)
     assert "NOT PRIVATE" in repr(simulated)
     assert "NOT PRIVATE" not in repr(private)
+
+
+def test_nothing_answers_that_the_total_of_the_table_did_not_pay():
+    data = table()
+    data.draw_on(TableBudget(PURE))
+    paid = PerQueryNoise(data, PURE, answers=1, noise_law="laplace")
+    paid.answer(where(a=0))
+    with pytest.raises(SessionStateError, match="a baseline must be made once"):
+        paid.__init__(data, PURE, answers=1, noise_law="laplace")
+    refused = PerQueryNoise.__new__(PerQueryNoise)
+    with pytest.raises(BudgetExceededError):
+        refused.__init__(data, PURE, answers=1, noise_law="laplace")
+
+    assert "untested" == paid.answer(where(a=1)).status
+    with pytest.raises(AttributeError):
+        refused.answer(where(a=1))
+    assert 1 == data.reads
 
 
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])

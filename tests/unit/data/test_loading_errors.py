@@ -208,6 +208,20 @@ def test_an_interrupt_passes_on_without_the_frames_that_it_came_from(failure):
     assert not any(SECRET in text for text in held(error))
 
 
+def test_what_is_raised_beside_exception_is_an_error_of_the_table():
+    class Broken(BaseException):
+        pass
+
+    class Quoting(Evil):
+        def __hash__(self):
+            raise Broken(SECRET)
+
+    error = reached_by(PrivateData.from_records, {"a": [1, 2], "b": [SECRET, Quoting()]}, DOMAIN)
+
+    assert type(error) is InvalidDataError
+    assert not any(SECRET in text for text in held(error))
+
+
 def test_a_device_is_refused_by_name_before_it_is_read():
     for load in (PrivateData.from_csv, PrivateData.check):
         with pytest.raises(InvalidParameterError, match="got the device '/dev/zero'"):

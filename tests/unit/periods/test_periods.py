@@ -32,7 +32,7 @@ from onlineic.errors import (
     SessionStateError,
 )
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.ledger import BlockBegun, NodeOpened, Noted, Opened, SqliteLedger, read
+from onlineic.ledger import BlockBegun, MemoryLedger, NodeOpened, Noted, Opened, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.periods import Bought, Calendar, Periods, Persons, book_of, pooled, range_nats
 from onlineic.periods import periods as module
@@ -889,6 +889,25 @@ def test_what_the_root_holds_stands_when_an_interrupt_comes_as_it_is_written(tmp
     with opened(tmp_path) as held:
         assert book.nodes == held.book.nodes
         assert "easy" in held[LABELS[0]].answer(ic.where(age=2)).status
+
+
+def test_a_period_in_memory_that_was_begun_as_an_interrupt_came_is_asked(monkeypatch):
+    held, commit = grown(months=()), MemoryLedger.commit
+
+    def interrupted(ledger, records):
+        commit(ledger, records)
+        if any(isinstance(record, NodeOpened) for record in records):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(MemoryLedger, "commit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        held.add(LABELS[0], data_of(LABELS[0]))
+    monkeypatch.undo()
+
+    assert "untested" != held[LABELS[0]].answer(ic.where(age=2)).status
+    for label in LABELS[1:3]:
+        held.add(label, data_of(label))
+    assert held.close("2026-Q1").answer(ic.where(age=2)).status != "untested"
 
 
 def test_a_process_that_is_killed_between_the_two_files_has_spent_nothing(tmp_path):

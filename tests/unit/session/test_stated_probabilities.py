@@ -3,21 +3,26 @@
 import itertools
 import math
 import warnings
+from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic import where
+from onlineic.accounting import Charge
 from onlineic.errors import MoreThanAnnouncedWarning, OtherRulesWarning
 from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import ALL_HARD, DemandPurchases
+from onlineic.plan import ALL_HARD, DemandPurchases, PurchaseRule
+from onlineic.plan.first_tables import FirstTables
 from onlineic.queries import Answer
+from onlineic.queries.partitions import one_way
 from onlineic.questions import Answering
 from onlineic.session import durable
 from onlineic.sparse import GumbelSparse, Hit
-from support.ledgers import opened, queries, resumed
+from support.ledgers import opened, queries, resumed, table
 
 DOMAIN = ic.Domain.of(age=range(12), sex=["F", "M"])
 BETA = 0.05
@@ -167,3 +172,35 @@ def test_hits_of_a_file_whose_tables_never_come_share_what_all_may_fail_with(tmp
             if session.answer(question).status == "hard" and betas:
                 shares.append(min(betas))
         assert sum(shares) <= ALL_HARD * session.plan.tested_beta
+
+
+@attrs.frozen
+class SaidAlone(PurchaseRule):
+    """Says which tables come first, and buys none."""
+
+    fixed: FirstTables | None
+
+    def start(self):
+        return None
+
+    def heard(self, so_far, record):
+        return None
+
+    def next(self, facts):
+        return None
+
+
+def test_hits_share_what_all_may_fail_with_where_a_rule_never_buys_what_it_says(monkeypatch):
+    data, budget = table(), ic.Budget(1.0, 1e-6)
+    account = ic.OnlineIC(data, budget, purchases=SaidAlone(None), noise=SimulatedNoise(1)).account
+    charge = Charge(account.capacity * Fraction(3, 4), "tables", account.unit, account.order)
+    tables = FirstTables((one_way(data.domain, 0),), (2**10,), charge, False)
+    session = ic.OnlineIC(data, budget, purchases=SaidAlone(tables), noise=SimulatedNoise(1))
+    shares, betas = [], fires(monkeypatch)
+    for question in queries(60):
+        betas.clear()
+        if session.answer(question).status == "hard" and betas:
+            shares.append(min(betas))
+
+    assert session.account.spent > account.capacity / 4
+    assert sum(shares) <= ALL_HARD * session.plan.tested_beta

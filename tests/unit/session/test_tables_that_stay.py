@@ -306,6 +306,36 @@ def test_what_is_kept_is_booked_at_its_largest_size_and_let_go_in_order(engine, 
     assert [((0, 4, 5),), ((0, 2, 4),), ((0, 1, 4),), ((0, 4, 6),), ((0, 2, 4),)] == engine.asked[1:]
 
 
+def test_nothing_is_let_go_that_was_fetched_to_be_read(engine, monkeypatch):
+    """Of very many attributes one set is more than is kept: it was let go before others were read from it."""
+    tables = StandingTables(Source(DOMAIN, lambda: N, engine.count, None), [], True)
+    wide, parts = (0, 1, 4, 5), [(0, 1, 4), (0, 4, 5), (1, 4, 5)]
+    monkeypatch.setattr("onlineic.data.standing.KEPT_BYTES", tables.booked(wide) - 1)
+
+    def everybody(axes):
+        return tables.box(axes, (0,) * len(axes), tuple(DOMAIN.shape[axis] for axis in axes))
+
+    tables.fetch([wide, (0, 4, 6)])
+    assert [N, N] == [everybody(wide), everybody((0, 4, 6))]
+    tables.fetch(parts)
+    assert [N] * 3 == [*map(everybody, parts)]
+    whole = [Partition(DOMAIN, axes, [np.arange(DOMAIN.shape[axis]) for axis in axes]) for axes in parts]
+    tables.fetch([], whole)
+    assert [N] * 3 == [int(tables.measure(one).sum()) for one in whole]
+    assert 3 == len(engine.asked)  # at load, and the two of the first call
+
+
+def test_what_another_session_let_go_is_counted_once_more(engine, monkeypatch):
+    tables = StandingTables(Source(DOMAIN, lambda: N, engine.count, None), [], True)
+    monkeypatch.setattr("onlineic.data.standing.KEPT_BYTES", tables.booked((0, 4, 5)))
+    blocks = Partition(DOMAIN, (0, 4, 6), [np.arange(DOMAIN.shape[axis]) for axis in (0, 4, 6)])
+    tables.fetch([(0, 4, 5)], [blocks])
+    tables.fetch([(0, 2, 5)], [blocks])
+
+    assert N == tables.box((0, 4, 5), (0, 0, 0), (80, 12, 8))
+    assert [N, N] == [int(tables.measure(blocks).sum()) for _ in range(2)]
+
+
 def test_a_batch_is_cut_where_its_tables_are_more_than_are_kept(columns, engine, monkeypatch):
     monkeypatch.setattr("onlineic.data.standing.KEPT_BYTES", 2 * 16 * 80 * 12 * 6)
     expected, seen = session_of(PrivateData.from_records(columns, DOMAIN)), session_of(engine.data())
