@@ -181,9 +181,11 @@ class Purchases:
 
     def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
         """Return `next` by the record as it stands: it says the same when the record has grown."""
-        facts = Facts(self._domain, self._n, self._ledger.account, self._neighbours, self.heard)
-        hears = self.hears
-        return lambda questions: self._rule.next(attrs.evolve(facts, questions=tuple(questions[:hears])))
+        heard, account = self.heard, self._ledger.account
+        hears = self._rule.hears(heard)
+        return lambda questions: self._rule.next(
+            Facts(self._domain, self._n, account, self._neighbours, heard, tuple(questions[:hears]))
+        )
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

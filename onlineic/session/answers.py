@@ -477,13 +477,13 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             return self._without_test(question, value, "easy", 0.0, "known")
-        reason: Reason = "known"
-        if improve and self.improves(question):
-            self.improve((question,))
-            reason = "improved"
         known = self._memory.recall(question, self._stands)
         if known is None:
             return None
+        reason: Reason = "known"
+        if improve and self.improves(question):
+            self.improve((question,))
+            known, reason = self._memory.recall(question, self._stands) or known, "improved"
         return self._without_test(question, known.again(question)[0], "repeat", known, reason)
 
     def untested(self, question: Question) -> Answer:

@@ -99,7 +99,7 @@ class Core:
         self.seal.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
-        check_supported(question, self.prices.sparse, self.book.belief.hypothesis, self._data.reach)
+        check_supported(question, self.prices.sparse, self.book.belief.hypothesis, self.fetching.reach)
         return question
 
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
