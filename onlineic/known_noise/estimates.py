@@ -883,7 +883,8 @@ class Estimates:
         conditions = [self._sides_of(axis, codes, len(box) > 1) for axis, codes in box]
         for over in overs:
             nats = over.set_nats if sets else over.nats
-            inner, outer = list[_Part](), list[_Part]()
+            inner: list[_Part] = []
+            outer: list[_Part] = []
             exact, within, around = True, 0.0, 0.0
             for held, number in zip(conditions, over.numbers, strict=True):
                 side = held[number]
