@@ -25,6 +25,8 @@ class Neighbours(abc.ABC):
     that were loaded with neighbours="add-remove".
     """
 
+    rows: int = 1  # records that a neighbour changes at once, at most: what is rounded is rounded for each
+
     @abc.abstractmethod
     def test(self, lowest: Weight, highest: Weight) -> Weight:
         """Return how far a gap moves that is tested: of a count of weights in [lowest, highest] from a guess.
@@ -56,11 +58,6 @@ class Neighbours(abc.ABC):
     @abc.abstractmethod
     def largest_gap(self, unit: int = 1) -> int:
         """Return how far the count of any one block moves, and so the largest gap from its guess."""
-
-    @property
-    def rows(self) -> int:
-        """How many records a neighbour changes at once, at most: what is rounded is rounded for each."""
-        return 1
 
     def any_gap(self, unit: int = 1) -> int:
         """Return the most that a tested gap moves: of weights in [0, unit], or the largest of a table."""

@@ -13,6 +13,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NoReturn, final, overload
 
 import numpy as np
@@ -743,7 +744,7 @@ class PrivateData:
             Bound to this domain, with m 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
-        return self._door.run(lambda: self._counted(target))
+        return self._door.run(partial(self._counted, target))
 
     def _counted(self, target: Query | Partition) -> int | Ints:
         self._reads += 1
@@ -761,7 +762,7 @@ class PrivateData:
         else:
             for query in queries:
                 self._check_domain(query.domain, query.grid_bits)
-        return self._door.run(lambda: self._counted_many(queries))
+        return self._door.run(partial(self._counted_many, queries))
 
     def _counted_many(self, queries: Sequence[Query]) -> Ints:
         self._reads += len(queries)

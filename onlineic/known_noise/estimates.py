@@ -169,7 +169,8 @@ class _Ladder:
             inside = np.add.reduceat(self._conductances[-1], firsts)
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._kept: dict[Codes, Spread] = {}
+        self._together = max(1, min(cuts[0].size, TOGETHER // cuts[0].size))  # intervals solved at once
+        self._kept: dict[Codes, tuple[list[float], list[list[float]]]] = {}  # by the shortest of them
         self._heads: dict[Codes, Floats] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
@@ -200,36 +201,35 @@ class _Ladder:
 
         Of Gaussian noise the second is empty: no bound asks for it.
         """
-        kept = self._kept.get(codes)
+        key, at = codes, 0
+        if type(codes) is not bytes:
+            at = (codes[1] - codes[0] - 1) % self._together
+            key = codes[0], codes[1] - at
+        kept = self._kept.get(key)
         if kept is None:
-            if len(self._kept) >= MOST_KEPT:
+            if len(self._kept) * self._together >= MOST_KEPT:
                 self._kept.clear()
-            size, solved = self.cuts[0].size, [codes]
-            if type(codes) is not bytes:
-                first, many = codes[0], max(1, TOGETHER // size)
-                least = codes[1] - (codes[1] - first - 1) % many
-                solved = [(first, last) for last in range(least, min(size + 1, least + many))]
-            found = dict(zip(solved, self._spreads(solved), strict=True))
-            self._kept.update(found)
-            kept = found[codes]  # another thread may have cleared what is kept
-        return kept
+            kept = self._kept[key] = self._spreads(key)
+        variances, largest = kept
+        return variances[at], tuple([level[at] for level in largest])
 
-    def _spreads(self, sets: Sequence[Codes]) -> Iterator[Spread]:
-        size, first = self.cuts[0].size, sets[0]
-        if type(first) is bytes:
-            weights = np.array([_weights(codes, size) for codes in sets])
+    def _spreads(self, codes: Codes) -> tuple[list[float], list[list[float]]]:
+        """Return variance parameters, and coefficients by level, of this set and of longer intervals."""
+        size = self.cuts[0].size
+        if type(codes) is bytes:
+            weights = _weights(codes, size)[None]
         else:  # all of one beginning
-            places, lasts = np.arange(size), np.array([codes[1] for codes in sets])
-            weights = ((places >= first[0]) & (places < lasts[:, None])).astype(np.float64)
+            places = np.arange(size)
+            lasts = np.arange(codes[1], min(size + 1, codes[1] + self._together))
+            weights = ((places >= codes[0]) & (places < lasts[:, None])).astype(np.float64)
         flows = self._solved(weights, 0.0)
         variances = np.maximum((flows[0] * weights).sum(axis=1), 0.0).tolist()
         if not self.pure:
-            return zip(variances, itertools.repeat(()))
-        largest = [
-            np.abs(flow).max(axis=1) * precision
+            return variances, []
+        return variances, [
+            (np.abs(flow).max(axis=1) * precision).tolist()
             for flow, precision in zip(flows, self.precisions, strict=True)
         ]
-        return zip(variances, zip(*(one.tolist() for one in largest), strict=True), strict=True)
 
     def heads(self, codes: Codes) -> Floats:
         """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
@@ -883,12 +883,16 @@ class Estimates:
         conditions = [self._sides_of(axis, codes, len(box) > 1) for axis, codes in box]
         for over in overs:
             nats = over.set_nats if sets else over.nats
-            sides = [held[number] for held, number in zip(conditions, over.numbers, strict=True)]
-            inner = [side.inner for side in sides if side.inner is not None]
+            inner: list[_Part] = []
+            outer: list[_Part] = []
             exact, within, around = True, 0.0, 0.0
-            for side in sides:
-                if not side.exact:
-                    exact = False
+            for held, number in zip(conditions, over.numbers, strict=True):
+                side = held[number]
+                if side.inner is not None:
+                    inner.append(side.inner)
+                if side.outer is not None:
+                    outer.append(side.outer)
+                exact = exact and side.exact
                 within += side.within
                 around += side.around
             # a radius is worked out only where it can matter
@@ -905,7 +909,6 @@ class Estimates:
                     low, high = max(low, value - radius), min(high, value + radius + within)
             if exact or nats is None:
                 continue
-            outer = [side.outer for side in sides if side.outer is not None]
             if len(outer) == len(box):
                 value = self._sum(over, outer)
                 if value < high or value - around > low:

@@ -1,7 +1,7 @@
 """Records as a ledger in memory keeps them: easy answers given one at a time become columns."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import final
 
@@ -60,8 +60,13 @@ class Kept:
         """Return the records of these places, 0 <= start, stop <= len."""
         return tuple(chain.from_iterable(self.slices(start, stop)))
 
-    def slices(self, start: int, stop: int) -> Iterator[EasyBatch | Sequence[Record]]:
-        """Yield the records of these places as they are held."""
+    def slices(self, start: int, stop: int) -> Iterable[EasyBatch | Sequence[Record]]:
+        """Return the records of these places as they are held."""
+        first = self.starts[-1]
+        recent = self.recent[max(0, start - first) : max(0, min(stop - first, self.count))]
+        return [recent] if start >= first else chain(self._older(start, stop), [recent])
+
+    def _older(self, start: int, stop: int) -> Iterator[EasyBatch | Sequence[Record]]:
         for number in range(bisect_right(self.starts, start) - 1, len(self.parts)):
             part, at = self.parts[number], self.starts[number]
             if at >= stop:
@@ -71,8 +76,6 @@ class Kept:
                 yield EasyBatch(part.queries[places], part.guesses[places])
             else:
                 yield part[places]
-        first = self.starts[-1]
-        yield self.recent[max(0, start - first) : max(0, min(stop - first, self.count))]
 
     def _sorted_in(self) -> "Kept":
         """Return the same records, none of them recent."""

@@ -128,7 +128,7 @@ class MemoryLedger(Ledger):
 
     def records(self, start: int = 0, stop: int | None = None) -> tuple[Record, ...]:
         kept = self._state.kept
-        return kept.between(*slice(start, stop).indices(len(kept))[:2])
+        return kept.between(*slice(start, stop).indices(kept.starts[-1] + kept.count)[:2])
 
     def record(self, place: int) -> Record:
         return self._state.kept.at(place)

@@ -6,6 +6,7 @@ what is drawn. What was handed out is zeroed as soon as it can no longer be give
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -98,16 +99,18 @@ class Blocks:
 
     Attributes
     ----------
+    door : Door
+        Behind which a thread draws.
     calls : int
         How many have drawn, whatever they drew: `unread` tells by it which call it is about.
     """
 
-    __slots__ = ("_by_key", "_door", "_held", "_latest", "_open", "calls")
+    __slots__ = ("_by_key", "_held", "_latest", "_open", "calls", "door")
 
     def __init__(self, opener: Callable[[Key], _Draw], *, held: int | None) -> None:
         self._open = opener
         self._held = held
-        self._door = Door("noise")
+        self.door = Door("noise")
         self.calls = 0
         self.drop()
 
@@ -116,19 +119,15 @@ class Blocks:
         self._by_key: OrderedDict[Key, _Block] = OrderedDict()
         self._latest = _Block(lambda: np.empty(0, np.int64))  # stands for "no call yet"
 
-    def check_outside(self) -> None:
-        """Raise `SessionStateError` in the thread that draws: a handler in the middle of a draw."""
-        self._door.check()
-
     def take(self, key: Key, size: int) -> Ints:
         """Return the next `size` values of `key`."""
         if type(size) is not int or size < 0:
             size = checked_integer("size", size, at_least=0)
-        return self._door.run(lambda: self._turned_to(key).take(size))
+        return self.door.run(lambda: self._turned_to(key).take(size))
 
     def take_one(self, key: Key) -> int:
         """Return the next value of `key`, as `take` of one does, without an array."""
-        return self._door.run(lambda: self._taken_one(key))
+        return self.door.run(partial(self._taken_one, key))
 
     def _taken_one(self, key: Key) -> int:
         block = self._latest
@@ -154,7 +153,7 @@ class Blocks:
 
         The call is the one that came after `since` others: if it is not the latest, all its values are used.
         """
-        self._door.run(lambda: self._put_back(count, since))
+        self.door.run(lambda: self._put_back(count, since))
 
     def _put_back(self, count: int, since: int) -> None:
         if self.calls != since + 1:

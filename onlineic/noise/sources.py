@@ -216,7 +216,7 @@ class SystemNoise(Noise):
         self._owned().unread(count, since)
 
     def check_outside(self) -> None:
-        self._blocks.check_outside()
+        self._blocks.door.check()
 
     def __repr__(self) -> str:
         return "SystemNoise(<hidden>)"
@@ -296,7 +296,7 @@ class SimulatedNoise(Noise):
         self._blocks.unread(count, since)
 
     def check_outside(self) -> None:
-        self._blocks.check_outside()
+        self._blocks.door.check()
 
     def __repr__(self) -> str:
         return f"SimulatedNoise(seed={self.seed})"

@@ -6,6 +6,7 @@ Proof: docs/theory/session.md, 4.9a.
 import abc
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import attrs
@@ -177,13 +178,15 @@ class Purchases:
 
     def next(self, questions: Sequence[Question]) -> FirstTables | None:
         """Return what the rule names before the first of these questions is tested, or None."""
-        return self.now()(questions)
+        return self._next(self.heard, self._ledger.account, questions)
 
     def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
         """Return `next` by the record as it stands: it says the same when the record has grown."""
-        facts = Facts(self._domain, self._n, self._ledger.account, self._neighbours, self.heard)
-        hears = self.hears
-        return lambda questions: self._rule.next(attrs.evolve(facts, questions=tuple(questions[:hears])))
+        return partial(self._next, self.heard, self._ledger.account)
+
+    def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> FirstTables | None:
+        read = tuple(questions[: self._rule.hears(heard)])
+        return self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

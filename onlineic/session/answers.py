@@ -353,9 +353,15 @@ class AnswerBook:
 
     # -- answers that the hypothesis has outgrown --
 
-    def left(self, question: Question) -> float:
-        """Return the error predicted of a question now over that when it was told, 1 where it is not less."""
-        known = self._memory.recall(question, self._stands)
+    def left(self, question: Question, known: Remembered | None = None) -> float:
+        """Return the error predicted of a question now over that when it was told, 1 where it is not less.
+
+        Parameters
+        ----------
+        known : Remembered, optional
+            What was told of it, where that was looked up.
+        """
+        known = known or self._memory.recall(question, self._stands)
         return 1.0 if known is None or self.belief.failures else self._improvements.left(question, known)
 
     @property
@@ -366,7 +372,7 @@ class AnswerBook:
     def expected(self, question: Question, predictor: Predictor) -> float:
         """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
         known = self._memory.recall(question, self._stands)
-        if known is None or question.constant is not None or self.improves(question):
+        if known is None or question.constant is not None or self.improves(question, known):
             return predictor.error(question)
         return self._improvements.expected(question, known)
 
@@ -384,9 +390,10 @@ class AnswerBook:
                 break
         return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
-    def improves(self, question: Question) -> bool:
-        """Return whether a question that was told is better answered by the hypothesis of now."""
-        return question.constant is None and not self._ledger.broken and self.left(question) <= IMPROVED
+    def improves(self, question: Question, known: Remembered | None = None) -> bool:
+        """Return whether a question that was told is better answered by the hypothesis of now; see `left`."""
+        may = question.constant is None and not self._ledger.broken
+        return may and self.left(question, known) <= IMPROVED
 
     def improving(self, queries: Queries, recalled: Recalled) -> list[int]:
         """Return the places of those of a batch that are, each question once, rising."""
@@ -476,13 +483,13 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             return self._without_test(question, value, "easy", 0.0, "known")
-        reason: Reason = "known"
-        if improve and self.improves(question):
-            self.improve((question,))
-            reason = "improved"
         known = self._memory.recall(question, self._stands)
         if known is None:
             return None
+        reason: Reason = "known"
+        if improve and self.improves(question, known):
+            self.improve((question,))
+            known, reason = self._memory.recall(question, self._stands) or known, "improved"
         return self._without_test(question, known.again(question)[0], "repeat", known, reason)
 
     def untested(self, question: Question) -> Answer:
@@ -634,7 +641,7 @@ class AnswerBook:
         known = self._memory.recall(question, self._stands)
         if known is not None:
             reason: Reason = "known"
-            if self.improves(question):
+            if self.improves(question, known):
                 now = stated_value(question, self.guesses([question])[0], self._n)
                 known, reason = self._better(question, now, known), "improved"
             value, _ = known.again(question)

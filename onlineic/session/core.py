@@ -85,8 +85,8 @@ class Core:
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
-        self._planned = type(purchases) is PlannedPurchases
-        self.till, self.fetching = Till(ledger), Fetching(data, prices, self.seal)
+        self._planned, self.till = type(purchases) is PlannedPurchases, Till(ledger)
+        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
@@ -95,11 +95,11 @@ class Core:
         return self.answer_bound(question, self.buy((question,)))
 
     def bound(self, asked: Any) -> Question:
-        """Return a question bound to the domain and the grid, if it can be asked."""
+        """Return a question bound to the domain and the grid, if it can be asked at some price."""
         self.seal.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
-        check_supported(question, self.prices.sparse, self.book.belief.hypothesis, self._data.reach)
+        check_supported(question, self._sparse, self.book.belief.hypothesis, self.fetching.reach)
         return question
 
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:

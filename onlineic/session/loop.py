@@ -83,7 +83,7 @@ class Loop:
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
         answer = self.core.answer(query)
-        self.book.warn_if_more()
+        self.core.book.warn_if_more()
         return answer
 
     def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:

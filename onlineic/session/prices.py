@@ -105,16 +105,15 @@ class Prices:
     def _caught_up(self) -> "_Taken":
         """Take in what the record has grown by; return it, whatever another thread takes in meanwhile."""
         taken = self._taken
-        if taken.records < len(self._ledger):
-            records = self._ledger.records(taken.records)
-            version, spent, held = taken.version, taken.spent, taken.held
-            for record in records:
-                if isinstance(record, Easy | EasyBatch):
-                    continue
-                version, spent = version + 1, self._spending.after(spent, record)
-                targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
-                held = held.union(*map(sets_of, targets))
-            self._taken = taken = _Taken(taken.records + len(records), version, spent, held)
+        records = self._ledger.records(taken.records)
+        version, spent, held = taken.version, taken.spent, taken.held
+        for record in records:
+            if isinstance(record, Easy | EasyBatch):
+                continue
+            version, spent = version + 1, self._spending.after(spent, record)
+            targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
+            held = held.union(*map(sets_of, targets))
+        self._taken = taken = _Taken(taken.records + len(records), version, spent, held)
         return taken
 
     def still(self, ledger: Ledger) -> "Prices":
@@ -242,7 +241,9 @@ class Prices:
 
     def _now(self) -> _Standing:
         """Return what the next test rests on."""
-        taken, held = self._caught_up(), self._standing
+        taken, held = self._taken, self._standing
+        if taken.records < len(self._ledger):
+            taken = self._caught_up()
         if held is None or held.version != taken.version:
             reserved, spent = self._ledger.reserved, taken.spent
             sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)

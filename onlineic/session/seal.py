@@ -91,7 +91,8 @@ class Seal:
 
     def check(self) -> None:
         """Raise `SessionSealedError`, or `SessionStateError` after `close`, if nothing may be tested."""
-        self.check_open()
+        if self._closed:
+            raise SessionStateError(CLOSED)
         if not self._known:
             self._check_entered()
         if self._sealed:

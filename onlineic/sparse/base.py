@@ -11,6 +11,7 @@ import abc
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cached_property
 from operator import index
 from typing import Any, TypeVar, final, overload
 
@@ -125,7 +126,7 @@ class NumericSparse(abc.ABC):
     def neighbours(self) -> Neighbours:
         """By which gaps, numbers and tables move: prices and noise are for these."""
 
-    @property
+    @cached_property  # asked by each test
     def widest(self) -> int:
         """The most that a neighbour moves a gap, units of 1/(n 2^K): of weights in [0, 1], or of a table."""
         return self.neighbours.any_gap(1 << self.grid_bits)
