@@ -552,7 +552,7 @@ class OnlineIC(Answering):
             If it is closed; or if a signal's handler or a callback asks in the middle of another call of this
             session, or of a read of its table: nothing was spent.
         """
-        return self._alone(partial(self._loop.answer, query))
+        return self._alone(lambda: self._loop.answer(query))
 
     @overload
     def answer_many(self, queries: Queries) -> Answers: ...  # type: ignore[overload-overlap]
@@ -581,7 +581,7 @@ class OnlineIC(Answering):
             asked = queries
         else:  # a generator may ask on its own, or never end
             asked = checked_list("queries", queries, remedy="write [query, ...]")
-        return self._alone(partial(self._loop.answer_many, asked))
+        return self._alone(lambda: self._loop.answer_many(asked))
 
     def bind(self, question: Any) -> Question:
         """Return a question as it would be tested, or raise if it cannot be asked; nothing is asked.
