@@ -19,6 +19,7 @@ TEXTS = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "changelog.d/README.md",
     "SECURITY.md",
     "experiments/README.md",
     "experiments/results/*.md",

@@ -60,3 +60,15 @@ def test_links_and_pictures_exist(name):
     links = re.findall(r"\]\(([^)#:\s]+)[)#]", TEXTS[name])
 
     assert [] == [link for link in links if not ((DOCS / name).parent / link).exists()]
+
+
+def test_fragments_of_the_changelog_have_a_type_that_a_release_joins():
+    types_of = re.findall(
+        r'^directory = "(\w+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.M
+    )
+    fragments = [path for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+
+    assert {"added", "changed", "fixed", "privacy"} == {*types_of}
+    assert {path.suffix for path in fragments} <= {".md"}
+    assert {path.name.split(".")[1] for path in fragments} <= {*types_of}
+    assert all(path.read_text(encoding="utf-8").endswith(".\n") for path in fragments)
