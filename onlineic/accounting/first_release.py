@@ -1,6 +1,6 @@
 """What pays for Gaussian tables that are the first release of a Renyi filter: less than their divergence.
 
-Their loss is known exactly, and what comes behind them is bounded by what the filter has left, at its own
+Their loss is known exactly, and what comes after them is bounded by what the filter has left, at its own
 order and at others (theory 4.10).
 
 Proof: docs/theory/accounting.md, 4.10.
@@ -42,7 +42,7 @@ class FirstRelease:
         Of the filter, whose capacity is `renyi_capacity(order, epsilon, delta)`.
     epsilon, delta : float
     steepest : Fraction, > 0
-        eta, sensitivity over scale, that no Gumbel test behind them exceeds.
+        eta, sensitivity over scale, that no later Gumbel test exceeds.
     ratio : Fraction, > 0
         Of the noise of a hit's answer to that of its test, each over its sensitivity, at most.
     neighbours : Neighbours

@@ -159,7 +159,7 @@ class Predictor:
 
     def _of(self, axes: Axes, purchases: int | None) -> Floats | None:
         """Return the variance of what is known of each combination of levels, one axis an attribute."""
-        # what is planned stands behind all that was released
+        # what is planned comes after all that was released
         stop = len(self.releases) + 1 if purchases is None else min(purchases, len(self.releases))
         found = self._variances.get((axes, stop))
         if found is not None:

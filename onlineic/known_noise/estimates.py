@@ -114,7 +114,7 @@ class _Cut:
         return bisect_right(self.starts, code) - 1
 
     def above(self, code: int) -> int:
-        """Return the first block that begins at a code, or the end, or behind."""
+        """Return the first block that begins at a code, or the end, or after it."""
         return bisect_left(self.starts, code)
 
     def around(self, codes: Codes) -> tuple[Codes, Codes]:
@@ -517,7 +517,7 @@ class _Side:
 class _End:
     """A code at which conditions begin or end, as one cut has it.
 
-    `below` is the last block that begins there or before, `above` the first that begins there or behind;
+    `below` is the last block that begins there or before, `above` the first that begins there or after;
     `before` and `behind` are the most that lies between it and their beginnings.
     """
 

@@ -57,7 +57,7 @@ LAYERED_PARTS, LAYER = 16, 6
 FLAT, BRANCH, ROOT = 256, 13, 2
 # if the first question is a range: noise of a level over that of the next coarser one, 1 + so much times
 # sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few
-# records err by up to 1.2 times as much; codes that are asked behind a range err by up to 1.4 times as much
+# records err by up to 1.2 times as much; codes that are asked after a range err by up to 1.4 times as much
 COARSE_QUIETER, MOST_QUIETER, MOST_SPREAD = 1.6, 1.8, 3.25
 
 # a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
@@ -90,7 +90,7 @@ USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guid
 
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
-EVALUATIONS = 60  # of a refit behind a hit: 30 leave many tables half learned, 100 err by 2 % more or less
+EVALUATIONS = 60  # of a refit after a hit: 30 leave many tables half learned, 100 err by 2 % more or less
 MISFIT = 0.55  # 2 loss / blocks at which the first fit stops: chains err by 1 to 4 % more at .6, 4 to 7 at .7
 DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 

@@ -154,7 +154,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             axes = asked_axes(question)
             if place and axes not in sets:
                 return place
-            if place + 1 == milestone:  # even behind the last: one asked again there is answered anew
+            if place + 1 == milestone:  # even after the last: one asked again there is answered anew
                 return milestone
             sets = sets | {axes}
         return None
@@ -175,7 +175,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         if order is None:  # precision goes with the square of what each instalment costs
             spent = np.cumsum(np.diff([0.0, *spent]) ** 2).tolist()
         errors = np.square(predictor.expected_with(demand, spent))
-        # the first instalment is bought at the first question, each other one behind so many
+        # the first instalment is bought at the first question, each other one after so many
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
 

@@ -52,7 +52,7 @@ RECORD_PARTS = (
 )
 MOST_SAVED = 1.25  # divergence of first tables, over what pays for them as the first release
 CLASSES = {Partition, Charge}  # of what a rule hands over
-MOST_CELLS = 2**22  # of a table of all: more would take gigabytes behind the read
+MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the read
 
 
 @final
@@ -198,7 +198,7 @@ def check_bought(
         Of the table that is read.
     planned : bool
         Whether the rule is `PlannedPurchases`: of what it saves as the first release a total of the table
-        knows, and nothing but Gaussian tables and tests comes behind it.
+        knows, and nothing but Gaussian tables and tests comes after it.
 
     Raises
     ------

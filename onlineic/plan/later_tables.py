@@ -51,7 +51,7 @@ class Asked:
     bought : Fraction
         What they have cost, in the unit of the account.
     tested, joint : int
-        Questions that were tested behind the first tables, and those that join three attributes or more.
+        Questions that were tested after the first tables, and those that join three attributes or more.
     axes : frozenset of int
         Of the joint ones.
     """
@@ -89,7 +89,7 @@ class LaterTables:
     charge : Charge
         Of all of them together, whichever they are.
     first : Fraction
-        What the first tables cost, behind which they are bought: no others, and only once.
+        What the first tables cost, after which they are bought: no others, and only once.
     joint : int
         Questions of three attributes or more, from which on triples are bought.
     patience : int
@@ -142,7 +142,7 @@ class LaterTables:
         return asked
 
     def due_at(self, asked: Asked, questions: Iterable[Question]) -> int | None:
-        """Return behind how many of these questions, if all are tested, it is due; None: not yet."""
+        """Return after how many of these questions, if all are tested, it is due; None: not yet."""
         for place, question in enumerate(questions):
             asked = asked.along(question)
             if self.due(asked):
@@ -150,7 +150,7 @@ class LaterTables:
         return None
 
     def tables(self, asked: Asked, first: FirstTables) -> FirstTables | None:
-        """Return what is bought behind these questions, or None; its noise is the least that is paid."""
+        """Return what is bought after these questions, or None; its noise is the least that is paid."""
         order = self.charge.order
         if not self.due(asked) or order is None:
             return None
@@ -187,7 +187,7 @@ def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, max_quer
 
 
 def later_tables(mechanism: NumericSparse, first: FirstTables, share: Fraction) -> LaterTables:
-    """Return what waits behind the first tables, at this share of the capacity."""
+    """Return the tables that wait until after the first ones, at this share of the capacity."""
     account = mechanism.account()
     charge = Charge(
         Fraction(math.floor(share * account.capacity)), "later tables", account.unit, account.order

@@ -174,7 +174,7 @@ def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
     """Return what a plan settles, in words; of a table of persons, whose parts are its records, `unit`."""
     n = persons_of(plan.sparse.n, unit)
     threshold = plan.sparse.threshold / (plan.sparse.n << plan.sparse.grid_bits)
-    falls = plan.next_share is not None and plan.reserve is None  # behind a hit tests have more noise
+    falls = plan.next_share is not None and plan.reserve is None  # after a hit tests have more noise
     said = [
         ("tests", f"{type(plan.sparse).__name__}: an answer that misses by more than about "
          f"{records(n * threshold)} {whose(unit)} is measured{', at first' * falls}"),

@@ -233,7 +233,7 @@ def _mechanism(
         max_queries=settings.max_queries,
         beta=settings.beta,
         threshold=settings.threshold,
-        # behind tables most hits are false, which finer numbers tell
+        # after tables most hits are false, which finer numbers tell
         partition=settings.partition or settings.opens,
         reserved=bought,
         pure=laplace,

@@ -345,7 +345,7 @@ class GumbelSparse(NumericSparse):
             if len(open_lanes) == 0:
                 break
             lane = int(open_lanes[0])
-            noise.unread(len(words) - 1 - lane, since)  # behind it: never looked at
+            noise.unread(len(words) - 1 - lane, since)  # after it: never looked at
             start += lane
             if verdicts[lane] > 0 or fires_exactly(
                 int(words[lane]), int(excesses[start]), self.scale, noise.next_word

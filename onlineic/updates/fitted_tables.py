@@ -45,7 +45,7 @@ class FittedTables(UpdateRule[Any]):
         Of a fit, at most: most end at their misfit long before. Where class cells times tables are more than
         2^21, fewer in proportion, down to the 200 that a first fit of `MaximumEntropy` may take.
     steps, dear_steps : int
-        Evaluations behind a single table; of fits each of whose evaluations is dear, as in `MaximumEntropy`.
+        Evaluations after a single table; of fits each of whose evaluations is dear, as in `MaximumEntropy`.
     most_cells : int
         Class cells up to which maximum entropy is fitted.
 

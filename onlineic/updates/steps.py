@@ -187,7 +187,7 @@ class FittedAt(UpdateRule[Any]):
     rule : UpdateRule
         One that reads all measurements at each update: `MaximumEntropy`, `MixtureOfProducts`.
     counts : tuple of int, >= 1, rising
-        How many measurements there are when it fits; behind the last it rests for good.
+        How many measurements there are when it fits; after the last it rests for good.
     """
 
     rule: UpdateRule[Any]
