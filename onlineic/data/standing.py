@@ -95,7 +95,7 @@ class StandingTables:
         self._source, self._shape = source, source.domain.shape
         self._held: OrderedDict[Axes, Tables | _Groups] = OrderedDict()  # the one used last comes last
         self._loaded: dict[Axes, Tables | _Groups] = {}
-        self._needed = set[Axes]()  # of those what is read next, until other sets are fetched
+        self._needed = set[Axes]()  # sets that the next read rests on, until others are fetched
         self._blocks: dict[Partition, Ints] = {}
         self._bytes = 0
         self._counts = 0
@@ -248,7 +248,7 @@ class StandingTables:
         return table
 
     def _absent(self, sets: Iterable[Axes]) -> list[Axes]:
-        """Return which of these sets are to be counted, each once; what others are read from is needed."""
+        """Return the sets that must be counted, each once; note which sets the next read needs."""
         found = {axes: axes if axes in self._held else self._above(axes) for axes in sets}
         for axes, above in found.items():
             self._needed.add(above or axes)

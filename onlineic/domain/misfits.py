@@ -100,7 +100,7 @@ def loader(load: Callable[P, T]) -> Callable[P, T]:
     Raises
     ------
     InvalidDataError
-        In the place of all but interrupts that is none of this package, of which the kind alone is told.
+        In the place of whatever this package did not raise, but for interrupts; it tells the kind alone.
     """
 
     @functools.wraps(load)

@@ -95,7 +95,7 @@ class Core:
         return self.answer_bound(question, self.buy((question,)))
 
     def bound(self, asked: Any) -> Question:
-        """Return a question bound to the domain and the grid, if it can be asked at some price."""
+        """Return a question bound to the domain and the grid, if the session can answer it."""
         self.seal.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
