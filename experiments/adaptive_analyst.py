@@ -83,7 +83,7 @@ def opened(name: str, data: ic.PrivateData, queries: int, config: Config, noise:
 
     wanted = least_error(lambda alpha: mw_tight_bound(size, alpha), margins).alpha
     # a trifle more than the least, for the grid's rounding
-    options = {"sparse": "gumbel", "first_tables": False, "max_queries": queries}
+    options = {"sparse": "gumbel", "purchases": ic.TestsOnly(), "max_queries": queries}
     return ic.OnlineIC(data, budget, certify=1.02 * wanted, noise=noise, **options)
 
 

@@ -1,4 +1,4 @@
-"""What a certificate costs: sessions with `certify=` beside the same without, and without first tables.
+"""What a certificate costs: sessions with `certify=` beside the default session, which has none.
 
     python experiments/certificates.py [--quick] [--from-json]
 
@@ -29,7 +29,6 @@ from onlineic.noise import SimulatedNoise
 
 NAME = "certificates"
 BINARY = 12  # attributes of the table of threes
-ENGINES = ("default", "certified", "certified, no tables")
 
 
 @attrs.frozen
@@ -121,25 +120,22 @@ def outcome(stream: Stream, budget: ic.Budget, drawn: list[int], alpha: float | 
         "rms": math.sqrt(float(np.mean(np.square(one["rms"])))),
         "rms_by_seed": one["rms"],
         "planned": plan.hard_answers,
-        "tables": 0 if plan.first_tables is None else len(plan.first_tables.targets),
         "certified": plan.certified,
         "mechanism": type(plan.sparse).__name__,
-        "uniform": getattr(plan.update, "uniform", None),
         "seeds": drawn,
     }
 
 
 def rows_of(stream: Stream, config: Config, drawn: list[int]) -> Iterator[dict]:
-    """Yield a row for every budget, engine and alpha."""
+    """Yield a row for the default session of every budget, and one for every alpha."""
     for epsilon, delta in config.budgets:
         budget = ic.Budget(epsilon, delta)
         about = {"stream": stream.label, "n": stream.data.n, "cells": stream.data.domain.size, "delta": delta}
         yield about | {"engine": "default", "alpha": None} | outcome(stream, budget, drawn, None)
-        for alpha, engine in itertools.product(config.alphas, ENGINES[1:]):
-            row = about | {"engine": engine, "alpha": alpha}
-            options = {} if engine == "certified" else {"first_tables": False}
+        for alpha in config.alphas:
+            row = about | {"engine": "certified", "alpha": alpha}
             try:
-                yield row | outcome(stream, budget, drawn, alpha, **options)
+                yield row | outcome(stream, budget, drawn, alpha)
             except InfeasibleAccuracyError as error:
                 yield row | {"refused": str(error)}
 
@@ -157,13 +153,12 @@ def run(quick: bool) -> dict:
     return stamped(config, start, absent, rows=rows)
 
 
-def grouped(result: dict) -> Iterator[tuple[dict, list[tuple[dict, dict]]]]:
-    """Yield the default session of every stream and budget, and pairs of certified sessions."""
+def grouped(result: dict) -> Iterator[tuple[dict, list[dict]]]:
+    """Yield the default session of every stream and budget, and its certified sessions."""
     rows = result["rows"]
     for place, row in enumerate(rows):
         if row["engine"] == "default":
-            following = list(itertools.takewhile(lambda one: one["engine"] != "default", rows[place + 1 :]))
-            yield row, list(zip(following[::2], following[1::2], strict=True))
+            yield row, list(itertools.takewhile(lambda one: one["engine"] != "default", rows[place + 1 :]))
 
 
 def again(_: dict) -> dict[str, Any]:
@@ -176,22 +171,19 @@ def again(_: dict) -> dict[str, Any]:
 
 def table(result: dict) -> str:
     lines = [
-        "| stream | delta | alpha | default | certified | / default | without tables "
-        "| promise, without tables | stated | tables, planned hits | hard, untested | spent "
-        "| answers outside, sessions left | beyond alpha |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| stream | delta | alpha | default | certified | / default | promise | stated | planned hits "
+        "| hard, untested | spent | answers outside, sessions left | beyond alpha |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for default, pairs in grouped(result):
-        for one, bare in pairs:
+    for default, certified in grouped(result):
+        for one in certified:
             head = f"| {one['stream']} | {one['delta']:g} | {one['alpha']:g} | {1e5 * default['rms']:,.1f} "
             if "refused" in one:
-                lines.append(head + "| refused |  |  |  |  |  |  |  |  |  |")
+                lines.append(head + "| refused |  |  |  |  |  |  |  |  |")
                 continue
-            plain = "refused" if "refused" in bare else f"{1e5 * bare['rms']:,.1f}"
-            promised = "" if "refused" in bare else f", {bare['promise']:.4f}"
             lines.append(
-                head + f"| {1e5 * one['rms']:,.1f} | {one['rms'] / default['rms']:.2f} | {plain} "
-                f"| {one['promise']:.4f}{promised} | {one['now']:.4f} | {one['tables']}, {one['planned']:,} "
+                head + f"| {1e5 * one['rms']:,.1f} | {one['rms'] / default['rms']:.2f} "
+                f"| {one['promise']:.4f} | {one['now']:.4f} | {one['planned']:,} "
                 f"| {one['hard']:,.1f}, {one['untested']:,.1f} | {one['spent']:.0%} "
                 f"| {one['broken']:.4f}, {one['left']:.2f} | {one['beyond']:.4f} |"
             )
@@ -205,15 +197,13 @@ def figure(result: dict, path: Path) -> None:
     groups = [group for group in grouped(result) if group[0]["delta"] > 0.0]
     canvas = Figure(figsize=(3.0 * len(groups), 3.4), layout="constrained")
     panels = np.atleast_1d(canvas.subplots(1, len(groups), sharey=True))
-    for axes, (default, pairs) in zip(panels, groups, strict=True):
+    for axes, (default, certified) in zip(panels, groups, strict=True):
         axes.axhline(default["rms"], color="black", ls=":", lw=1.0, label="without a certificate")
-        looks = (("o-", "#0072B2", "certified"), ("s-", "#D55E00", "certified, no tables"))
-        for place, (mark, colour, label) in enumerate(looks):
-            held = [pair[place] for pair in pairs if "refused" not in pair[place]]
-            alphas = [one["alpha"] for one in held]
-            axes.plot(alphas, [one["rms"] for one in held], mark, color=colour, ms=4, label=label)
-            promised = [one["promise"] for one in held]
-            axes.plot(alphas, promised, mark[0], color=colour, mfc="none", ms=5, label=f"{label}: promise")
+        held = [one for one in certified if "refused" not in one]
+        alphas, colour = [one["alpha"] for one in held], "#0072B2"
+        axes.plot(alphas, [one["rms"] for one in held], "o-", color=colour, ms=4, label="certified")
+        promised = [one["promise"] for one in held]
+        axes.plot(alphas, promised, "o", color=colour, mfc="none", ms=5, label="certified: promise")
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_title(default["stream"], fontsize=9)

@@ -52,10 +52,10 @@ QUICK = ["adult5", "HEPTH", "no structure, halfspaces", "chain of 3", "adult5, 3
 SETTINGS: dict[str, Mapping[str, Any]] = {
     "tables, 5 hits": {"hard_answers": 5},
     "tables, 20 hits": {"hard_answers": 20},
-    "no tables, 20 hits": {"hard_answers": 20, "first_tables": False},
+    "no tables, 20 hits": {"hard_answers": 20, "purchases": ic.TestsOnly()},
     "tables, 30 numbers": {
         "hard_answers": 30,
-        "first_tables": True,
+        "purchases": ic.FixedTables(),
         "release": "answer",
         "update": ic.MaximumEntropy(),
     },

@@ -10,8 +10,8 @@ noise: NOT PRIVATE.
 
 Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time,
 stand the same session asked 256 in a call, of which it hears all before it answers the first; one with its
-tables fixed beforehand (`first_tables=True`); one that buys nothing without a test (`TestsOnly`, the book's
-loop); and one to which the sets of attributes were announced.
+tables fixed beforehand (`FixedTables`); one that buys nothing without a test (`TestsOnly`, the book's loop);
+and one to which the sets of attributes were announced.
 Writes results/listening.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -46,7 +46,7 @@ SIZES = {  # codes of all attributes of the table
 LONG = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 SESSIONS: dict[str, Mapping[str, Any]] = {
     "by what is asked": {"purchases": DemandPurchases()},
-    "fixed beforehand": {"first_tables": True},
+    "fixed beforehand": {"purchases": ic.FixedTables()},
     "tests only": {"purchases": TestsOnly()},
 }
 CALLS = "256 a call"

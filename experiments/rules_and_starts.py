@@ -30,7 +30,7 @@ from onlineic.evaluate import compare
 
 NAME = "rules_and_starts"
 RULES = {"MW": ic.MultiplicativeWeights(), "perceptron": ic.Perceptron(), "max. entropy": ic.MaximumEntropy()}
-STARTS = {"uniform": False, "tables": True}
+STARTS = {"uniform": ic.TestsOnly(), "tables": ic.FixedTables()}
 DEFAULT, HISTOGRAM = "default session", "one noisy histogram"
 STREAMS = ("adult5", "chain of 5", "no structure, ranges")
 
@@ -50,7 +50,7 @@ def rows_of(stream: Stream, config: Config, drawn: list[int]) -> Iterator[dict[s
     budget, told = budget_of(stream), {"max_queries": len(stream.queries)}
     for start, opens in STARTS.items():
         traces = compare(
-            stream.data, budget, stream.queries, RULES, drawn, baselines=False, first_tables=opens, **told
+            stream.data, budget, stream.queries, RULES, drawn, baselines=False, purchases=opens, **told
         )
         yield from (row_of(stream, start, label, traces) for label in RULES)
     traces = compare(stream.data, budget, stream.queries, {DEFAULT: None}, drawn, **told)
@@ -89,7 +89,7 @@ def again(_: dict) -> dict[str, Any]:
     """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
     config = Config()
     stream, seed = makers(config.sizes)[STREAMS[0]](), seeds(config.seed, config.runs)[0]
-    told = {"max_queries": len(stream.queries), "first_tables": False, "baselines": False}
+    told = {"max_queries": len(stream.queries), "purchases": ic.TestsOnly(), "baselines": False}
     (one,) = compare(stream.data, budget_of(stream), stream.queries, {"MW": RULES["MW"]}, [seed], **told)
     return {"rows/0/rms_by_seed/0": one.rms_error, "rows/0/given": one.given}
 

@@ -8,10 +8,10 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights", "Measurement",
-    "Partition", "Query",
+    "Answer", "Budget", "Domain", "FixedTables", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights",
+    "Measurement", "Partition", "Query",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
-    "PrivateData", "SessionStatistics", "TableBudget", "Unit",
+    "PrivateData", "SessionStatistics", "TableBudget", "TestsOnly", "Unit",
     "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
     "dense", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled", "span",
     "weights", "where",

@@ -23,6 +23,7 @@ from onlineic.errors import (
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.plan.purchases import FixedTables, TestsOnly
 from onlineic.progress import advance
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
@@ -31,7 +32,7 @@ from onlineic.updates.base import UpdateRule
 TABLE_CELLS = 2**24  # all noisy tables together
 ASKED = 10_000  # `max_queries` of a session that is not told; baselines pay for as many answers to an analyst
 OWN = {"noise", "ledger", "update"}
-BOOK: Mapping[str, Any] = {"first_tables": False, "release": "answer"}  # nothing is bought without a test
+BOOK: Mapping[str, Any] = {"purchases": TestsOnly(), "release": "answer"}  # nothing is bought without a test
 
 
 def compare(
@@ -50,8 +51,8 @@ def compare(
 
     All rules have one plan: as in the book nothing is bought before a test fires, and hits release numbers.
     Left to itself a session has another plan for each rule, and then most of the difference is the plan's.
-    `first_tables=True` starts all of them from the same tables, `release="partition"` lets hits release whole
-    tables, `purchases`, `sparse` and `hard_answers` say the rest; `Trace.given` tells what each one got.
+    `purchases=FixedTables()` starts all of them from the same tables, `release="partition"` lets hits release
+    whole tables, `sparse` and `hard_answers` say the rest; `Trace.given` tells what each one got.
 
     Noise is paired: all engines of one seed draw from equal `SimulatedNoise(seed)`, so that differences
     between rules are less noisy than the rules. To choose a rule for a private session by the result on the
@@ -77,7 +78,8 @@ def compare(
         What to do when a rule fails at an update: stop, since from there on the session keeps the hypothesis
         it had and the comparison is not of that rule any more; or go on and count in `update_failures`.
     **options
-        Of `OnlineIC`, the same for all rules; of those unsaid `first_tables` is False and `release` "answer".
+        Of `OnlineIC`, the same for all rules; of those unsaid `purchases` is `TestsOnly()` and
+        `release` "answer", unless another rule buys tables by what is asked.
 
     Returns
     -------
@@ -121,7 +123,8 @@ def compare(
         if not given:
             raise InvalidParameterError(f"{name} must be one or more, got none; {remedy}.")
     result: list[Trace] = []
-    held_plan = {} if "purchases" in options else BOOK  # a rule of purchases says what is bought, and how
+    said = options.get("purchases", BOOK["purchases"])
+    held_plan = BOOK if isinstance(said, (FixedTables, TestsOnly)) else {}  # other rules buy whole tables
 
     def opened(rule: UpdateRule[Any] | None, table: PrivateData, seed: int) -> OnlineIC:
         plan = options if rule is None else {**held_plan, **options}

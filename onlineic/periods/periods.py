@@ -75,6 +75,7 @@ from onlineic.periods.pooled import WARM_MOST, Bought, estimates, fitted, start_
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
+from onlineic.plan.purchases import FixedTables
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import SHARE, divided_beta
@@ -613,7 +614,7 @@ class Periods:
             beta=known.beta if self._book.counting is None else divided_beta(known.beta)[1],
             max_queries=known.max_queries,
             prior=prior,
-            first_tables=None if prior is None else True,
+            purchases=None if prior is None else FixedTables(),
         )
 
     def _start(self, n: int) -> Floats | None:

@@ -12,7 +12,7 @@ from onlineic.plan.older import BoughtBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 
@@ -24,6 +24,7 @@ __all__ = [
     "DemandPurchases",
     "EngineForecast",
     "Facts",
+    "FixedTables",
     "Forecast",
     "Plan",
     "PlannedPurchases",

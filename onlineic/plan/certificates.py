@@ -6,14 +6,9 @@ Proof: docs/theory/certificates.md, 8.1.
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import partial
-from typing import final
-
-import attrs
 
 from onlineic.accounting.budget import Budget
-from onlineic.accounting.of_table import alike
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -26,32 +21,14 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.plan.calibration import SparseName, chosen_name, mechanism_for
-from onlineic.plan.defaults import (
-    MISFIT,
-    MOST_UNIFORM,
-    PARTS_OF_OPENING,
-    UNIFORM,
-    USUAL_QUERIES,
-    WIDER,
-    Shares,
-    default_shares,
-)
-from onlineic.plan.first_tables import chosen_first_tables, laplace_opens
-from onlineic.plan.forecasts import counted_out, error_of_pairs, expected
-from onlineic.plan.plan import KNOWN, MOST_HARD, TRIVIAL, Plan, Rule, checked_facts
-from onlineic.plan.planned_purchases import PlannedPurchases
-from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.plan import MOST_HARD, Plan, Rule, checked_facts
 from onlineic.plan.settings import Settings
-from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
-from onlineic.sparse.exponential import ExponentialSparse
-from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.base import ExactBound, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
-from onlineic.updates.steps import FittedStart
 
 NO_BOUND = 1e15  # hard answers that no budget can pay, where a rule has no T at this alpha
 MOST_WISH = 1e6  # the solvers look no further
@@ -166,7 +143,6 @@ def _least_held(update: Rule, domain: Domain, alpha: float) -> float:
 def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alpha: float) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
     budget, sparse, prior = settings.of_row, settings.sparse, settings.prior
-    first_tables = settings.first_tables
     if update_bound_of(update, domain, prior) is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
@@ -181,10 +157,10 @@ def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alp
     ):  # a Gumbel threshold wants so much noise that both are tried
         names = ("gumbel", "exponential")
 
-    def certificates(wanted: float, opening: _Opening | None = None) -> Iterator[Plan]:
+    def certificates(wanted: float) -> Iterator[Plan]:
         for name in names:
             with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
-                yield made(name, wanted, opening)
+                yield made(name, wanted)
 
     def feasible(wanted: float) -> bool:
         return any(True for _ in certificates(wanted))
@@ -205,89 +181,7 @@ def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alp
             f"certify must be >= {least} at n={n}, epsilon={budget.epsilon}, delta={budget.delta}, got "
             f"certify={alpha}; raise certify, epsilon or n, or give hard_answers."
         )
-    able = isinstance(update, MultiplicativeWeights) and prior is None and sparse != "laplace"
-    if first_tables and not able:
-        raise InvalidParameterError(
-            f"first_tables must be None or False with certify for {shown(update, 200)}, of which nothing "
-            f"is proven "
-            "from a fitted start; write MultiplicativeWeights()."
-        )
-    if not able or first_tables is False:
-        return alone
-    most = WIDER * alone.error_bound
-    if alone.error_bound < TRIVIAL:
-        most = min(most, TRIVIAL)
-    found: list[tuple[float, int, Plan]] = []
-    for opening in _openings(domain, n, budget, settings.max_queries):
-        for plan in certificates(alpha, opening):
-            tables = plan.first_tables
-            if tables is not None and (first_tables or plan.error_bound < most):
-                expected = opening.expected(n, budget, tables.pure)
-                found.append((plan.error_bound * math.sqrt(expected), len(found), plan))
-    if found:
-        return min(found)[2]
-    if first_tables:
-        raise InfeasibleAccuracyError(
-            f"certify must leave a budget for first tables at n={n}, epsilon={budget.epsilon}, "
-            f"delta={budget.delta}, got certify={alpha}; raise certify, epsilon or n, or leave "
-            "first_tables out."
-        )
     return alone
-
-
-@final
-@attrs.frozen
-class _Opening:
-    """First tables of a certified session, before its mechanism is known.
-
-    Attributes
-    ----------
-    shares : Shares
-    part : Fraction, in (0, 1]
-        Of the shares of the tables.
-    laplace : bool
-    uniform : float
-        Part of the uniform distribution in the start, without which there is no T(alpha).
-    usual : float
-        Expected error of a default session, fraction of records.
-    levels : bool
-        Whether the domain has one attribute.
-    """
-
-    shares: Shares
-    part: Fraction
-    laplace: bool
-    uniform: float
-    usual: float
-    levels: bool
-
-    @property
-    def bought(self) -> Fraction:
-        return self.part * (self.shares.one_way + self.shares.pairs)
-
-    def expected(self, n: int, budget: Budget, pure: bool) -> float:
-        """Return the error that is expected of a session from such tables, fraction of records."""
-        told = self.usual
-        if not self.laplace and not self.levels:
-            told = error_of_pairs(n, attrs.evolve(budget, delta=0.0) if pure else alike(budget))
-        part = float(self.part)
-        return told / (part if pure else math.sqrt(part))
-
-
-def _openings(domain: Domain, n: int, budget: Budget, max_queries: int) -> list[_Opening]:
-    """Return the openings that a certified session may choose from, the dearest first."""
-    told = expected(domain, n, counted_out(Settings(budget, max_queries=max(max_queries, USUAL_QUERIES))))
-    rms = min(row.rms for row in told.engines if row.start == told.start)
-    shares = default_shares(n, alike(budget), domain, max_queries, None, told.start == "cells")
-    found = []
-    for part in PARTS_OF_OPENING:
-        # at least |X|^-2: T(alpha) is three times that of the uniform start at most
-        uniform = max(min(MOST_UNIFORM, UNIFORM * rms), min(0.5, domain.size**-2.0))
-        opening = _Opening(shares, part, False, uniform, rms, told.start == "levels")
-        suits = laplace_opens(domain, n, budget, opening.bought)
-        found.append(attrs.evolve(opening, laplace=suits))
-    # last, what can be had for fewer hits
-    return [*found, attrs.evolve(found[-1], uniform=max(uniform, MOST_UNIFORM))]
 
 
 def _certificate_at(
@@ -297,9 +191,8 @@ def _certificate_at(
     update: Rule,
     name: SparseName | None,
     alpha: float,
-    opening: _Opening | None,
 ) -> Plan:
-    """Return the plan with that certificate and opening.
+    """Return the plan with that certificate.
 
     Raises
     ------
@@ -307,12 +200,7 @@ def _certificate_at(
         If there is none.
     """
     budget, beta, max_queries = settings.of_row, settings.beta, settings.max_queries
-    start: Rule = update
-    tables, tested, bought = None, beta, Fraction(0)
-    if opening is not None:  # as many tables as the mechanism can draw: one stands for them in T(alpha)
-        start = FittedStart(update, 1, MISFIT, opening.uniform)
-        tested, bought = beta * (1.0 - KNOWN), opening.bought
-    bound_of = update_bound_of(start, domain, settings.prior)
+    bound_of = update_bound_of(update, domain, settings.prior)
     steps = NO_BOUND if bound_of is None else bound_of(alpha)
     if steps > MOST_HARD:
         raise InfeasibleAccuracyError(f"T(alpha) must be at most {MOST_HARD}, got {steps:.4g}.")
@@ -324,37 +212,22 @@ def _certificate_at(
         n=n,
         hard_answers=cutoff,
         max_queries=max_queries,
-        beta=tested,
+        beta=beta,
         alpha=alpha + 0.5 / n,
-        reserved=bought,
-        pure=opening is not None and opening.laplace,
         restarts=settings.restarts,
     )
-    _, miss, number = mechanism.margins(max_queries, tested, cutoff)
+    _, miss, number = mechanism.margins(max_queries, beta, cutoff)
     if number > alpha:
         raise InfeasibleAccuracyError(f"a_num must be at most alpha, got {number:.4g} > {alpha:.4g}.")
-    if opening is not None and isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        tables = chosen_first_tables(
-            mechanism,
-            domain,
-            PartitionRule(parts=opening.shares.parts),
-            one_way_share=opening.part * opening.shares.one_way,
-            pair_share=opening.part * opening.shares.pairs,
-            laplace=opening.laplace,
-            given_order=budget.order is not None,
-        )
-    if opening is not None and tables is not None:
-        start = FittedStart(update, len(tables.targets), MISFIT, opening.uniform)
     return Plan(
         sparse=mechanism,
-        update=rule_at(start, domain, alpha),
+        update=rule_at(update, domain, alpha),
         alpha=alpha,
         beta=beta,
         max_queries=max_queries,
         hard_answers=cutoff,
         error_bound=mechanism.threshold / (n << mechanism.grid_bits) + miss,
         certified=True,
-        purchases=TestsOnly() if tables is None else PlannedPurchases(tables),
         restarts=settings.restarts,
     )
 

@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "2fb304f527cfd895"
+RULES = "4e8368006477f696"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -81,12 +81,6 @@ LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
 SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
 RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced
 NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says less than what is known by then
-
-# certified sessions
-PARTS_OF_OPENING = tuple(Fraction(eighths, 8) for eighths in range(8, 0, -1))  # of its usual shares
-WIDER = 1.6  # how much tables may widen the bound that is certified
-UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
-USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second

@@ -30,7 +30,7 @@ from onlineic.ledger.lines import Line, account_from_json
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
 from onlineic.sparse.base import NumericSparse
 
 # of a plan, or of its PlannedPurchases: tables of which one release comes first, as `FirstTables`
@@ -132,11 +132,23 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return "tables whose noise costs more than their charge"
 
 
+def of_one_keyword(beginning: Line) -> Line:
+    """Return the first line of a file with one setting for what is bought: `first_tables` was another."""
+    settings = dict(beginning["settings"])
+    fixed = settings.pop("first_tables", None)
+    if fixed is not None:
+        rule = FixedTables if fixed else TestsOnly
+        settings["purchases"] = {"class": rule.__name__, "fields": {}}
+    return {**beginning, "settings": settings}
+
+
 def older_plan(beginning: Line) -> Any:
     """Return the plan of a file of other rules, as JSON, with purchases that have ended.
 
     Purchases stand in the plan as a rule, or as one field a kind of table; of a rule either what it shares
-    of the account is written, or its tables are. A plan that buys nothing stays as it is.
+    of the account is written, or its tables are. A plan that buys nothing stays as it is. A start from
+    tables held a part of the uniform distribution, which it has no more: a session does not go by the
+    certificate that rested on it.
 
     Raises
     ------
@@ -168,6 +180,10 @@ def _ended(plan: Any, account: Filter) -> Any:
     kept = {
         name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
     }
+    update = fields.get("update")
+    if isinstance(update, dict) and update.get("class") == "FittedStart":
+        start = {name: one for name, one in update["fields"].items() if name != "uniform"}
+        kept["update"] = {**update, "fields": start}
     if held or amount:
         written = {"amount": {"fraction": str(amount)}, "tables": held}
         kept["purchases"] = {"class": BoughtBefore.__name__, "fields": written}

@@ -183,7 +183,8 @@ def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
     said += [(name, text) for name, text in plan.purchases.told(plan.sparse.account())]
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
-    promise = "every answer but cross tables" if plan.certified else "every easy answer"
+    held = plan.certified and not plan.purchases.ended
+    promise = "every answer but cross tables" if held else "every easy answer"
     if falls:
         promise += " before the first measured one or restart"
     bound = f"{promise}, of the first {plan.max_queries:,}, at once within ± {upward(plan.error_bound)}"

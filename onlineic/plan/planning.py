@@ -4,7 +4,7 @@ With neither an accuracy nor a number of hard answers given, the shares and the 
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and the length of the stream, never on the data.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a, 8.2b; docs/theory/periods.md,
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; docs/theory/periods.md,
 13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
@@ -62,7 +62,7 @@ from onlineic.plan.plan import (
     tested_beta,
 )
 from onlineic.plan.planned_purchases import PlannedPurchases
-from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -108,7 +108,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
     rule = rule_for_stream(chosen.rule(domain), max_queries, n)
-    if chosen.first_tables:
+    if isinstance(chosen.purchases, FixedTables):
         _check_opens(domain, rule, sparse, chosen.prior)
     if chosen.certify is not None:
         if chosen.only("certify"):
@@ -117,7 +117,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
     seen = planned(domain)  # tables are chosen as if a long attribute had the parts of its grid
-    if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
+    if chosen.purchases is not None and not isinstance(chosen.purchases, (FixedTables, TestsOnly)):
         return _plan_of_purchases(domain, n, chosen, chosen.purchases)
     opens = chosen.opens
     start = expected(seen, n, chosen).start if opens else None
@@ -126,7 +126,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
     # hard answers wished for take their price from the tables, unless these were wished for too
-    wished = chosen.hard_answers if chosen.partition or not chosen.first_tables else None
+    wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
     shares = default_shares(n, alike(budget), seen, max_queries, wished, start == "cells")
     if chosen.partition or (opens and chosen.hard_answers is None):
         cutoff = shares.hard_answers
@@ -356,12 +356,12 @@ def _check_opens(
     """Refuse what cannot start from tables."""
     if prior is not None and not isinstance(update, TABLE_RULES):  # others start from the tables themselves
         raise InvalidParameterError(
-            "prior must be None with first_tables, unless MaximumEntropy fits them over it, got one with "
+            "prior must be None with FixedTables, unless MaximumEntropy fits them over it, got one with "
             f"{type(update).__name__}; leave one of them out."
         )
     if isinstance(sparse, NumericSparse) or sparse == "laplace":
         raise InvalidParameterError(
-            "sparse must be None, 'gumbel' or 'exponential' with first_tables, which share its account, got "
+            "sparse must be None, 'gumbel' or 'exponential' with FixedTables, which share its account, got "
             f"{sparse if isinstance(sparse, str) else type(sparse).__name__}."
         )
     if not isinstance(update, TABLE_RULES):

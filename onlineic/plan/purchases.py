@@ -141,6 +141,12 @@ class TestsOnly(PurchaseRule[None]):
 
 
 @final
+@attrs.frozen
+class FixedTables:
+    """Tables that are fixed beforehand, and released with the first question; the planner says which."""
+
+
+@final
 class Purchases:
     """A rule with the record that it goes by.
 

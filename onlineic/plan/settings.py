@@ -21,7 +21,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
-from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal
 from onlineic.queries.reach import Reach
@@ -58,8 +58,8 @@ class Settings:
         threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
     certify : float, optional
         alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is alpha +
-        a_hit: a certificate for all answers, of single queries. Where few questions are announced, all of
-        them may be measured instead, if that errs by at most alpha.
+        a_hit: a certificate for all answers, of single queries. Nothing is bought without a test. Where few
+        questions are announced, all of them may be measured instead, if that errs by at most alpha.
     update : UpdateRule, optional
         None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
         `certify` or without partitions.
@@ -72,26 +72,22 @@ class Settings:
         Fraction of records; overrides the rule of `hard_answers`, for all tests.
     prior : Hypothesis, optional
         A public start; without one, partition sessions buy first tables.
-    first_tables : bool, optional
-        Whether to buy tables that are fixed beforehand, with the first question. None: where `MaximumEntropy`
-        learns from partitions, without a prior, and tables are not bought by what is asked; and with
-        `certify`, for `MultiplicativeWeights`, as many as leave the certificate's bound nearly what it is
-        without. True: in any case, over a prior too where `MaximumEntropy` fits them (theory 13.5); others
-        start from the maximum-entropy fit of the tables.
     kinds : iterable of "conjunctions" or "dense"
         What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
-        unless `first_tables` says when, a dense first question buys all cells, and a range of one long
+        unless `purchases` says when, a dense first question buys all cells, and a range of one long
         attribute its levels with less noise in coarse ones (`PlannedPurchases`).
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up.
     restarts : int
         How often the session shall be closed and resumed: that is paid for besides the hard answers, by
         mechanisms that keep a threshold (theory 5.4).
-    purchases : PurchaseRule, optional
-        What is bought without a test: `TestsOnly` for nothing, a `DemandPurchases` or a rule of one's own.
-        None: by what is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is
-        settled, and pairs or records are many (`plan.pays_to_listen`), or questions are announced; else
-        tables that are fixed beforehand.
+    purchases : PurchaseRule or FixedTables, optional
+        What is bought without a test: `TestsOnly` for nothing; `FixedTables` for tables that are fixed
+        beforehand, over a prior too where `MaximumEntropy` fits them (theory 13.5), while other rules start
+        from the maximum-entropy fit of the tables; a `DemandPurchases` or a rule of one's own. None: by what
+        is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is settled, and pairs
+        or records are many (`plan.pays_to_listen`), or questions are announced; else tables that are fixed
+        beforehand where `MaximumEntropy` learns from partitions, without a prior; else nothing.
     questions : iterable of str or of several, or of questions, optional
         Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
         names; or questions, whose attributes they are. Tables for them are bought with the first question,
@@ -116,11 +112,10 @@ class Settings:
     release: Release | None = attrs.field(default=None, kw_only=True)
     threshold: float | None = attrs.field(default=None, kw_only=True)
     prior: Hypothesis | None = attrs.field(default=None, kw_only=True, eq=id)  # known by its digest alone
-    first_tables: bool | None = attrs.field(default=None, kw_only=True)
     kinds: Iterable[Kind] = attrs.field(default=("conjunctions",), kw_only=True)
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
-    purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
+    purchases: PurchaseRule[Any] | FixedTables | None = attrs.field(default=None, kw_only=True)
     questions: Iterable[Announced] | None = attrs.field(default=None, kw_only=True)
     reach: Reach | None = attrs.field(default=None, kw_only=True)
 
@@ -153,11 +148,6 @@ class Settings:
             raise InvalidParameterError(
                 f"release must be 'answer' or 'partition', got release={shown(self.release)}."
             )
-        if self.first_tables is not None and type(self.first_tables) is not bool:
-            raise InvalidParameterError(
-                "first_tables must be True, False or None, got first_tables="
-                f"{shown(self.first_tables)}; leave it out."
-            )
         if self.threshold is not None:
             set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
         self._check_purchases()
@@ -168,14 +158,10 @@ class Settings:
     def _check_purchases(self) -> None:
         """Refuse a rule that is none, or that other settings contradict."""
         rule = self.purchases
-        if rule is not None and not isinstance(rule, PurchaseRule):
+        if rule is not None and not isinstance(rule, (PurchaseRule, FixedTables)):
             raise InvalidParameterError(
-                f"purchases must be a PurchaseRule, got a {type(rule).__name__}; write plan.TestsOnly(), or "
-                "leave it out."
-            )
-        if rule is not None and self.first_tables is not None:
-            raise InvalidParameterError(
-                "first_tables must be None with purchases, got both; purchases=TestsOnly() buys none."
+                f"purchases must be a PurchaseRule or FixedTables, got a {type(rule).__name__}; write "
+                "plan.TestsOnly(), or leave it out."
             )
         if self.questions is not None:
             set_fields(self, questions=checked_questions(self.questions))
@@ -186,7 +172,14 @@ class Settings:
                 )
         if rule is None or isinstance(rule, TestsOnly):
             return
-        if not self.only("release", "hard_answers", "threshold") or not self.partition:
+        if isinstance(rule, FixedTables):
+            if self.certify is not None:
+                raise InvalidParameterError(
+                    "purchases must be None or TestsOnly with certify, which buys nothing without a test, "
+                    "got FixedTables(); leave out one of them."
+                )
+            return
+        if not self.only("release", "hard_answers", "threshold", "purchases") or not self.partition:
             raise InvalidParameterError(
                 "purchases must be None or TestsOnly with certify, prior, update, sparse or "
                 "release='answer', got another rule; leave out one of them."
@@ -210,7 +203,7 @@ class Settings:
     def only(self, *names: str) -> bool:
         """Whether nothing of the plan was settled but these."""
         left_to_planner = (
-            "update", "sparse", "release", "prior", "certify", "hard_answers", "threshold", "first_tables",
+            "update", "sparse", "release", "prior", "certify", "hard_answers", "threshold", "purchases",
         )  # fmt: skip
         return all(getattr(self, name) is None for name in left_to_planner if name not in names)
 
@@ -233,10 +226,8 @@ class Settings:
     def opens(self) -> bool:
         """Whether tables are bought first: where the rule reads them all, and nobody brings a start or a
         mechanism of his own."""
-        if self.first_tables is not None:
-            return self.first_tables
-        if isinstance(self.purchases, TestsOnly):
-            return False
+        if isinstance(self.purchases, (FixedTables, TestsOnly)):
+            return isinstance(self.purchases, FixedTables)
         reads = self.update is None or isinstance(self.update, TABLE_RULES)
         return self.partition and reads and self.prior is None and not isinstance(self.sparse, NumericSparse)
 
@@ -250,14 +241,15 @@ class Settings:
     @property
     def listens(self) -> bool:
         """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
-        settled = not self.only("release", "hard_answers", "threshold") or "dense" in self.kinds
-        return self.partition and not settled
+        if isinstance(self.purchases, (FixedTables, TestsOnly)) or "dense" in self.kinds:
+            return False
+        return self.partition and self.only("release", "hard_answers", "threshold", "purchases")
 
     @property
     def may_start_otherwise(self) -> bool:
         """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
         fits = self.update is None or isinstance(self.update, MaximumEntropy)
-        return self.partition and self.first_tables is None and fits
+        return self.partition and self.purchases is None and fits
 
 
 def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:

@@ -1,6 +1,6 @@
 """How far the answers of a session may be from the truth: by its tests, its numbers and its first tables.
 
-Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2a; docs/theory/hypothesis.md,
+Proof: docs/theory/accuracy.md, 6.0, 6.2, 6.3; docs/theory/certificates.md, 8.2; docs/theory/hypothesis.md,
 6.7; docs/theory/ledger-and-restarts.md, 5.4.
 """
 
@@ -258,12 +258,11 @@ class Bounds:
 
         Of answers that a killed process may have lost it does not know how much their weights were rounded.
         """
-        begun = begun and self._plan.buys
         worst = self._weigh(records)
         coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
-        easy = worst if begun else max(coming, worst)
-        # numbers err by less than a certificate's bound, but not by less than its first tables leave of it
-        bound = self._moved + (easy if certified and not begun else max(easy, self._hardest))
+        easy = worst if begun and self._plan.buys else max(coming, worst)
+        # numbers err by less than a certificate's bound
+        bound = self._moved + (easy if certified else max(easy, self._hardest))
         return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(

@@ -49,10 +49,10 @@ from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import LaterTables
-from onlineic.plan.older import BoughtBefore, of_other_rules, older_plan
+from onlineic.plan.older import BoughtBefore, of_one_keyword, of_other_rules, older_plan
 from onlineic.plan.plan import Plan
 from onlineic.plan.planned_purchases import PlannedPurchases
-from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.purchases import FixedTables, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
@@ -74,9 +74,10 @@ KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
-        FittedAt, FittedStart, FittedTables, GumbelSparse, LaplaceSparse, LaterTables, MaximumEntropy,
-        MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule, MixtureOfProducts,
-        Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows, TestsOnly, UnconditionalNumbers, Unit,
+        FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse, LaplaceSparse, LaterTables,
+        MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
+        MixtureOfProducts, Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows, TestsOnly,
+        UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -174,7 +175,7 @@ class LedgerFile:
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
-            check_settings(ledger.beginning, self.settings)
+            check_settings(of_one_keyword(ledger.beginning), self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
@@ -208,10 +209,10 @@ def ledger_choice(
             )
         return ledger
     table, rule = checked_label(table), settings.get("purchases")
-    if type(rule) not in (type(None), DemandPurchases, TestsOnly):
+    if type(rule) not in (type(None), DemandPurchases, FixedTables, TestsOnly):
         raise InvalidParameterError(
-            "purchases must be TestsOnly or DemandPurchases with a ledger file, which others read, got a "
-            f"{type(rule).__name__}; leave out one of them."
+            "purchases must be TestsOnly, FixedTables or DemandPurchases with a ledger file, which others "
+            f"read, got a {type(rule).__name__}; leave out one of them."
         )
     written = {name: settings_to_json(_public(value), KNOWN) for name, value in settings.items()}
     return LedgerFile(ledger, table, durability, written, settings.get("update"))

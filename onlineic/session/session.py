@@ -53,7 +53,7 @@ from onlineic.plan.kinds import check_supported
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import PurchaseRule
+from onlineic.plan.purchases import FixedTables, PurchaseRule
 from onlineic.plan.settings import Announced, Exhausted, Kind, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -187,8 +187,6 @@ class OnlineIC(Answering):
     prior : Hypothesis, optional
         A public start, never made from the private rows. Without one the session buys first tables. The
         hypothesis of another session is public: that session has paid for it.
-    first_tables : bool, optional
-        As in `plan.Settings`. True: the session buys first tables and starts any update rule from them.
     kinds : iterable of "conjunctions" or "dense", optional
         The kinds of queries that will be asked. Conjunctions of conditions, the default, are told well by
         tables of pairs of attributes. Dense queries are arrays of weights without such a form; for them the
@@ -198,9 +196,10 @@ class OnlineIC(Answering):
         When the hard answers are used up: answer from the hypothesis without touching the data, bounded by
         the noise of the first tables alone; or raise `SessionExhaustedError`.
     purchases, questions
-        As in `plan.Settings`: the rule that buys tables without a test, and sets of attributes that will be
-        asked. If attributes or records are many, the session buys tables as queries come. A query that is
-        asked again after the next purchase is answered anew.
+        As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked.
+        `FixedTables()` buys tables with the first query and starts any update rule from them; `TestsOnly()`
+        buys nothing. If attributes or records are many, the session buys tables as queries come. A query that
+        is asked again after the next purchase is answered anew.
     counted : Counted, optional
         The number of records as `offline.count` released it, if it is private. By default the session
         releases one from its own budget. That the number is off by more than its bound has a probability of
@@ -251,10 +250,9 @@ class OnlineIC(Answering):
         release: Release | None = None,
         threshold: float | None = None,
         prior: Hypothesis | None = None,
-        first_tables: bool | None = None,
         kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Exhausted = "untested",
-        purchases: PurchaseRule[Any] | None = None,
+        purchases: PurchaseRule[Any] | FixedTables | None = None,
         questions: Iterable[Announced] | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -278,7 +276,6 @@ class OnlineIC(Answering):
             release=release,
             threshold=threshold,
             prior=prior,
-            first_tables=first_tables,
             kinds=kinds,
             exhausted=exhausted,
             restarts=restarts,

@@ -1,6 +1,6 @@
 """A snapshot of a session: what it has answered, what is spent, what is left.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2a.
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2.
 """
 
 from typing import Any, final

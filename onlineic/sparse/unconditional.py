@@ -1,6 +1,6 @@
 """`UnconditionalNumbers`: no test at all, every question is measured; best where few are asked.
 
-Proof: docs/theory/certificates.md, 8.2b; docs/theory/session.md, 4.6.
+Proof: docs/theory/certificates.md, 8.2a; docs/theory/session.md, 4.6.
 """
 
 import math

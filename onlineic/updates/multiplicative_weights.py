@@ -3,7 +3,7 @@
 Two rules: with the constant step of Dwork & Roth, and with steps as large as the measured gaps, replayed
 over all measurements.
 
-Proof: docs/theory/certificates.md, 8.2a; docs/theory/updates.md, 7.2.
+Proof: docs/theory/updates.md, 7.2.
 """
 
 import math
@@ -45,7 +45,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
     The potential is KL(x || p). By Hoeffding's lemma a step of size `rate` against a gap > alpha lowers it
     by at least rate * gap - rate^2/8, which is 2 alpha^2 at rate 4 alpha and at least alpha^2/4 (the book's
     count) at rate alpha/2. `update_bound` is for the uniform start: a prior that is wrong somewhere can need
-    more, see `exact_update_bound`, and so can a fitted one, see `FittedStart`.
+    more, see `exact_update_bound`.
 
     References
     ----------

@@ -1,6 +1,6 @@
 """How practical sessions run their rules: steps as long as measured, a fitted start, fits now and then.
 
-Proof: docs/theory/certificates.md, 8.2a; docs/theory/updates.md, 7.6.
+Proof: docs/theory/updates.md, 7.6.
 """
 
 import itertools
@@ -20,11 +20,9 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.hypothesis.histogram import Histogram
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import HasParameters, UpdateRule, check_rule, starting_histogram
 from onlineic.updates.maximum_entropy import MaximumEntropy
-from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 TRIES = 20  # mostly two to five are made
 CLOSE = 0.02  # of the way: nearer than any noise
@@ -103,8 +101,8 @@ class FittedStart(UpdateRule[Any]):
     """A rule that starts from the maximum-entropy fit of the tables that a session buys first.
 
     The tables are released, so the fit is post-processing and a public prior to what follows. The rule itself
-    sees the measurements behind them. A fit can be as wrong as noise can make it: with a part of the uniform
-    distribution in the start multiplicative weights keep a T(alpha).
+    sees the measurements behind them. A fit can be as wrong as noise can make it, so nothing bounds the
+    updates from there: `update_bound` is None.
 
     Parameters
     ----------
@@ -114,27 +112,16 @@ class FittedStart(UpdateRule[Any]):
         How many measurements come first.
     misfit : float, in [0, 1)
         As in `MaximumEntropy`: where the fit of the tables stops.
-    uniform : float, in [0, 1)
-        gamma: the start is (1 - gamma) fit + gamma uniform; the fit is of what gamma leaves of the tables.
-
-    Notes
-    -----
-    Theorem: whatever the fit, no cell of the start is below gamma/|X|, so KL(x || start) <= ln(|X|/gamma) for
-    every x, and `MultiplicativeWeights` has T = ln(|X|/gamma)/(2 alpha^2) from there. Of other rules, and
-    without gamma, nothing is proven: `update_bound` is None.
     """
 
     rule: UpdateRule[Any]
     tables: int
     misfit: float = 0.0
-    uniform: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         check_rule(self.rule)
         object.__setattr__(self, "tables", checked_integer("tables", self.tables, at_least=1))
-        for name in ("misfit", "uniform"):
-            value = checked_real(name, getattr(self, name), at_least=0.0, below=1.0)
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "misfit", checked_real("misfit", self.misfit, at_least=0.0, below=1.0))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
         return self.rule.init(domain, prior)
@@ -143,35 +130,15 @@ class FittedStart(UpdateRule[Any]):
         if len(measurements) > self.tables:
             return self.rule.update(hypothesis, measurements[self.tables :], alpha)
         fit, domain = MaximumEntropy(misfit=self.misfit), hypothesis.domain
-        if not self.uniform:
-            fitted = fit.update(fit.init(domain), measurements, alpha)
-            return self.rule.init(domain, starting_histogram(domain, fitted))
-        uniform = Histogram(domain)
-        rest = tuple(self._without(uniform, table) for table in measurements)
-        cells = (1.0 - self.uniform) * fit.update(fit.init(domain), rest, alpha).probabilities()
-        return self.rule.init(domain, Histogram(domain, cells + self.uniform / domain.size))
-
-    def _without(self, uniform: Histogram, table: Measurement) -> Measurement:
-        """Return what the uniform part of the start leaves of a table, as fractions of it."""
-        target, left = table.target, 1.0 - self.uniform
-        if not isinstance(target, Partition):
-            return table
-        held = self.uniform * uniform.blocks(target)
-        return Measurement(target, (table.values - held) / left, table.scale / left)
+        fitted = fit.update(fit.init(domain), measurements, alpha)
+        return self.rule.init(domain, starting_histogram(domain, fitted))
 
     def most_passes(self, releases: int) -> int | None:
         later = self.rule.most_passes(releases)
         return None if later is None else max(later, MaximumEntropy(misfit=self.misfit).most_passes(releases))
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
-        bound = self.exact_update_bound(domain, alpha)
-        return None if bound is None else math.floor(bound)
-
-    def exact_update_bound(self, domain: Domain, alpha: float) -> float | None:
-        """Return T(alpha), before rounding down, of multiplicative weights from such a start."""
-        if not self.uniform or not isinstance(self.rule, MultiplicativeWeights):
-            return None
-        return self.rule.bound_from(domain, alpha, math.log(domain.size / self.uniform))
+        return None
 
 
 @final

@@ -41,7 +41,7 @@ def released(counts, epsilon, value):
     """The blocks of all first tables, with a constant in place of noise; the scales asked for; the charge."""
     noise = Constant(value)
     budget = ic.Budget(epsilon, 1e-6)
-    session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, first_tables=True))
+    session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, purchases=ic.FixedTables()))
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     return np.concatenate([one.values for one in record.measurements]), noise.sigmas, record, session
 

@@ -111,7 +111,7 @@ SESSIONS = {
             ic.dense(np.random.default_rng(seed).integers(0, 2, tuple(TWO.values())).astype(float))
             for seed in range(40)
         ],
-        "settings": {"first_tables": True},
+        "settings": {"purchases": ic.FixedTables()},
     },
     "dense_first": {  # tells that all cells are bought
         **PAIRS,
@@ -139,7 +139,7 @@ SESSIONS = {
         "settings": {"threshold": 0.01, "hard_answers": 20},
     },
     "certified": {
-        **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"certify": 0.2},
+        **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"certify": 0.1},
     },
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ SETTINGS = {
     "dense": {"kinds": ("dense",)},
     "few": {"max_queries": 5},
     "hard": {"hard_answers": 20, "threshold": 0.01},
-    "numbers": {"release": "answer", "first_tables": False},
+    "numbers": {"release": "answer", "purchases": ic.TestsOnly()},
     "certified": {"certify": 0.3, "max_queries": 100},
 }
 

@@ -25,7 +25,7 @@ from onlineic.errors import (
     LedgerMismatchError,
 )
 from onlineic.ledger import read
-from onlineic.plan import DemandPurchases, TestsOnly
+from onlineic.plan import DemandPurchases, FixedTables, TestsOnly
 from support.ledgers import DOMAIN, LABEL, quick_folder, table
 
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -160,11 +160,10 @@ KEYWORDS = {
     "release": ["answer", "partition"],
     "threshold": [Fraction(1, 100), np.float64(0.01)],
     "prior": [ic.Histogram(DOMAIN)],
-    "first_tables": [True, False],
     "kinds": [("dense",), {"dense", "conjunctions"}],
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
-    "purchases": [TestsOnly(), DemandPurchases()],
+    "purchases": [TestsOnly(), FixedTables(), DemandPurchases()],
     "questions": [["a"]],
 }
 NOT_IN_THE_FILE = {"self", "data", "ledger", "table", "durability", "noise", "progress"}

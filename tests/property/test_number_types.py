@@ -1099,7 +1099,7 @@ EXAMPLES = {
     ),
     "FittedStart": Example(
         lambda **given: updates.FittedStart(ic.Perceptron(), **given),
-        {"tables": sizes(3), "misfit": 0.3, "uniform": 0.1},
+        {"tables": sizes(3), "misfit": 0.3},
     ),
     "MeasuredWeights": Example(lambda replays: ic.MeasuredWeights("tight", replays), {"replays": sizes(3)}),
     "Median": Example(
@@ -1150,7 +1150,6 @@ EXAMPLES = {
             ic.MultiplicativeWeights(),
             ic.Perceptron(),
             ic.Median(max_queries=100),
-            updates.FittedStart(ic.MultiplicativeWeights(), 1, 0.0, 0.01),
         )
         for name in ("update_bound", "exact_update_bound")
     },
@@ -1163,6 +1162,7 @@ EXAMPLES = {
             ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.Perceptron()),
+            updates.FittedStart(ic.MultiplicativeWeights(), 1),
         )
     },
     "ReplaceRows": Example(

@@ -272,7 +272,7 @@ def arena(monkeypatch, easy_or_hard, known, left):
     monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
     monkeypatch.setattr("onlineic.session.bounds.KNOWN", known)
     monkeypatch.setattr("onlineic.session.bounds.EASY_OR_HARD", easy_or_hard)
-    plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, first_tables=True)
+    plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, purchases=ic.FixedTables())
     plan = attrs.evolve(plan, update=Still())
     plan_once(monkeypatch, plan)
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1

@@ -69,7 +69,7 @@ def test_easy_answers_take_as_long_whatever_matches():
             data,
             ic.Budget(1.0, 1e-9),
             threshold=0.99,
-            first_tables=False,
+            purchases=ic.TestsOnly(),
             hard_answers=3,
             noise=SimulatedNoise(1),
         )

@@ -13,6 +13,7 @@ from onlineic.hypothesis.mixture import product, uniform_mixture
 from onlineic.hypothesis.mixture_fit import _Loss, fit_mixture, usable
 from onlineic.ledger import UpdateFailed
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import FixedTables
 from onlineic.plan.fitting_rule import fitting_rule
 from onlineic.queries import Measurement, Partition, Queries, between, dense, marginal, one_of, weights, where
 from onlineic.testing import check_update_rule
@@ -247,7 +248,7 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     columns = records(LARGE, 20_000)
     data = PrivateData.from_records(columns, LARGE)
     noise = SimulatedNoise(3)
-    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, first_tables=True, noise=noise)
+    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, purchases=FixedTables(), noise=noise)
     rng = np.random.default_rng(0)
     queries = []
     for _ in range(60):
@@ -275,7 +276,7 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     [
         {"update": MaximumEntropy()},
         {"update": MultiplicativeWeights()},
-        {"update": MultiplicativeWeights(), "first_tables": True},
+        {"update": MultiplicativeWeights(), "purchases": FixedTables()},
         {"update": Perceptron()},
         {"update": Median()},
         {"release": "answer"},

@@ -1,23 +1,18 @@
-"""Certified sessions that open with tables, or measure all questions: what is paid, promised and refused."""
+"""Certified sessions, by tests or by measuring all questions: what is paid, promised and refused."""
 
 import itertools
 import math
-from fractions import Fraction
 
-import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.session.session as session_module
 from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, TooLargeError
 from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import ALL_HARD, KNOWN, session_plan, textbook_plan
+from onlineic.plan import DemandPurchases, TestsOnly, session_plan, textbook_plan
 from onlineic.queries.query import canonical
 from onlineic.sparse import ExponentialSparse, UnconditionalNumbers
-from onlineic.updates import FittedStart
-from support.cores import replanned
 from support.noise import Silent, Wrapped
 
 PAIRS = ic.Domain.of(a=12, b=8, c=5)
@@ -49,66 +44,49 @@ def dearest(sparse, domain):
     ("domain", "n", "certify"),
     [(PAIRS, 50_000, 0.3), (PAIRS, 10**6, 0.15), (CELLS, 50_000, 0.3), (LEVELS, 50_000, 0.4)],
 )
-def test_the_account_keeps_all_the_hits_of_t_beside_the_opening(domain, n, certify, variant, sparse, budget):
+def test_the_account_keeps_all_the_hits_of_t(domain, n, certify, variant, sparse, budget):
     if sparse == "gumbel" and budget.pure:
         pytest.skip("Gumbel tests need delta > 0")
     rule = ic.MultiplicativeWeights(variant=variant)
-    plan = planned(domain, n, budget, certify, update=rule, sparse=sparse, first_tables=True)
+    plan = planned(domain, n, budget, certify, update=rule, sparse=sparse)
     account, start = plan.sparse.account(), plan.sparse.start_charge()
-    kept = account.capacity - plan.first_tables.charge.amount - (start.amount if start is not None else 0)
-    steps = (1 if variant == "tight" else 8) * math.log(domain.size / plan.update.uniform) / (2 * certify**2)
+    kept = account.capacity - (start.amount if start is not None else 0)
+    steps = (1 if variant == "tight" else 8) * math.log(domain.size) / (2 * certify**2)
 
-    assert plan.update == FittedStart(
-        rule, len(plan.first_tables.targets), plan.update.misfit, plan.update.uniform
-    )
+    assert (rule, TestsOnly()) == (plan.update, plan.purchases)
     assert math.floor(steps) == plan.hard_answers
     assert plan.hard_answers * dearest(plan.sparse, domain) <= kept
     assert (True, None, certify) == (plan.certified, plan.next_share, plan.alpha)
-    hit, miss, number = plan.sparse.margins(plan.max_queries, (1 - KNOWN) * plan.beta, plan.hard_answers)
+    hit, miss, number = plan.sparse.margins(plan.max_queries, plan.beta, plan.hard_answers)
     threshold = plan.sparse.threshold / (n << plan.sparse.grid_bits)
     assert number <= certify < certify + 0.5 / n + hit <= threshold + 2 / n
     assert plan.error_bound == pytest.approx(threshold + miss, rel=1e-12)
 
 
-def test_tables_widen_the_certificate_by_six_tenths_at_most_and_never_make_it_trivial():
-    for budget, certify in itertools.product(BUDGETS, (0.2, 0.3, 0.4)):
-        plan, alone = (
-            planned(budget=budget, certify=certify),
-            planned(budget=budget, certify=certify, first_tables=False),
-        )
-        if plan.first_tables is None:
-            assert alone == plan
-        assert alone.error_bound <= plan.error_bound <= min(1.6 * alone.error_bound, 0.5)
-        assert (None, alone.certified) == (alone.first_tables, True)
-
-
-def test_a_certificate_that_tables_would_spoil_is_given_without_them_and_an_infeasible_one_refused():
+def test_an_infeasible_certificate_is_refused_and_the_least_that_is_named_is_given():
     with pytest.raises(InfeasibleAccuracyError, match=r"certify must be >= 0\.\d+ at n=50000") as refused:
         planned(certify=0.001)
     least = float(str(refused.value).split(">= ")[1].split(" at")[0])
     tight = planned(certify=least)
 
-    assert (None, True, least) == (tight.first_tables, tight.certified, tight.alpha)
-    with pytest.raises(InfeasibleAccuracyError, match="certify must leave a budget for first tables"):
-        planned(certify=least, first_tables=True)
-    assert planned(certify=0.3, first_tables=True).first_tables is not None
+    assert (True, least) == (tight.certified, tight.alpha)
 
 
 @pytest.mark.parametrize(
     "settings",
     [
+        {},
         {"update": ic.Perceptron(), "domain": CELLS},
         {"update": ic.Median(variant="dimension"), "domain": ic.Domain.of(a=2), "n": 10**6},
         {"sparse": "laplace", "n": 10**6},
         {"prior": ic.Histogram(PAIRS)},
-        {"first_tables": False},
     ],
 )
-def test_other_rules_mechanisms_and_starts_are_certified_as_they_were(settings):
+def test_a_certified_session_buys_nothing_without_a_test_whether_that_is_said_or_not(settings):
     plan = planned(**settings)
 
-    assert (None, True) == (plan.first_tables, plan.certified)
-    assert not isinstance(plan.update, FittedStart)
+    assert (TestsOnly(), True) == (plan.purchases, plan.certified)
+    assert plan == planned(**settings, purchases=ic.TestsOnly())
 
 
 @pytest.mark.parametrize(
@@ -121,10 +99,9 @@ def test_other_rules_mechanisms_and_starts_are_certified_as_they_were(settings):
         ({"certify": 1.0}, "certify must be"),
         ({"certify": math.nan}, "certify must be"),
         ({"update": ic.MaximumEntropy()}, "no proven T"),
-        ({"update": ic.MultiplicativeWeights(rate=0.5), "first_tables": True}, "no proven T"),
-        ({"update": ic.Perceptron(), "domain": CELLS, "first_tables": True}, "of which nothing is proven"),
-        ({"prior": ic.Histogram(PAIRS), "first_tables": True}, "prior must be None with first_tables"),
-        ({"sparse": "laplace", "first_tables": True}, "sparse must be None"),
+        ({"update": ic.MultiplicativeWeights(rate=0.5)}, "no proven T"),
+        ({"purchases": ic.FixedTables()}, "purchases must be None or TestsOnly with certify"),
+        ({"purchases": DemandPurchases()}, "purchases must be None or TestsOnly with certify"),
     ],
 )
 def test_what_cannot_be_certified_is_refused_by_name(settings, named):
@@ -133,56 +110,6 @@ def test_what_cannot_be_certified_is_refused_by_name(settings, named):
 
 
 # -- what happens --------------------------------------------------------------------------------------------
-
-
-class Hostile(Silent):
-    """Noise that puts the opening as far from one cell as it can, and is silent afterwards."""
-
-    def __init__(self, cell, word=0):
-        super().__init__(word)
-        self.cell, self.tables = cell, 1
-
-    def discrete_laplace(self, scale, size):
-        if not self.tables:
-            return np.zeros(size, np.int64)
-        self.tables -= 1
-        drawn = np.full(size, 50_000, np.int64)
-        drawn[self.cell] = -500_000
-        return drawn
-
-
-def attacked(plan, noise, counts, domain):
-    """Hard and untested answers that an analyst brings about who asks for what the hypothesis knows least."""
-    data = ic.PrivateData(counts, domain)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(session_module, "session_plan", lambda *_, **__: plan)
-        session = ic.OnlineIC(data, ic.Budget(8.0), noise=noise)
-    truth = counts / counts.sum()
-    untested = 0
-    for number in range(400):  # a little less of it every time: else it is a repeat
-        answer = session.answer(ic.dense(np.where(truth > 0, 1.0 - number / 4096, 0.0)))
-        untested += answer.status == "untested"
-        if not answer.hard:
-            break
-    return session, untested
-
-
-def test_a_hostile_analyst_behind_a_hostile_opening_does_not_use_up_the_hard_answers():
-    """All records are in the one cell that noise has emptied: the worst truth. Planted: no mixture."""
-    counts = np.zeros((2, 2, 2), np.int64)
-    counts[0, 0, 0] = 50_000
-    plan = session_plan(CELLS, 50_000, ic.Budget(8.0), certify=0.2, max_queries=500)
-    session, untested = attacked(plan, Hostile(0), counts, CELLS)
-    stats = session.statistics()
-
-    assert plan.first_tables.pure
-    assert 1 == len(plan.first_tables.targets)
-    assert 5 < stats.hard <= plan.hard_answers
-    assert (0, True) == (untested, stats.certified)
-    # without the mixture the same analyst needs more than is paid for
-    bare = attrs.evolve(plan, update=attrs.evolve(plan.update, uniform=0.0))
-    broken, _ = attacked(bare, Hostile(0), counts, CELLS)
-    assert broken.statistics().hard > 2 * stats.hard
 
 
 @pytest.mark.parametrize("budget", [ic.Budget(2.0, 1e-9), ic.Budget(2.0)], ids=repr)
@@ -228,30 +155,14 @@ EVEN = ic.dense(np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]))
 
 @pytest.mark.parametrize("budget", [ic.Budget(2.0, 1e-9), ic.Budget(4.0)], ids=repr)
 def test_hard_answers_are_the_numbers_and_the_bound_of_all_answers_covers_them(budget):
-    """Tables of pairs say nothing of a parity: it is hard, and its number errs by more than the tables do."""
-    data = parity()
-    pairs = ic.Domain.of(a=2, b=2, c=2)
-    plan = session_plan(pairs, data.n, budget, certify=0.2, max_queries=50)
-    tables = plan.first_tables
-    if len(tables.targets) == 1:  # all cells were bought, and nothing is hard: one axis of them instead
-        one = attrs.evolve(tables, targets=(tables.targets[0].__class__(CELLS, (0,), (np.arange(2),)),))
-        plan = replanned(plan, first=one)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(session_module, "session_plan", lambda *_, **__: plan)
-        session = ic.OnlineIC(data, budget, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(parity(), budget, certify=0.2, max_queries=50, noise=SimulatedNoise(1))
     session.answer(ic.where(a=0))
-    easy = session.statistics().error_bound
     answer = session.answer(EVEN)
     number = next(record.measurement for record in session.transcript if isinstance(record, Hard))
-    all_at_once = plan.sparse.hard_radius(
-        number.target, ALL_HARD * plan.tested_beta, plan.hard_answers, tests=50
-    )
 
     assert "hard" == answer.status
     assert answer.value == number.values[0]
     assert abs(answer.value - 1.0) <= min(answer.error_bound, session.statistics().error_bound)
-    assert session.statistics().error_bound >= min(all_at_once, 0.5)
-    assert session.statistics().error_bound >= easy
     assert session.statistics().certified
 
 
@@ -262,10 +173,8 @@ def test_a_number_that_agrees_with_the_hypothesis_is_handed_out_as_it_was_measur
         def words(self, size):
             return np.full(size, 2**64 - 1, np.uint64)
 
-    counts = np.full((2, 2, 2), 11_000)
-    counts[1, 1, 1] = 3
     session = ic.OnlineIC(
-        ic.PrivateData(counts, CELLS),
+        ic.PrivateData(np.full((2, 2, 2), 11_000), CELLS),
         ic.Budget(2.0, 1e-9),
         certify=0.2,
         max_queries=50,
@@ -281,7 +190,7 @@ def test_a_number_that_agrees_with_the_hypothesis_is_handed_out_as_it_was_measur
     assert answer.value == number.values[0]
 
 
-def test_the_certificate_of_a_session_that_opens_with_tables_ends_where_a_cross_table_is_measured():
+def test_a_certificate_ends_where_a_cross_table_is_measured():
     data, settings = parity(), {"certify": 0.2, "max_queries": 50, "sparse": "gumbel"}
     session = ic.OnlineIC(data, ic.Budget(2.0, 1e-9), **settings, noise=Silent(2**64 - 1))
     before = session.statistics()
@@ -298,7 +207,13 @@ def test_an_easy_cross_table_does_not_make_the_next_hit_dearer():
     noise = Silent(0)  # no test fires
     data = ic.PrivateData(np.full(PAIRS.shape, 1000), PAIRS)
     session = ic.OnlineIC(
-        data, BUDGETS[0], certify=0.3, max_queries=1000, sparse="gumbel", first_tables=False, noise=noise
+        data,
+        BUDGETS[0],
+        certify=0.3,
+        max_queries=1000,
+        sparse="gumbel",
+        purchases=ic.TestsOnly(),
+        noise=noise,
     )
     left = session.statistics().hard_left
 
@@ -351,7 +266,9 @@ def test_a_bound_that_numbers_cannot_keep_is_certified_by_tests():
     assert by_tests.certified
     with pytest.raises(InfeasibleAccuracyError, match="certify must be >="):
         planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=1e-4, max_queries=10)
-    assert Fraction(0) < by_tests.first_tables.charge.amount
+    assert by_tests == planned(
+        ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, max_queries=10, purchases=ic.TestsOnly()
+    )
 
 
 # -- the textbook's own parameters ---------------------------------------------------------

@@ -62,7 +62,7 @@ def records(sparse, value):
 def test_a_default_plan_is_the_one_written_down(point, expected):
     domain, n, epsilon, delta, wished = point
     budget = ic.Budget(epsilon, delta)
-    plan = session_plan(DOMAINS[domain], n, budget, hard_answers=wished, first_tables=True)
+    plan = session_plan(DOMAINS[domain], n, budget, hard_answers=wished, purchases=ic.FixedTables())
     sparse, bought = plan.sparse, plan.first_tables
     pure = isinstance(sparse, ExponentialSparse)
     tests = (sparse.threshold_scale, sparse.query_scale) if pure else (sparse.scale,)

@@ -158,7 +158,7 @@ def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_man
     assert not pays_to_listen(few, 10**6, ic.Budget(0.01, 1e-9))
     plans = [session_plan(domain, 20_000, budget) for domain in (few, many)]
     assert [True, False] == [plan.purchases.settled for plan in plans]
-    assert session_plan(many, 20_000, budget, first_tables=True).purchases.settled
+    assert session_plan(many, 20_000, budget, purchases=ic.FixedTables()).purchases.settled
     assert DemandPurchases() == session_plan(many, 20_000, ic.Budget(1.0)).purchases
     # one table of all cells has less Laplace noise than any others that cost as much
     assert not pays_to_listen(many, 10**6, ic.Budget(1.0), cells=True)
@@ -255,12 +255,16 @@ def test_questions_announce_the_attributes_that_they_name():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"purchases": 3}, "purchases must be a PurchaseRule, got a int"),
+        ({"purchases": 3}, "purchases must be a PurchaseRule or FixedTables, got a int"),
         (
             {"purchases": DemandPurchases(), "certify": 0.1},
             "purchases must be None or TestsOnly with certify",
         ),
-        ({"purchases": TestsOnly(), "first_tables": True}, "first_tables must be None with purchases"),
+        (
+            {"purchases": ic.FixedTables(), "certify": 0.1},
+            "purchases must be None or TestsOnly with certify",
+        ),
+        ({"purchases": ic.FixedTables}, "purchases must be a PurchaseRule or FixedTables, got a type"),
         ({"questions": []}, "questions must name attributes, got none"),
         ({"questions": [("a", "a")]}, "that name some, got"),
         ({"questions": "a"}, "questions must be a list"),

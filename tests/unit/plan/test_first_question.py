@@ -87,7 +87,8 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
     assert [record] == tables(session)[:1]
     assert len(tables(session)) == (2 if later_charge(plan) and not cells else 1)
     assert (
-        session.statistics().family.size == opened(budget, first_tables=True).statistics().family.size
+        session.statistics().family.size
+        == opened(budget, purchases=ic.FixedTables()).statistics().family.size
         or cells
     )
 
@@ -118,7 +119,7 @@ def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
 @pytest.mark.parametrize(
     "wish",
     [
-        {"first_tables": True},
+        {"purchases": ic.FixedTables()},
         {"kinds": ("dense",)},
         {"prior": ic.Histogram(DOMAIN)},
         {"max_queries": 3},
@@ -163,7 +164,7 @@ def test_columns_begin_with_their_first_question_that_is_no_constant():
 
 
 def test_what_is_left_for_hits_is_told_as_if_the_tables_were_bought():
-    session, other = opened(ic.Budget(1.0, 1e-6)), opened(ic.Budget(1.0, 1e-6), first_tables=True)
+    session, other = opened(ic.Budget(1.0, 1e-6)), opened(ic.Budget(1.0, 1e-6), purchases=ic.FixedTables())
 
     assert session.statistics().hard_left == other.statistics().hard_left > 0
     told, same = session.explain(NARROW[0]), other.explain(NARROW[0])
@@ -546,7 +547,7 @@ class SaidAndBought(PurchaseRule):
 
 def test_tables_other_than_those_that_a_rule_said_bound_no_answer():
     domain, budget = ic.Domain.of(a=range(8)), ic.Budget(1.0)
-    account = session_plan(domain, 40_000, budget, first_tables=False).sparse.account()
+    account = session_plan(domain, 40_000, budget, purchases=ic.TestsOnly()).sparse.account()
 
     def tables(part):
         charge = Charge(account.capacity * part, "tables", account.unit, account.order)

@@ -159,7 +159,7 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
         (ic.Domain.of(x=range(256)), {}),
         (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
         (ic.Domain.of(x=range(400), y=2), {}),
-        (ic.Domain.of(x=range(400)), {"first_tables": True}),
+        (ic.Domain.of(x=range(400)), {"purchases": ic.FixedTables()}),
         (ic.Domain.of(x=range(400)), {"kinds": ("dense",)}),
         (ic.Domain.of(x=range(400)), {"certify": 0.2}),
         (ic.Domain.of(x=range(400)), {"update": ic.MultiplicativeWeights()}),
@@ -250,7 +250,7 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
 @pytest.mark.parametrize(("n", "delta"), [(2_000, 0.0), (2_000, 1e-9), (100_000, 0.0), (100_000, 1e-9)])
 def test_small_attributes_share_a_table_however_many_records_there_are(n, delta):
     domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
-    targets = session_plan(domain, n, ic.Budget(1.0, delta), first_tables=True).first_tables.targets
+    targets = session_plan(domain, n, ic.Budget(1.0, delta), purchases=ic.FixedTables()).first_tables.targets
     ones = [target for target in targets if len(target.axes) == 1]
 
     assert max(target.blocks for target in targets) == 32
@@ -309,7 +309,7 @@ def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_t
     records = {f"a{axis}": rng.integers(0, 2, 20_000) for axis in range(320)} | {"a1": first, "a0": first}
     domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
     data = ic.PrivateData.from_records(records, domain)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), first_tables=True, noise=SimulatedNoise(4))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=ic.FixedTables(), noise=SimulatedNoise(4))
     answers = [session.answer(ic.where({f"a{axis}": 1, f"a{axis + 1}": 1})) for axis in range(0, 20, 2)]
     truth = [(records[f"a{axis}"] & records[f"a{axis + 1}"]).mean() for axis in range(0, 20, 2)]
 

@@ -192,7 +192,11 @@ def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does
     weights = generator.integers(0, 2, (100, 1024)).astype(float)
     truth = weights @ counts / 10_000
     errors = {}
-    for label, told in (("told", {"kinds": ("dense",)}), ("asked", {}), ("pairs", {"first_tables": True})):
+    for label, told in (
+        ("told", {"kinds": ("dense",)}),
+        ("asked", {}),
+        ("pairs", {"purchases": ic.FixedTables()}),
+    ):
         session = ic.OnlineIC(data, ONE, max_queries=300, noise=SimulatedNoise(3), **told)
         answers = session.answer_many(ic.dense(row.reshape(data.domain.shape)) for row in weights)
         errors[label] = float(np.sqrt(np.mean(([answer.value for answer in answers] - truth) ** 2)))

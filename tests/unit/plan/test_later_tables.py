@@ -279,7 +279,7 @@ def planned(domain=DOMAIN, n=16_000, budget=BUDGET, **settings):
         {"domain": ic.Domain.of(a=12, b=50)},
         {"domain": ic.Domain.of(dict.fromkeys("abcdefg", 4))},
         {"threshold": 0.01},
-        {"first_tables": False},
+        {"purchases": ic.TestsOnly()},
         {"release": "answer"},
         {"kinds": ("dense",)},
     ],

@@ -34,7 +34,7 @@ def record(*given, **keywords):
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")  # of so small a table
 @pytest.mark.parametrize(
-    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"kinds": ["dense"]}, {"first_tables": True}]
+    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"kinds": ["dense"]}, {"purchases": ic.FixedTables()}]
 )
 def test_settings_and_keywords_make_the_same_session(keywords):
     assert record(WHOLE, **keywords) == record(Settings(WHOLE, **keywords))

@@ -339,7 +339,7 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
 @BOTH
 def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
-    session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, first_tables=True))
+    session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, purchases=ic.FixedTables()))
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 

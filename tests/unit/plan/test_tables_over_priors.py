@@ -16,8 +16,8 @@ PRIOR = ic.Histogram(DOMAIN, np.arange(1.0, 121.0))
 
 
 def test_a_prior_beside_first_tables_changes_no_purchase_no_charge_and_no_noise():
-    alone = session_plan(DOMAIN, 4_000, BUDGET, first_tables=True)
-    over = session_plan(DOMAIN, 4_000, BUDGET, first_tables=True, prior=PRIOR)
+    alone = session_plan(DOMAIN, 4_000, BUDGET, purchases=ic.FixedTables())
+    over = session_plan(DOMAIN, 4_000, BUDGET, purchases=ic.FixedTables(), prior=PRIOR)
 
     assert attrs.evolve(alone, update=over.update) == over
     assert type(alone.update) is type(over.update)
@@ -28,7 +28,7 @@ def test_tables_are_fitted_over_the_prior():
     found = []
     for options in ({}, {"prior": PRIOR}):
         data = ic.PrivateData(counts, DOMAIN)
-        session = ic.OnlineIC(data, BUDGET, first_tables=True, noise=SimulatedNoise(1), **options)
+        session = ic.OnlineIC(data, BUDGET, purchases=ic.FixedTables(), noise=SimulatedNoise(1), **options)
         session.answer(ic.where(a=1, b=2))
         (opened,) = [one for one in session.transcript if isinstance(one, Opened)]
         found.append(
@@ -40,5 +40,7 @@ def test_tables_are_fitted_over_the_prior():
 
 
 def test_rules_that_start_from_the_tables_themselves_take_no_prior():
-    with pytest.raises(InvalidParameterError, match="prior must be None with first_tables, unless"):
-        session_plan(DOMAIN, 4_000, BUDGET, first_tables=True, prior=PRIOR, update=ic.MultiplicativeWeights())
+    with pytest.raises(InvalidParameterError, match="prior must be None with FixedTables, unless"):
+        session_plan(
+            DOMAIN, 4_000, BUDGET, purchases=ic.FixedTables(), prior=PRIOR, update=ic.MultiplicativeWeights()
+        )

@@ -101,7 +101,7 @@ def test_the_mean_of_all_is_one_answer_of_its_own_confidence_and_others_hold_tog
 
 
 def test_without_a_joint_bound_each_answer_fails_by_itself():
-    session = opened(SimulatedNoise(1), max_queries=3, first_tables=False)
+    session = opened(SimulatedNoise(1), max_queries=3, purchases=ic.TestsOnly())
     for low in range(17, 22):
         session.answer(where(age=low))
     found = session.mean("age", where(sex="F"))

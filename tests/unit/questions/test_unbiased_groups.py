@@ -52,7 +52,7 @@ def test_estimates_come_with_bounds_and_standard_errors():
 
 
 def test_where_no_table_was_released_the_answers_stand():
-    session = opened(1, 1.0, first_tables=False, max_queries=100)
+    session = opened(1, 1.0, purchases=ic.TestsOnly(), max_queries=100)
     plain, free = session.group_by("g"), session.group_by("g", unbiased=True)
 
     assert np.array_equal(plain.values, free.values)

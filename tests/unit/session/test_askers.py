@@ -25,7 +25,7 @@ QUESTIONS = [ic.where(a=a, b=b, c=ic.below(c)) for a in range(4) for b in range(
 
 def opened(**settings):
     data = ic.PrivateData(WIDE_COUNTS, WIDE)
-    return ic.OnlineIC(data, BUDGET, **({"first_tables": False, "hard_answers": 20} | settings))
+    return ic.OnlineIC(data, BUDGET, **({"purchases": ic.TestsOnly(), "hard_answers": 20} | settings))
 
 
 def test_a_purse_pays_for_the_hits_of_its_asker_and_no_further():
@@ -56,7 +56,7 @@ def test_a_hit_behind_easy_answers_of_one_step_is_paid_by_its_asker():
     counts = np.full(WIDE.shape, 1250)
     counts[0, 0, 0] += 12_000
     counts[0, 1, :] -= 600
-    session = ic.OnlineIC(ic.PrivateData(counts, WIDE), BUDGET, first_tables=False, hard_answers=20)
+    session = ic.OnlineIC(ic.PrivateData(counts, WIDE), BUDGET, purchases=ic.TestsOnly(), hard_answers=20)
     asker = session.paid_by(Purse("ann", session.account.capacity))
     found = asker.answer_many([ic.where(a=1), ic.where(a=2), ic.where(a=0, b=0, c=0)])
 
@@ -77,7 +77,7 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
 
 
 def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
-    session = opened(first_tables=True)
+    session = opened(purchases=ic.FixedTables())
     session.paid_by(Purse("ann", Fraction(0))).answer(QUESTIONS[0])
 
     assert {} == session.view().paid
@@ -146,7 +146,7 @@ def test_answers_are_those_of_the_session_itself():
 
 
 def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_path):
-    settings = {"first_tables": True, "threshold": 0.45}  # beyond which no noise takes an answer
+    settings = {"purchases": ic.FixedTables(), "threshold": 0.45}  # beyond which no noise takes an answer
     session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", **settings))
     asker, ledger = session.paid_by(None), ledger_of(session)
     with session.together():
@@ -159,7 +159,7 @@ def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_pat
 
 
 def test_a_block_whose_write_fails_says_so(tmp_path, monkeypatch):
-    session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", first_tables=True))
+    session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", purchases=ic.FixedTables()))
 
     def full(*_):
         raise LedgerWriteError("ledger must be written, got a full disk.")

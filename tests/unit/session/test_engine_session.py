@@ -152,7 +152,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
         (MaximumEntropy, "update"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name), events))
-    session = opened(first_tables=True)
+    session = opened(purchases=ic.FixedTables())
     assert 0 == session.statistics().update_failures
     bought = session.plan.first_tables
     count = len(bought.targets)
@@ -174,7 +174,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
 @pytest.mark.usefixtures("pairs_first")
 def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
-    session = opened(first_tables=True)
+    session = opened(purchases=ic.FixedTables())
     exact = sum(
         session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.first_tables.scales
     )
@@ -234,7 +234,7 @@ def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after
     monkeypatch.setattr(owner, names[owner], failing)
     ledger = MemoryLedger()
     with caplog.at_level(logging.ERROR), pytest.raises(SessionSealedError) as sealed:
-        opened(ledger=ledger, delta=delta, first_tables=True)
+        opened(ledger=ledger, delta=delta, purchases=ic.FixedTables())
     text = "".join(traceback.format_exception(sealed.value)) + caplog.text + repr(ledger.records())
 
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
@@ -459,7 +459,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
         raise RuntimeError
 
     monkeypatch.setattr(MaximumEntropy, "update", failing)
-    session = probing(update=MaximumEntropy(), release=release, delta=delta, first_tables=False)
+    session = probing(update=MaximumEntropy(), release=release, delta=delta, purchases=ic.TestsOnly())
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
     value, weights = ic.queries.derived(record.query, record.measurement)
@@ -755,7 +755,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 @pytest.mark.usefixtures("pairs_first")
 @BOTH
 def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
-    session = probing(delta=delta, first_tables=True)
+    session = probing(delta=delta, purchases=ic.FixedTables())
     spent = all_spent(session)
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:

@@ -80,7 +80,7 @@ def test_an_explanation_has_a_fixed_text_and_no_private_number():
     told = []
     for counts in (WIDE_COUNTS, np.roll(WIDE_COUNTS, 1, axis=2)):
         session = ic.OnlineIC(
-            ic.PrivateData(counts, WIDE), ic.Budget(1.0, 1e-9), noise=Watched(3), first_tables=False
+            ic.PrivateData(counts, WIDE), ic.Budget(1.0, 1e-9), noise=Watched(3), purchases=ic.TestsOnly()
         )
         told.append([session.explain(question) for question in QUESTIONS])
 
@@ -127,7 +127,7 @@ def test_the_price_and_the_hard_bound_are_those_of_a_hit(question, options):
     )  # nothing was learned: it is as measured
 
 
-@pytest.mark.parametrize("options", [{"first_tables": False, "hard_answers": 8}, {"threshold": 0.03}])
+@pytest.mark.parametrize("options", [{"purchases": ic.TestsOnly(), "hard_answers": 8}, {"threshold": 0.03}])
 def test_no_hard_answer_is_bounded_more_widely_than_was_told(options):
     """Also where what was learned is released, as far as may be from what was measured."""
     hard = 0
@@ -186,7 +186,7 @@ def test_before_the_first_tables_are_bought_the_easy_bound_does_not_rest_on_the_
 
 
 def test_the_first_hit_of_a_run_pays_for_its_threshold_too():
-    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, first_tables=False)
+    session, *_ = opened(update=Still(), sparse="exponential", hard_answers=2, purchases=ic.TestsOnly())
     capacity, told = session.account.capacity, session.explain(where(a=0, c=3))
 
     assert "hard" == session.answer(where(a=0, c=3)).status

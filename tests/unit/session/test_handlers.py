@@ -41,7 +41,7 @@ def hurried():
 
 def opened(data=None, **settings):
     data = PrivateData(COUNTS, DOMAIN) if data is None else data
-    return ic.OnlineIC(data, BUDGET, first_tables=False, update=ic.MultiplicativeWeights(), **settings)
+    return ic.OnlineIC(data, BUDGET, purchases=ic.TestsOnly(), update=ic.MultiplicativeWeights(), **settings)
 
 
 def handling(monkeypatch, owner, name, handler, when=lambda: True):

@@ -64,7 +64,7 @@ QUERIES = [
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 @pytest.mark.parametrize("data", [DATA, FEW], ids=["cells", "pairs"])
 def test_every_answer_states_the_least_of_its_own_test_and_of_the_noise_of_the_first_tables(beta, data):
-    session = opened(data, beta=beta, first_tables=True)
+    session = opened(data, beta=beta, purchases=ic.FixedTables())
     known = estimates(session, KNOWN * beta, data.n)
     easy = session.plan.sparse.easy_radius(EASY_OR_HARD * (1 - KNOWN) * beta)
     narrower = 0
@@ -198,7 +198,7 @@ def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
 
 
 def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
-    session = opened(FEW, first_tables=True)
+    session = opened(FEW, purchases=ic.FixedTables())
     session.answer(UNKNOWN)
 
     assert session.statistics().error_bound >= session.plan.error_bound
@@ -208,7 +208,7 @@ def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
 
 
 def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_and_others_none():
-    session = opened(FEW, first_tables=True)
+    session = opened(FEW, purchases=ic.FixedTables())
     query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
     known = estimates(session, KNOWN * 0.05, FEW.n)
     sets = ic.where(a=ic.one_of(0, 2), b=1)

@@ -1,10 +1,12 @@
 """Files of other rules: their plan stands, what was told is told again, and nobody calls them dishonest.
 
 The frozen exports were written by earlier commits of version 0.1.0: `first_*` by one whose plans had a field
-a kind of table, over the table of `made_table`; the others without a stamp, or under another one.
+a kind of table, over the table of `made_table`; `certified_tables` by one whose certified sessions began with
+tables; the others without a stamp, or under another one.
 """
 
 import json
+import warnings
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,12 +17,13 @@ import pytest
 import onlineic as ic
 from onlineic import audit
 from onlineic.cli import main
-from onlineic.errors import LedgerCorruptError, OtherRulesWarning
+from onlineic.errors import LedgerCorruptError, LedgerMismatchError, OtherRulesWarning
 from onlineic.ledger import Hard, Opened, imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, TestsOnly, defaults
 from onlineic.session import durable
 from onlineic.session import session as sessions
+from onlineic.session.durable import LedgerFile
 from onlineic.updates import MaximumEntropy, MixtureOfProducts
 from support.inside import ledger_of
 from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
@@ -60,6 +63,21 @@ def asked_first(place):
 
 
 FIRST = {"first_default": 2, "first_pure": 1, "first_before_later": 1}  # releases of tables in them
+
+
+def certified_table():
+    """The table of the file `certified_tables`: a + b + c is even, of which pairs tell nothing."""
+    domain = ic.Domain.of(dict.fromkeys("abcd", 8))
+    even = np.indices(domain.shape)[:3].sum(axis=0) % 2 == 0
+    return ic.PrivateData(np.where(even, 30, 0), domain)
+
+
+def asked_of_certified(place):
+    """The question that stands at this place in the answers of the file `certified_tables`."""
+    codes = np.indices((8, 8, 8, 8))
+    if place % 3 == 1:
+        return ic.dense((codes[:3].sum(axis=0) + codes[3] * (place % 2)) % 2.0)
+    return ic.where(a=place % 8, b=ic.between(0, place % 3), d=1)
 
 
 def resumed_file(written, path):
@@ -175,6 +193,59 @@ def test_a_session_that_listened_under_other_rules_buys_nothing_more_and_says_so
     assert 1 == len([one for one in said if one.category is OtherRulesWarning])
     assert 1 == kinds(path).count("opened")
     assert audit.verified(read(path)).whole
+
+
+def test_a_certified_file_that_began_with_tables_tells_what_it_told_and_certifies_no_more(path):
+    """Its start held a part of the uniform distribution, on which T(alpha) rested, and has none now."""
+    written, told = frozen("certified_tables")
+    file_of(written, path)
+    assert written.beginning["plan"]["fields"]["update"]["fields"]["uniform"] > 0.0
+    with pytest.warns(OtherRulesWarning):
+        session = ic.OnlineIC.resume(path, certified_table())
+    with session:
+        again = [session.answer(asked_of_certified(place)) for place in range(len(told))]
+        said, spent = session.statistics(), session.account.spent
+        more = session.answer(ic.where(a=ic.between(0, 3), c=2))
+        tables = next(record for record in session.transcript if isinstance(record, Opened))
+        pair = next(one for one in tables.measurements if one.target.axes == (0, 2))
+        assert np.allclose(session.hypothesis.marginal("a", "c").ravel(), pair.values, atol=0.01)
+    assert {"repeat"} == {answer.status for answer in again}
+    assert [value for _, value in told] == [answer.value for answer in again]
+    assert "hard" in {status for status, _ in told}
+    assert (False, "easy") == (said.certified, more.status)
+    assert 0 < spent <= Fraction(written.beginning["account"]["capacity"])
+    report = audit.verified(read(path))
+    assert report.whole, report.problems
+
+
+@pytest.mark.parametrize(
+    ("fixed", "rule"), [(True, ic.FixedTables()), (False, ic.TestsOnly()), (None, None)], ids=repr
+)
+def test_a_file_of_two_keywords_is_opened_again_by_the_one_that_says_the_same(fixed, rule, path, monkeypatch):
+    """`first_tables` stood beside `purchases`, in every file."""
+    written = LedgerFile.__init__
+
+    def before(self, *given, **more):
+        written(self, *given, **more)
+        held = {name: one for name, one in self.settings.items() if name != "purchases"}
+        object.__setattr__(self, "settings", held | {"first_tables": fixed})
+
+    with monkeypatch.context() as other:
+        other.setattr(LedgerFile, "__init__", before)
+        other.setattr(durable, "RULES", "others")
+        with opened(path, purchases=rule) as session:
+            told = session.answer(queries(1)[0]).value
+    assert fixed is read(path).beginning["settings"]["first_tables"]
+    others = {ic.FixedTables(), ic.TestsOnly(), None} - {rule}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OtherRulesWarning)
+        for wrong in others:
+            with pytest.raises(LedgerMismatchError, match="purchases must be"):
+                opened(path, purchases=wrong)
+        with opened(path, purchases=rule) as session:
+            assert told == session.answer(queries(1)[0]).value
+        with resumed(path) as session:
+            assert told == session.answer(queries(1)[0]).value
 
 
 @pytest.mark.parametrize("changed", ["charge", "scale", "more"])

@@ -324,7 +324,7 @@ def test_a_certificate_ends_with_the_first_update_that_fails_and_the_bound_stays
         ic.Budget(4.0, 1e-6),
         certify=0.1,
         max_queries=500,
-        first_tables=False,
+        purchases=ic.TestsOnly(),
         noise=SimulatedNoise(1),
     )
     before = session.statistics()

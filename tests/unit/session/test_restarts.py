@@ -137,7 +137,7 @@ def test_a_certificate_survives_the_restarts_that_were_planned_and_no_other(path
         "hard_answers": None,
         "threshold": None,
         "release": None,
-        "first_tables": False,
+        "purchases": ic.TestsOnly(),
     }
     session = ic.OnlineIC(
         table(), ic.Budget(4.0), ledger=path, table="t", restarts=1, max_queries=100, **settings

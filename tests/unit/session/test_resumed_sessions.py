@@ -334,7 +334,7 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Core, "_measure_tables", broken)
-    settings = {"hard_answers": 14, "threshold": None, "first_tables": True}
+    settings = {"hard_answers": 14, "threshold": None, "purchases": ic.FixedTables()}
     with opened(path, data=data, **settings) as session, pytest.raises(KeyboardInterrupt):
         begun(session)
     monkeypatch.setattr(Core, "_measure_tables", measured)
@@ -394,8 +394,8 @@ def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
 )
 def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
     session = OnlineIC(
-        table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9, first_tables=True,
-        ledger=path, table=LABEL,
+        table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9,
+        purchases=ic.FixedTables(), ledger=path, table=LABEL,
     )  # fmt: skip
     session.answer_many(ASKED)
     queried = [query.bind(DOMAIN) for query in queries(20, seed=3)]
@@ -442,7 +442,7 @@ def test_failed_updates_are_restored(path, monkeypatch):
 def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, monkeypatch):
     """Its burned test has used up a hard answer that was certified."""
     data = ic.PrivateData(np.full((12, 8), 2_000), ic.Domain.of(a=12, b=8))
-    settings = {"certify": 0.3, "sparse": "gumbel", "first_tables": False, "max_queries": 100}
+    settings = {"certify": 0.3, "sparse": "gumbel", "purchases": ic.TestsOnly(), "max_queries": 100}
     session = ic.OnlineIC(data, ic.Budget(2.0, 1e-9), ledger=path, table="t", **settings)
     assert session.statistics().certified
 
@@ -525,10 +525,10 @@ def test_answers_that_killed_processes_may_have_lost_count_towards_the_stream(le
 
 
 def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
-    ledger = opened(path, durability="all", first_tables=False)._loop.ledger
+    ledger = opened(path, durability="all", purchases=ic.TestsOnly())._loop.ledger
     assert ledger.fresh
     ledger.release()
-    session = opened(path, first_tables=False)
+    session = opened(path, purchases=ic.TestsOnly())
     assert recorded(session, Resumed)[0].durability == "hits"
 
 

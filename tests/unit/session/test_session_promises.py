@@ -103,7 +103,7 @@ def test_the_threshold_noise_of_a_run_is_charged_once_with_its_first_hit(questio
 @pytest.mark.usefixtures("pairs_first")
 def test_first_tables_cost_at_least_what_their_noise_does(delta):
     """A record moves between two blocks of each: 2/scale of epsilon, or order/sigma^2 at the Renyi order."""
-    session = opened(delta=delta, first_tables=True)
+    session = opened(delta=delta, purchases=ic.FixedTables())
     bought, sparse = session.plan.first_tables, session.plan.sparse
     if delta:
         exact, unit = sum(sparse.order / scale**2 for scale in bought.scales), TICK
@@ -135,7 +135,7 @@ def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, 
         (MemoryLedger, "commit"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
-    session = opened(delta=delta, first_tables=True)
+    session = opened(delta=delta, purchases=ic.FixedTables())
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
 
     assert ["reserve", *["exact_counts", drawn] * len(record.measurements), "commit"] == events

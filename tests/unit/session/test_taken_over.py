@@ -206,7 +206,7 @@ def test_a_table_of_one_cell_is_known_to_every_rule(shape, update, delta):
 def test_what_stands_reserved_in_a_sealed_session_is_not_given_to_the_next(monkeypatch, delta):
     """An interrupted test whose burning was interrupted too: `close` burns what may have paid for a draw."""
     data, ledger = table(), MemoryLedger()
-    settings = {"hard_answers": 2, "update": ic.MultiplicativeWeights(), "first_tables": False}
+    settings = {"hard_answers": 2, "update": ic.MultiplicativeWeights(), "purchases": ic.TestsOnly()}
     session = ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, **settings)
 
     def stopped(self, *arguments):
@@ -248,7 +248,7 @@ def test_what_a_handler_writes_in_the_middle_of_a_write_is_not_erased(monkeypatc
 
 def test_a_handler_that_asks_in_the_middle_of_a_write_is_refused_and_the_write_goes_on(monkeypatch):
     session = ic.OnlineIC(
-        table(), ic.Budget(1.0, 1e-9), hard_answers=10, release="answer", first_tables=False
+        table(), ic.Budget(1.0, 1e-9), hard_answers=10, release="answer", purchases=ic.TestsOnly()
     )
     charge, refused = Filter.charge, []
 

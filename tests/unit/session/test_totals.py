@@ -101,8 +101,8 @@ def test_a_share_is_spent_in_its_filter_alone(settings):
         {"release": "answer"},
         {"hard_answers": 3},
         {"max_queries": 2},
-        {"first_tables": False},
-        {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "first_tables": True},
+        {"purchases": ic.TestsOnly()},
+        {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "purchases": ic.FixedTables()},
     ],
 )
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")

@@ -26,7 +26,7 @@ OTHERS = [
 ]
 
 
-@pytest.fixture(params=[{}, {"sparse": "exponential"}, {"first_tables": False}], ids=str)
+@pytest.fixture(params=[{}, {"sparse": "exponential"}, {"purchases": ic.TestsOnly()}], ids=str)
 def session(request):
     budget = ic.Budget(1.0, 0.0 if request.param.get("sparse") else 1e-6)
     with ic.OnlineIC(

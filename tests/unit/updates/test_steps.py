@@ -118,7 +118,7 @@ def test_practical_plans_take_measured_steps_and_the_others_those_of_the_book():
     assert MeasuredSteps(weights) == rule_of(weights)
     assert MeasuredSteps(ic.Perceptron()) == rule_of(ic.Perceptron(), hard_answers=7)
     assert MeasuredSteps(weights, 3.0) == rule_of(weights, prior=ic.Histogram(DOMAIN))
-    assert (given, weights) == (rule_of(given), rule_of(weights, certify=0.4, first_tables=False))
+    assert (given, weights) == (rule_of(given), rule_of(weights, certify=0.4, purchases=ic.TestsOnly()))
     assert MeasuredWeights() == rule_of(MeasuredWeights())
 
 
@@ -137,7 +137,12 @@ def test_the_median_takes_the_finest_net_that_can_be_listed_and_its_hard_answers
 def test_any_rule_starts_from_first_tables_that_its_session_pays_for(rule, delta):
     data = table(2)
     session = ic.OnlineIC(
-        data, ic.Budget(1.0, delta), update=rule, first_tables=True, noise=SimulatedNoise(3), max_queries=50
+        data,
+        ic.Budget(1.0, delta),
+        update=rule,
+        purchases=ic.FixedTables(),
+        noise=SimulatedNoise(3),
+        max_queries=50,
     )
     opening = session.plan.first_tables.charge.amount
     start = session.hypothesis
@@ -158,7 +163,7 @@ def test_any_rule_starts_from_first_tables_that_its_session_pays_for(rule, delta
 def test_without_noise_a_rule_behind_exact_tables_of_all_pairs_keeps_them():
     data = table(4)
     session = ic.OnlineIC(
-        data, APPROXIMATE, update=ic.MultiplicativeWeights(), first_tables=True, noise=Silent()
+        data, APPROXIMATE, update=ic.MultiplicativeWeights(), purchases=ic.FixedTables(), noise=Silent()
     )
     for query in (ic.where(a=1), ic.where(b=ic.between(1, 3))):
         answer = session.answer(query)
@@ -183,9 +188,9 @@ def test_the_hypothesis_of_a_default_session_is_a_start_for_every_rule():
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"prior": ic.Histogram(DOMAIN)}, "prior must be None with first_tables"),
-        ({"update": ic.MultiplicativeWeights(rate=1.0), "certify": 0.3}, "no proven T"),
-        ({"sparse": "laplace"}, "sparse must be None, 'gumbel' or 'exponential' with first_tables"),
+        ({"prior": ic.Histogram(DOMAIN)}, "prior must be None with FixedTables"),
+        ({"certify": 0.3}, "purchases must be None or TestsOnly with certify"),
+        ({"sparse": "laplace"}, "sparse must be None, 'gumbel' or 'exponential' with FixedTables"),
         ({"update": ic.Median()}, "prior must be None for Median"),
     ],
 )
@@ -193,14 +198,16 @@ def test_what_cannot_start_from_tables_is_refused_and_spends_nothing(settings, n
     data = table(6)
     with pytest.raises(InvalidParameterError, match=named):
         ic.OnlineIC(
-            data, APPROXIMATE, **({"update": ic.MultiplicativeWeights(), "first_tables": True} | settings)
+            data,
+            APPROXIMATE,
+            **({"update": ic.MultiplicativeWeights(), "purchases": ic.FixedTables()} | settings),
         )
     assert ([], 0) == (list(data.budgets), data.reads)
 
 
 def test_a_default_session_without_first_tables_reads_nothing_at_its_start():
     data = table(7)
-    session = ic.OnlineIC(data, APPROXIMATE, first_tables=False, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(data, APPROXIMATE, purchases=ic.TestsOnly(), noise=SimulatedNoise(1))
 
     assert (None, 0) == (session.plan.first_tables, data.reads)
 
