@@ -22,13 +22,9 @@ RULES = "4e8368006477f696"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
-LEAST_PAIR_SHARE = 0.2  # a wish for hits that leaves less to pairs buys none: they would be too noisy to help
-TESTS = 0.1  # for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
-# for tests of what a table of all cells has said, and of levels: the noise of both is known. With more these
-# tell less, with less a test says little of sets of codes
-CELLS_TESTS, LEVELS_TESTS = 0.03, 0.05
-LEAST_EPSILON = 0.003  # of those tests, up to `TESTS`: with less no order suits
-KNOWN_HITS = 0.25  # of the planned hits, where cells or levels leave no interactions to find
+# for tests and hits, and for questions beyond those that were announced: with a tenth tables err by .9 to 1.1
+# times as much, with less a test says little of sets of codes
+TESTS = Fraction(1, 20)
 # sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
 PARTITION_RATIO = Fraction(1)
 # for each planned hit, where all is learned from hits. With the mechanism's own .2 NLTCS, Covid, a chain and
@@ -47,18 +43,17 @@ CLEAR = 9.7
 CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 # parts of an ordered attribute in a pair, and fewer of few records: else ranges err by 1.05 at epsilon = .1
 PARTS_AT_MOST = 32
-# attributes, and parts of all: 8,600 tables hold all pairs of so many binary ones, and take half a minute
-MOST_PAIRED, MOST_PARTS = 300, 2**10
+# of all attributes: 8,600 tables hold all pairs of 300 binary ones, and take half a minute
+MOST_PARTS = 600
 # from so many parts on tables of pairs are bought on a coarse level as well, on which an ordered attribute of
 # 9 parts or more has so many blocks: without, chains err by 1.17 times as much, Adult by 1.08
 LAYERED_PARTS, LAYER = 16, 6
 # one attribute of more cells has coarse levels: a block has at most so many parts on the next level, and the
 # root so many times these. With a root of 1 HEPTH errs by 1.08 times as much
 FLAT, BRANCH, ROOT = 256, 13, 2
-# if the first question is a range: noise of a level over that of the next coarser one, 1 + so much times
-# sqrt(cells / (n epsilon)), at most so much, and of the finest over the coarsest. Without, ranges of few
-# records err by up to 1.2 times as much; codes that are asked after a range err by up to 1.4 times as much
-COARSE_QUIETER, MOST_QUIETER, MOST_SPREAD = 1.6, 1.8, 3.25
+# if the first question is a range: noise of the finest level over that of the coarsest. With 1 ranges of few
+# records among many codes err by 1.2 to 1.7 times as much, with 3 others err by up to 1.7 times
+QUIETER = 2.0
 
 # a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
 # err by 1.4 times as much, chains by 1.09, Adult by 1.04
@@ -79,7 +74,6 @@ SINGLES_ERR = 0.015  # of a session from single attributes, fraction of records:
 USUAL_SIZE, GROWTH = 5e4, 0.5  # beyond n epsilon the error of pairs grows: they do not hold everything
 LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
 SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
-RESERVED_OF_NUMBERS = Fraction(1, 20)  # of the budget, for questions beyond those announced
 NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says less than what is known by then
 
 # when the fit is trusted
@@ -116,23 +110,22 @@ def default_shares(
     """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
     Large n epsilon resolves more than two-way tables hold, so more hard answers are planned, and finer cuts.
-    The levels of a single attribute hold all there is to know, and so does a table of all `cells`: fewer are
+    The levels of a single attribute hold all there is to know, and so does a table of all `cells`: one is
     planned beside them. A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
     planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
-    tests = TESTS
-    if cells or sum(length > 1 for length in domain.shape) == 1:
-        planned = max(1, round(planned * KNOWN_HITS))
-        tests = max(CELLS_TESTS if cells else LEVELS_TESTS, min(TESTS, LEAST_EPSILON / budget.epsilon))
+    tests = float(TESTS)
     if hard_answers is not None:
-        tests = min(0.9, max(0.1, tests * hard_answers / planned))
+        tests = min(0.9, max(tests, tests * hard_answers / planned))
+    if cells or sum(length > 1 for length in domain.shape) == 1:
+        planned = 1
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
     return Shares(
         hard_answers=planned if hard_answers is None else hard_answers,
         one_way=Fraction(round(one_way * 1000), 1000),
-        pairs=Fraction(round(pairs * 1000), 1000) if pairs >= LEAST_PAIR_SHARE else Fraction(0),
+        pairs=Fraction(round(pairs * 1000), 1000),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
     )
 

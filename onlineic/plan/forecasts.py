@@ -29,7 +29,6 @@ from onlineic.noise.laws import normal_quantile
 from onlineic.plan.defaults import (
     CELLS_FOR_PAIRS,
     CELLS_FOR_PAIRS_PURE,
-    CELLS_TESTS,
     GROWTH,
     LEVELS_ERR,
     PAIRS_ERR,
@@ -37,6 +36,7 @@ from onlineic.plan.defaults import (
     SINGLES_ERR,
     SPREAD_OF_CONJUNCTIONS,
     SPREAD_OF_DENSE,
+    TESTS,
     USUAL_SIZE,
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
@@ -244,12 +244,12 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
         rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
-    of_cells, of_pairs = spread * cell / (1.0 - CELLS_TESTS), error_of_pairs(n, budget)
+    of_cells, of_pairs = spread * cell / float(1 - TESTS), error_of_pairs(n, budget)
     clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
     if (
         len(axes) > 1
         and domain.size <= MOST_CELLS
-        and (dense or clear or laplace_suits(domain, n, budget, 1.0 - CELLS_TESTS))
+        and (dense or clear or laplace_suits(domain, n, budget, float(1 - TESTS)))
     ):
         rms = min(UNKNOWN, of_cells)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))

@@ -88,14 +88,12 @@ class PlannedPurchases(PurchaseRule[Asked]):
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         part = float(self.first.charge.amount / account.capacity)
-        many, when = f"{len(self.first.targets)} of counts", "at the start"
+        many = f"{len(self.first.targets)} of counts"
         if self.dense is not None:
             many = f"{many}, or {len(self.dense.targets)} of all cells where that is a dense question"
-            when = "behind the first question"
         if self.ranges is not None:
             many = f"{many}, coarse ones with less noise where that is a range"
-            when = "behind the first question"
-        said = [("first tables", f"released {when} for {part:.0%} of the budget: {many}")]
+        said = [("first tables", f"released with the first question for {part:.0%} of the budget: {many}")]
         if self.later is not None:
             part = float(self.later.charge.amount / account.capacity)
             when = f"once {self.later.joint} questions have joined three attributes"

@@ -35,8 +35,8 @@ from onlineic.plan.defaults import (
     MISFIT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
-    RESERVED_OF_NUMBERS,
     ROOM,
+    TESTS,
     Shares,
     default_numbers,
     default_shares,
@@ -124,7 +124,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if (listens := listening_rule(seen, n, chosen, start)) is not None:
         return _plan_of_purchases(domain, n, chosen, listens)
     if start == "numbers" and chosen.only():
-        return _plan_of_numbers(domain, n, chosen, RESERVED_OF_NUMBERS)
+        return _plan_of_numbers(domain, n, chosen, TESTS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
     shares = default_shares(n, alike(budget), seen, max_queries, wished, start == "cells")
