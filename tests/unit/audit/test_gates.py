@@ -15,7 +15,7 @@ from onlineic.audit import (
     run_audit,
 )
 from onlineic.audit import gates as _gates
-from onlineic.audit.breaches import _Slipped
+from onlineic.audit.breaches import RIGHT_SESSIONS, TABLE, _Slipped
 from onlineic.cli.main import main
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
@@ -56,6 +56,11 @@ def test_broken_noise_fails_its_gates(monkeypatch, change, kinds):
 
     assert kinds <= {gate.kind for gate in report.gates if not gate.passed}
     assert not report.passed
+
+
+@pytest.mark.parametrize("session", [*RIGHT_SESSIONS, *SESSION_BREACHES], ids=lambda session: session.name)
+def test_any_source_of_noise_can_be_audited(session):
+    session.run(TABLE, SimulatedNoise(1))
 
 
 @pytest.mark.parametrize("breach", RECORD_BREACHES, ids=lambda breach: breach.name)
