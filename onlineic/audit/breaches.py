@@ -396,7 +396,8 @@ SESSION_BREACHES = (
     ),
     SessionBreach(
         "an instalment worked out from a private count",
-        lambda noise, data: {"ledger": _Counting(data), "hard_answers": 4},
+        # a ledger takes no simulated noise, and what is charged rests on none
+        lambda noise, data: {"ledger": _Counting(data), "hard_answers": 4, "noise": None},
         look="spent",
     ),
 )

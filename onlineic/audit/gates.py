@@ -9,12 +9,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.accounting.budget import Budget
 from onlineic.audit.breaches import (
     NEIGHBOUR,
     RECORD_BREACHES,
@@ -30,6 +31,8 @@ from onlineic.audit.observe import black_box_epsilon, goodness_of_fit, observe
 from onlineic.errors import SessionExhaustedError, WideBoundWarning, checked_integer
 from onlineic.noise.sources import Noise, SystemNoise
 from onlineic.sparse.above_threshold import AboveThreshold, Sparse
+from onlineic.sparse.base import Hit, Value
+from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
 
@@ -37,6 +40,7 @@ Kind = Literal["noise", "tests", "loss", "session", "breach"]
 GATE = 1e-9
 ROUNDING = 1e-9  # of sums that are exact in theory
 CELLS = 200  # of a law of noise that are told apart, either way
+HITS = 3  # that exponential tests pay
 
 
 @final
@@ -103,7 +107,9 @@ TITLES: dict[Kind, str] = {
 
 
 def run_audit(*, runs: int = 3000, noise: Noise | None = None) -> AuditReport:
-    """Audit this installation: its noise, its tests, its mechanisms and sessions, and the audit itself.
+    """Audit this installation: its noise, the tests and numbers of sessions, sessions, and the audit itself.
+
+    Mechanisms of one call, as in `offline`, are not run: of them it tells the noise alone.
 
     Parameters
     ----------
@@ -146,6 +152,31 @@ def _noise_gates(noise: Noise, size: int) -> Iterator[Gate]:
         yield _fits(
             f"discrete_gaussian, sigma {sigma}", noise.discrete_gaussian(sigma, size), sigma, _gaussian(sigma)
         )
+    nothing, numbers = np.zeros(size, np.int64), Value(sensitivity=1, grid_bits=0)
+    for sparse, width, masses in _numbers_of():
+        drawn: Any = sparse.measure(Hit(side=1, excess=0), numbers, 0, nothing, noise)
+        counts = np.rint(drawn.values * sparse.n).astype(np.int64)
+        yield _fits(f"{type(sparse).__name__}, numbers of its hits", counts, width, masses)
+
+
+def _numbers_of() -> Iterator[tuple[Any, float, Callable[[Ints], Floats]]]:
+    """Return mechanisms with the scales and laws of numbers by which their prices are settled."""
+    laplace, exponential, gumbel = LaplaceSparse(1000, 1.0, 5000, 3), _exponential(1.0), _gumbel()
+    for pure in (laplace, exponential):
+        law = Law("discrete_laplace", pure.number_scale or Fraction(1))
+        yield pure, float(law.scale), _masses_of(law)
+    sigma = int(gumbel.ratio * gumbel.scale)
+    yield gumbel, float(sigma), _gaussian(sigma)
+
+
+def _gumbel() -> GumbelSparse:
+    return GumbelSparse(10_000, 1.0, 1e-6, Fraction(19), Fraction(40), 400)
+
+
+def _exponential(epsilon: float) -> ExponentialSparse:
+    """Return settings that pay three hits and their numbers, at about a threshold of 60 records."""
+    plan: dict[str, Any] = {"n": 1000, "hard_answers": HITS, "max_queries": 10, "threshold": 0.06}
+    return ExponentialSparse.calibrated(Budget(epsilon), **plan, false_hits=0.0, fresh=True)
 
 
 def _masses_of(law: Law) -> Callable[[Ints], Floats]:
@@ -179,7 +210,7 @@ def _fits(name: str, drawn: Ints, scale: float, masses: Callable[[Ints], Floats]
 
 def _test_gates(noise: Noise, size: int) -> Iterator[Gate]:
     """P(hit | gap) of the Gumbel test, and whole transcripts of Laplace tests, against exact laws."""
-    gumbel = GumbelSparse(10_000, 1.0, 1e-6, Fraction(19), Fraction(40), 400)
+    gumbel = _gumbel()
     for level in (-1, 0, 1, 3):  # (threshold - gap)/scale
         state, hits = gumbel.init(), 0
         gaps, ones = np.full(64, 400 - 40 * level), np.ones(64, np.int64)
@@ -224,6 +255,16 @@ def _loss_gates() -> Iterator[Gate]:
 
         found = worst_loss(observe(laplace.init(), step), number_scale=laplace.number_scale)
         yield _loss("LaplaceSparse, 3 hits and their numbers", found, epsilon)
+        exponential = _exponential(epsilon)
+
+        def one_sided(state, value, noise, sparse=exponential):  # type: ignore[no-untyped-def]
+            if state.hits == HITS:  # of a session its budget ends the run
+                raise SessionExhaustedError("the hits that are paid must be no more than three, got another.")
+            state, hit = sparse.step_table(state, value, noise)
+            return state, hit is not None
+
+        found = worst_loss(observe(exponential.init(), one_sided), number_scale=exponential.number_scale)
+        yield _loss("ExponentialSparse, 3 hits and their numbers", found, epsilon)
 
 
 def _loss(name: str, found: float, claimed: float) -> Gate:

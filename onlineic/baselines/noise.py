@@ -39,6 +39,9 @@ Choice = Literal["laplace", "gaussian", "best"]
 LEAST_DELTA = 1e-200
 
 
+LEAST_TAIL = 1e-12  # below, what floats lose in the inversion is no small part of a tail
+
+
 @final
 @attrs.frozen
 class GridNoise:
@@ -88,8 +91,9 @@ class GridNoise:
         References
         ----------
         Gaussian: exact. Laplace on 0/1 queries: `laplace_sum_quantile`, at the worse of the two supports
-        around s that are solved for. Laplace otherwise: Bernstein's inequality for sub-gamma variables
-        (Boucheron, Lugosi & Massart 2013, section 2.4), since ln E e^(tZ) <= (t b)^2/(1 - t b).
+        around s that are solved for. Laplace otherwise, and for beta below 1e-12: Bernstein's inequality for
+        sub-gamma variables (Boucheron, Lugosi & Massart 2013, section 2.4), since ln E e^(tZ) <=
+        (t b)^2/(1 - t b).
         Discrete values differ from continuous ones by less than a grid unit each: geometric is the floor
         of exponential, so that the sum moves by at most sum |w_i| <= sqrt(C squares).
         """
@@ -98,7 +102,7 @@ class GridNoise:
         spread = self.deviation * math.sqrt(squares)
         if self.name == "gaussian":
             wide = normal_quantile(beta / 2.0)
-        elif support is None:
+        elif support is None or beta < LEAST_TAIL:
             logs = math.log(2.0 / beta)
             wide = math.sqrt(2.0 * logs) + logs / math.sqrt(2.0 * squares)
         else:

@@ -175,7 +175,7 @@ def plot_marginal(
     n: int = 1,
     title: str = "",
 ) -> "Axes":
-    """Draw what the hypothesis believes of one attribute against the truth. NOT PRIVATE.
+    """Draw what the hypothesis believes of one attribute against the truth. NOT PRIVATE, and stamped so.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def plot_marginal(
     if n > 1:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_title(
-        title or f"What the session believes about {name}, without a guarantee", loc="left", fontsize=11
+        title or f"What is believed about {name}, and the truth (NOT PRIVATE)", loc="left", fontsize=11
     )
     axes.legend(loc="upper right", fontsize=8, framealpha=0.9)
     bare(axes)

@@ -720,6 +720,9 @@ class Estimates:
         self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_areas": {}}  # views are not copied, and made again
+
     @property
     def pure(self) -> bool:
         """Whether the noise is Laplace."""

@@ -197,12 +197,15 @@ class _Settings:
             )
         if rounds is not None:
             raise InvalidParameterError("rounds must be None for variant='book': T(alpha/2) settles them.")
+        # a number that a neighbour moves by r records is as noisy as that of one record among n/r
+        moved = max(self.workload.sensitivity, self.workload.tested)
+        alike = min(self.workload.n, self.workload.units // moved)
 
         def solved(composition: Literal["basic", "advanced"] | None) -> _Settled:
             accuracy = offline_ic_accuracy(
                 bound,
                 queries=len(self.workload.queries),
-                n=self.workload.n,
+                n=alike,
                 epsilon=self.budget.epsilon,
                 delta=self.budget.delta,
                 beta=self.beta,

@@ -61,6 +61,11 @@ def number(name: str, value: Any) -> Fraction:
     raise InvalidParameterError(f"{name} must hold finite numbers, got {shown(value)}.")
 
 
+def rounded_by(exact: Fraction) -> Fraction:
+    """Return how far the nearest float is: far from 0 that is more than small noise."""
+    return abs(Fraction(float(exact)) - exact)
+
+
 def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
     """Return what is written as a list, or raise."""
     return checked_list(name, values, of=what)
@@ -502,14 +507,18 @@ def _with_optima(
 
     found = released(data, budget, source, private)
     above = tuple(place for place, _ in found)
+    noisy = {place: least + units[place] * Fraction(multiple) for place, multiple in found}
     return ProgramsAbove(
         above=above,
         tested=above[-1] + 1 if len(above) == sparse.cutoff else count,
         radii=tuple(float_up(tests * unit) for unit in units),
         beta=beta,
         private=is_private(source),
-        optima=tuple(float(least + units[place] * Fraction(multiple)) for place, multiple in found),
-        optimum_bounds=tuple(float_up(numbers * unit) for unit in units),
+        optima=tuple(map(float, noisy.values())),
+        optimum_bounds=tuple(
+            float_up(numbers * unit + rounded_by(noisy.get(place, Fraction(0))))
+            for place, unit in enumerate(units)
+        ),
     )
 
 

@@ -56,8 +56,8 @@ class Mean:
     value : float
         total/n in units of the attribute, not clipped to its range.
     error_bound : float
-        radius/n: |value - mean of the records| is at most this with probability 1 - beta, or a little more
-        (the noise is discrete); same units.
+        radius/n, and what the float `value` is rounded by: |value - mean of the records| is at most this with
+        probability 1 - beta, or a little more (the noise is discrete); same units.
     beta : float
     total : int
         The released sum of the values, exact: sum + Z, Z discrete Laplace.
@@ -155,9 +155,11 @@ def mean(
     if counted is not None:  # sum and number are each within their radius: how far can their quotient be?
         least, most = max(0, above - radius) / (n + off), max(0, above + radius) / max(1, n - off)
         error = max(above / n - least, min(most, width) - above / n)
+    value = float(Fraction(total, n))
+    error += abs(float(Fraction(value) - Fraction(total, n)))  # of a range far from 0 floats lie far apart
     failing, private = (0.0, True) if counted is None else (counted.beta, counted.private)
     return Mean(
-        value=float(Fraction(total, n)),
+        value=value,
         error_bound=error,
         beta=float(beta) + failing,
         total=total,
@@ -503,7 +505,8 @@ class AutoAverage:
     hit : bool
         As in `ClippingBound`.
     noise_radius : float
-        How far noise in sum and count moves the value from the mean of the CLIPPED values.
+        How far noise in sum and count, and the rounding to a float, move the value from the mean of the
+        CLIPPED values.
     bias_bound : float
         How much clipping may have taken off the mean: records above the bound, times their largest loss, / n.
     denominator : int
@@ -626,8 +629,10 @@ def auto_avg(
         off = number.radius(failure)
         ends = max(0, total - reach) / max(1, records + off), max(0, total + reach) / max(1, records - off)
         radius = max(shift - ends[0], ends[1] - shift)
+    value = kind.start + shift
+    radius += abs(float(Fraction(value) - kind.start - Fraction(total, denominator)))  # as of `mean`
     return AutoAverage(
-        value=kind.start + shift,
+        value=value,
         bound=bound,
         hit=index is not None,
         noise_radius=radius,

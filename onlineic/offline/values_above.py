@@ -23,7 +23,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.noise.sources import Noise
-from onlineic.offline.linear_programs import number
+from onlineic.offline.linear_programs import number, rounded_by
 from onlineic.offline.statistics import Statistic, exact, fraction
 from onlineic.queries.expressions import Expression
 from onlineic.sparse.values import ValueSparse
@@ -170,14 +170,18 @@ def numeric_sparse(
 
     found = released(data, budget, source, lambda: sparse.select(scores(), source))
     above = tuple(place for place, _ in found)
+    exact_values = {
+        place: levels[place] + asked[place].sensitivity * Fraction(multiple) for place, multiple in found
+    }
     return ValuesAbove(
         above=above,
-        values=tuple(
-            float(levels[place] + asked[place].sensitivity * Fraction(multiple)) for place, multiple in found
-        ),
+        values=tuple(map(float, exact_values.values())),
         tested=above[-1] + 1 if len(above) == sparse.cutoff else len(asked),
         radii=tuple(float_up(tests * one.sensitivity) for one in asked),
-        value_bounds=tuple(float_up(numbers * one.sensitivity) for one in asked),
+        value_bounds=tuple(
+            float_up(numbers * one.sensitivity + rounded_by(exact_values.get(place, Fraction(0))))
+            for place, one in enumerate(asked)
+        ),
         claimed=tuple(place for place, one in enumerate(asked) if one.claimed),
         beta=beta,
         private=is_private(source),

@@ -23,7 +23,7 @@ FAILING = Fraction(1, 16)  # of beta
 
 
 @final
-@attrs.frozen
+@attrs.frozen(repr=False)
 class Counted:
     """How many records, or persons, there are, as it was released; of a union the sum of such numbers.
 
@@ -35,7 +35,7 @@ class Counted:
     beta : float
         Probability that the number is farther off than `bound`.
     private : bool
-        False: of simulated noise.
+        False: of simulated noise, NOT PRIVATE.
     draws : int, >= 1
         How many numbers it is the sum of, each with noise of this scale.
 
@@ -48,8 +48,8 @@ class Counted:
     n: int
     scale: Fraction
     beta: float
-    private: bool = attrs.field(default=True, kw_only=True, repr=False, metadata={"later": True})
-    draws: int = attrs.field(default=1, kw_only=True, repr=False, metadata={"later": True})
+    private: bool = attrs.field(default=True, kw_only=True, metadata={"later": True})
+    draws: int = attrs.field(default=1, kw_only=True, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         check_kind("scale", self.scale, Fraction, remedy="hand on what was counted")
@@ -64,6 +64,10 @@ class Counted:
             beta=checked_real("beta", self.beta, above=0.0, below=1.0),
             draws=checked_integer("draws", self.draws, at_least=1),
         )
+
+    def __repr__(self) -> str:
+        stamp = "" if self.private else ", NOT PRIVATE"
+        return f"Counted(n={self.n}, scale={self.scale!r}, beta={self.beta}{stamp})"
 
     @property
     def bound(self) -> int:

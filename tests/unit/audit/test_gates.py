@@ -15,10 +15,11 @@ from onlineic.audit import (
     run_audit,
 )
 from onlineic.audit import gates as _gates
-from onlineic.audit.breaches import _Slipped
+from onlineic.audit.breaches import RIGHT_SESSIONS, TABLE, _Slipped
 from onlineic.cli.main import main
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
+from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse
 
 PASSED = AuditReport((Gate("noise", "right", True, 0.5), Gate("loss", "right too", True, 1.0, 1.0)))
 FAILED = AuditReport((*PASSED.gates, Gate("breach", "not found", False, float("inf"), 1.0)))
@@ -56,6 +57,55 @@ def test_broken_noise_fails_its_gates(monkeypatch, change, kinds):
 
     assert kinds <= {gate.kind for gate in report.gates if not gate.passed}
     assert not report.passed
+
+
+def narrow_tests(monkeypatch):
+    """Half of the noise of every exponential test."""
+    first = ExponentialSparse._first
+    monkeypatch.setattr(
+        ExponentialSparse,
+        "_first",
+        lambda self, *test: first(attrs.evolve(self, query_scale=self.query_scale / 2), *test),
+    )
+
+
+def narrow_numbers(kind):
+    def planted(monkeypatch):
+        """Half of the noise of every number that a hit releases."""
+        measure = kind.measure
+        monkeypatch.setattr(
+            kind,
+            "measure",
+            lambda *hit: measure(*hit[:-1], _Slipped(hit[-1], lambda drawn: drawn // 2)),
+        )
+
+    return planted
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("plant", "names"),
+    [
+        (narrow_tests, ["ExponentialSparse, 3 hits and their numbers"] * 2),
+        (narrow_numbers(GumbelSparse), ["GumbelSparse, numbers of its hits"]),
+        (narrow_numbers(ExponentialSparse), ["ExponentialSparse, numbers of its hits"]),
+        (narrow_numbers(LaplaceSparse), ["LaplaceSparse, numbers of its hits"]),
+    ],
+    ids=["exponential tests", "Gumbel numbers", "exponential numbers", "Laplace numbers"],
+)
+def test_a_slip_in_a_mechanism_of_sessions_fails_its_gate_and_no_other(monkeypatch, plant, names):
+    """Sessions of the audit are none of these: whoever runs it would not be told."""
+    for part in ("_session_gates", "_breach_gates"):
+        monkeypatch.setattr(_gates, part, lambda noise, runs: ())
+    plant(monkeypatch)
+    report = run_audit(runs=1000, noise=SimulatedNoise(1))
+
+    assert names == [gate.name for gate in report.gates if not gate.passed]
+
+
+@pytest.mark.parametrize("session", [*RIGHT_SESSIONS, *SESSION_BREACHES], ids=lambda session: session.name)
+def test_any_source_of_noise_can_be_audited(session):
+    session.run(TABLE, SimulatedNoise(1))
 
 
 @pytest.mark.parametrize("breach", RECORD_BREACHES, ids=lambda breach: breach.name)

@@ -305,6 +305,16 @@ def test_quantile_of_many_cells_is_normal():
     assert pytest.approx(-NormalDist().inv_cdf(0.025), rel=1e-4) == laplace_sum_quantile(5000, 10_000, 0.05)
 
 
+@pytest.mark.parametrize("beta", [1e-9, 1e-16, 1e-20, 1e-50])
+def test_the_radius_of_one_cell_holds_the_tail_of_its_law_however_small_beta_is(beta):
+    """One cell of 1,000 is off by r with half the probability of its own noise: the others are symmetric."""
+    cells, law = 1000, least_noise(10_000, PURE, 2, "laplace")
+    radius = law.sum_radius(beta, 1 - 1 / cells, 1, cells)
+    alone = radius / (1 - 1 / cells) / (law.deviation / math.sqrt(2.0))
+
+    assert math.log(0.5) - alone < math.log(beta)
+
+
 def binomial_tails(kept, trials, p):
     from scipy.stats import binom
 

@@ -102,6 +102,7 @@ def test_marginal_draws_truth_and_hypothesis_in_records():
     assert [5.0, 3.0, 2.0] == pytest.approx([bar.get_height() for bar in axes.patches[:3]])
     assert [4.0, 4.0, 2.0] == pytest.approx(axes.patches[3].get_data().values.tolist())
     assert ("age", "records") == (axes.get_xlabel(), axes.get_ylabel())
+    assert "NOT PRIVATE" in axes.get_title(loc="left")  # the bars are exact counts
 
 
 def test_marginals_of_other_lengths_are_refused():

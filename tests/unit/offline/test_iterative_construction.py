@@ -9,7 +9,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import bounds
-from onlineic.accounting import Budget, advanced_share
+from onlineic.accounting import Budget, ReplaceRows, advanced_share
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import (
@@ -64,6 +64,17 @@ def test_least_alpha_is_the_golden_one(setting, alpha):
     assert found == bounds.offline_ic_error(updates(found / 2), n=n, delta=delta, **GOLDEN) or math.isclose(
         found, bounds.offline_ic_error(updates(found / 2), n=n, delta=delta, **GOLDEN), rel_tol=1e-12
     )
+
+
+def test_rows_of_a_person_promise_what_as_many_times_fewer_records_do():
+    """All noise is that of r rows: a promise of one row's was kept by chance alone."""
+    rows, n = 4, 400_000
+    promised = [
+        iterative_construction(skewed(n), BELOW, budget, variant="book", noise=SimulatedNoise(1)).alpha
+        for n, budget in ((n, Budget(1.0, neighbours=ReplaceRows(rows))), (n // rows, Budget(1.0)))
+    ]
+
+    assert promised[0] == promised[1]
 
 
 def condition_of_theorem_5_6(alpha, n, delta=0.0):

@@ -58,6 +58,20 @@ def test_error_bound_is_the_discrete_quantile_and_no_other():
     assert result.radius / 5 == result.error_bound
 
 
+@pytest.mark.parametrize("start", [10**12, -(10**15), 10**17])
+def test_bounds_hold_what_a_value_is_rounded_by_where_floats_lie_far_apart(start):
+    """Milliseconds of a clock: between two floats there lies more than the noise of a mean."""
+    n = 1_000_001
+    domain = ic.Domain.of(x=range(start, start + 11))
+    data = ic.PrivateData.from_counts({"x": [start, start + 10]}, [n - 300_007, 300_007], domain)
+    truth = start + Fraction(3_000_070, n)
+    found = mean(data, "x", 20.0, noise=SimulatedNoise(1))
+    clipped = auto_avg(data, "x", 20.0, noise=SimulatedNoise(1))
+
+    assert abs(Fraction(found.value) - truth) <= found.error_bound
+    assert abs(Fraction(clipped.value) - truth) <= clipped.error_bound
+
+
 def test_text_slip_the_error_of_laplace_is_an_equality_whose_failure_probability_is_beta():
     """2.1: (1/(eps n)) ln(1/delta) is printed as a bound; it fails with probability delta, no less."""
     n, epsilon = 100_000, 1.0

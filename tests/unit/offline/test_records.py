@@ -30,7 +30,9 @@ def test_a_count_is_paid_and_says_how_sure_it_is():
     ((spent),) = data.budgets
     assert (0.5, 0.0, ADD_REMOVE) == (spent.epsilon, spent.delta, spent.neighbours)
     assert counted.private
-    assert not offline.count(data, 0.5, noise=SimulatedNoise(1)).private
+    simulated = offline.count(data, 0.5, noise=SimulatedNoise(1))
+    assert not simulated.private
+    assert ("NOT PRIVATE" in repr(counted), "NOT PRIVATE" in repr(simulated)) == (False, True)
     public = PrivateData.from_records(ROWS, DOMAIN)
     with pytest.raises(InvalidParameterError, match="private number of records"):
         offline.count(public, 0.5)

@@ -322,3 +322,17 @@ def test_what_is_no_condition_is_refused_and_charges_nothing(asked, kind):
         numeric_sparse(data, asked, 0.5, BUDGET)
 
     assert [] == list(data.budgets)
+
+
+def test_bounds_of_values_hold_what_these_are_rounded_by():
+    start, n = 10**12, 1_000_001  # milliseconds of a clock
+    domain = ic.Domain.of(x=range(start, start + 11))
+    data = ic.PrivateData.from_counts({"x": [start, start + 10]}, [n - 300_007, 300_007], domain)
+    truth, budget = start + Fraction(3_000_070, n), ic.Budget(20.0)
+    one, noise = column_mean(data, "x"), SimulatedNoise(1)
+    found = numeric_sparse(data, [one], start - 5, budget, noise=noise)
+    programs = LinearPrograms(matrix=[[1]], right_hand_sides=[[1]], lower=[start], upper=[start + 10], n=n)
+    best = linear_programs_above(data, ["x"], programs, start - 5, 20.0, optima=True, noise=noise)
+
+    assert abs(Fraction(found.values[0]) - truth) <= found.value_bounds[0]
+    assert abs(Fraction(best.optima[0]) - truth) <= best.optimum_bounds[0]

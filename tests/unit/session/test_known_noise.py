@@ -311,6 +311,21 @@ def test_answers_say_the_law_of_the_noise_that_their_estimate_is_made_of():
     assert "laplace" == answer.law == pickle.loads(pickle.dumps(answer)).law
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_answers_whose_bounds_were_looked_at_are_pickled_as_they_were(delta):
+    domain = ic.Domain.of(a=range(8), b=["x", "y", "z"])
+    data = PrivateData.from_counts({"a": range(8), "b": ["x", "y", "z", "x"] * 2}, [700] * 8, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(1))
+    answers = session.answer_many(
+        Queries.bound(domain, [ic.where(a=code, b="x").bind(domain) for code in range(8)])
+    )
+    bounds = answers.bounds.tolist()
+    again = pickle.loads(pickle.dumps(answers))
+
+    assert (answers.values.tolist(), bounds) == (again.values.tolist(), again.bounds.tolist())
+    assert bounds == [answer.error_bound for answer in again]
+
+
 # -- the warning --------------------------------------------------------------------------------------------
 
 
