@@ -51,9 +51,9 @@ LAYERED_PARTS, LAYER = 16, 6
 # one attribute of more cells has coarse levels: a block has at most so many parts on the next level, and the
 # root so many times these. With a root of 1 HEPTH errs by 1.08 times as much
 FLAT, BRANCH, ROOT = 256, 13, 2
-# if the first question is a range: noise of the finest level over that of the coarsest. With 1 ranges of few
-# records among many codes err by 1.2 to 1.7 times as much, with 3 others err by up to 1.7 times
-QUIETER = 2.0
+# if the first question is a range: noise of the finest level over that of the coarsest is 1 and so much times
+# sqrt(cells / (n epsilon)), at most 1. Without, ranges of few records err by 1.2 to 1.7 times as much
+QUIETER = 3.0
 
 # a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
 # err by 1.4 times as much, chains by 1.09, Adult by 1.04

@@ -283,7 +283,7 @@ def chosen_first_tables(
     if len(axes) == 1:
         wanted = levels(domain, axes[0])
         power = 1 if isinstance(mechanism, ExponentialSparse) else 2
-        shares = [part * (one_way_share + pair_share) for part in _parts(wanted, power)]
+        shares = [part * (one_way_share + pair_share) for part in _parts(mechanism, wanted, power)]
     else:
         ones = [one_way(domain, axis) for axis in axes]
         paired = pair_share > 0 and not too_many_pairs(domain)
@@ -338,7 +338,7 @@ def ranges_instead(
     Ranges are sums of many fine blocks but where a coarse one stands for them; a code is one fine block. None
     where there is one level, or where these have no other noise.
     """
-    parts = _parts(tables.targets, 1 if tables.pure else 2, ranges=True)
+    parts = _parts(mechanism, tables.targets, 1 if tables.pure else 2, ranges=True)
     most, moved = tables.charge.amount, mechanism.neighbours.table_l1()
     found: list[Fraction | None]
     if isinstance(mechanism, ExponentialSparse):
@@ -387,7 +387,7 @@ def _laplace_tables(
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
     moved = mechanism.neighbours.table_l1()
-    scales = tuple(scale_at_least(moved / (part * most)) for part in _parts(targets, 1))
+    scales = tuple(scale_at_least(moved / (part * most)) for part in _parts(mechanism, targets, 1))
     amount = sum((moved / scale for scale in scales), Fraction(0))
     if isinstance(mechanism, GumbelSparse):
         scales = _least_laplace(mechanism.order, most / TICK, scales, mechanism.neighbours)
@@ -397,13 +397,22 @@ def _laplace_tables(
     return FirstTables(tuple(targets), scales, charge, pure=True, neighbours=mechanism.neighbours)
 
 
-def _parts(tables: Sequence[Partition], power: int, *, ranges: bool = False) -> list[Fraction]:
+def _parts(
+    mechanism: GumbelSparse | ExponentialSparse,
+    tables: Sequence[Partition],
+    power: int,
+    *,
+    ranges: bool = False,
+) -> list[Fraction]:
     """Return what part of their price each of these tables gets, finest first: all alike, but for `ranges`.
 
-    These rest on coarse levels, codes do not: so coarse ones have less noise. It costs this power of its
-    inverse scale.
+    These rest on coarse levels, codes do not. So coarse ones have less noise, by a factor that grows as
+    records are few beside cells: noise drowns most cells then. Noise costs this power of its inverse scale.
     """
-    quieter = QUIETER ** (1.0 / (len(tables) - 1)) if ranges else 1.0
+    quieter = 1.0
+    if ranges:
+        few = tables[0].blocks / (mechanism.n * mechanism.epsilon)
+        quieter = (1.0 + QUIETER * min(1.0, math.sqrt(few))) ** (1.0 / (len(tables) - 1))
     weights = [round(1000 * quieter ** (power * level)) for level in range(len(tables))]
     return [Fraction(weight, sum(weights)) for weight in weights]
 
