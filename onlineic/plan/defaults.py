@@ -22,6 +22,7 @@ RULES = "2fb304f527cfd895"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
+USUAL_QUERIES = 10_000  # of which nobody has told a number
 LEAST_PAIR_SHARE = 0.2  # a wish for hits that leaves less to pairs buys none: they would be too noisy to help
 TESTS = 0.1  # for tests and hits: with up to .4 of it pairs err by up to 1.08 times as much
 # for tests of what a table of all cells has said, and of levels: the noise of both is known. With more these
@@ -86,7 +87,6 @@ NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says les
 PARTS_OF_OPENING = tuple(Fraction(eighths, 8) for eighths in range(8, 0, -1))  # of its usual shares
 WIDER = 1.6  # how much tables may widen the bound that is certified
 UNIFORM, MOST_UNIFORM = 3.0, 0.03  # of the start: times the expected error; at most
-USUAL_QUERIES = 10_000  # of so few that they are measured, the error is no guide to that of tables
 
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
@@ -117,7 +117,7 @@ class Shares:
 
 
 def default_shares(
-    n: int, budget: Budget, domain: Domain, max_queries: int, hard_answers: int | None, cells: bool = False
+    n: int, budget: Budget, domain: Domain, questions: int, hard_answers: int | None, cells: bool = False
 ) -> Shares:
     """Return the shares for a budget, from n epsilon and the domain; found by experiment, not proven best.
 
@@ -126,7 +126,7 @@ def default_shares(
     planned beside them. A wish for more hard answers takes their price from the tables.
     """
     size = n * budget.epsilon / 5e4
-    planned = min(max_queries, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
+    planned = min(questions, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = TESTS
     if cells or sum(length > 1 for length in domain.shape) == 1:
         planned = max(1, round(planned * KNOWN_HITS))
@@ -143,10 +143,10 @@ def default_shares(
     )
 
 
-def default_numbers(n: int, budget: Budget, domain: Domain, max_queries: int) -> int:
+def default_numbers(n: int, budget: Budget, domain: Domain, questions: int) -> int:
     """Return c for a session that releases numbers and names neither an accuracy nor c.
 
     One number teaches little: many are planned. Found by experiment, not proven to be best.
     """
     planned: float = 85.0 * (n * budget.epsilon / 5e4) ** 0.45 * math.sqrt(len(domain.names) / 6.0)
-    return min(max_queries, max(4, math.ceil(planned)))
+    return min(questions, max(4, math.ceil(planned)))
