@@ -161,11 +161,15 @@ KEYWORDS = {
     "threshold": [Fraction(1, 100), np.float64(0.01)],
     "prior": [ic.Histogram(DOMAIN)],
     "first_tables": [True, False],
-    "kinds": [("dense",), {"dense", "conjunctions"}],
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
     "purchases": [TestsOnly(), DemandPurchases()],
-    "questions": [["a"]],
+    "questions": [
+        ["a"],
+        np.int16(5),
+        [ic.where(a=1), ic.marginal("a", "b")],
+        [ic.dense(np.eye(DOMAIN.size)[0])],
+    ],
 }
 NOT_IN_THE_FILE = {"self", "data", "ledger", "table", "durability", "noise", "progress"}
 TRIED_ELSEWHERE = {"counted"}  # of a private number of records: in test_private_numbers
