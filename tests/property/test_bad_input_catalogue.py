@@ -1328,7 +1328,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'opened(questions=20)'),
         ('questions as one word', "opened(questions='age')",
          'InvalidParameterError', "write 20, or [('age', 'sex'), 'city'].",
-         "opened(questions=['age'])"),
+         "opened(questions=['a'])"),
         ('no questions', 'opened(questions=[])',
          'InvalidParameterError', 'questions must name attributes, got none; leave it out.',
          'opened()'),
