@@ -366,7 +366,7 @@ def opener(engine: Engine, point: Point, held: Case) -> Callable[[], Any]:
     if engine.hard_answers is not None:
         common["hard_answers"] = engine.hard_answers
     if engine.mode == "default":
-        return lambda: ic.OnlineIC(data, budget, **common)
+        return lambda: ic.OnlineIC(data, budget, questions=point.queries, **common)
     rule = RULES[engine.name]
     if engine.mode == "textbook":
         told = {"epsilon": point.epsilon, "delta": point.delta, "update": rule, **common}
@@ -381,6 +381,7 @@ def opener(engine: Engine, point: Point, held: Case) -> Callable[[], Any]:
         )
     if isinstance(rule, ic.Median):
         rule = listed_median(data.domain.size)
+    common |= {"questions": point.queries}
     return lambda: ic.OnlineIC(data, budget, update=rule, release="answer", **common)
 
 

@@ -80,7 +80,7 @@ def easy(
 
 def test_a_ledger_file_costs_a_few_commits_a_hit_and_microseconds_an_easy_answer(tmp_path: Path) -> None:
     with bare(tmp_path) as commit:
-        with opened(tmp_path / "numbers.db", max_queries=40) as numbers:  # each is measured: two commits
+        with opened(tmp_path / "numbers.db", questions=40) as numbers:  # each is measured: two commits
             hard, beside = [], []  # in turn: how long a disk takes changes from second to second
             for at in range(40):
                 hard.append(seconds(lambda at=at: numbers.answer(ic.where(a=ic.between(at, at + 3)))))

@@ -208,7 +208,7 @@ def wide(kind: str, grid: Grid) -> Iterator[Row]:
     )
     for name, make in (
         ("per-query noise, cached", lambda: cached(None)),
-        ("default session", lambda: ic.OnlineIC(data, BUDGET, max_queries=scale.queries)),
+        ("default session", lambda: ic.OnlineIC(data, BUDGET, questions=scale.queries)),
     ):
         before = forget_peak()
         seconds, answers = timed(lambda make=make: make().answer_many(queries))

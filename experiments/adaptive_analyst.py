@@ -75,7 +75,7 @@ def opened(name: str, data: ic.PrivateData, queries: int, config: Config, noise:
             data, epsilon=config.epsilon, delta=config.delta, max_queries=queries, noise=noise
         )
     if name == "default":
-        return ic.OnlineIC(data, budget, max_queries=queries, noise=noise)
+        return ic.OnlineIC(data, budget, max_queries=queries, questions=queries, noise=noise)
     in_counts = gumbel_margins(queries, config.epsilon, config.delta)
 
     def margins(cutoff: int) -> tuple[float, ...]:

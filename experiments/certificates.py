@@ -93,10 +93,9 @@ def outcome(stream: Stream, budget: ic.Budget, drawn: list[int], alpha: float | 
         name: []
         for name in ("rms", "max", "beyond", "broken", "left", "promise", "now", "hard", "untested", "spent")
     }
+    told = {"max_queries": len(stream.queries), "questions": len(stream.queries)}
     for seed in drawn:
-        session = ic.OnlineIC(
-            stream.data, budget, max_queries=len(stream.queries), noise=SimulatedNoise(seed), **options
-        )
+        session = ic.OnlineIC(stream.data, budget, noise=SimulatedNoise(seed), **told, **options)
         seen = trace(NAME, session, stream.data, stream.queries, truths=stream.truths, seed=seed)
         stats = session.statistics()
         error = np.abs(seen.errors)

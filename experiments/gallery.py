@@ -36,7 +36,7 @@ from study.outcome import (
     stamped,
 )
 from study.sources import Stream
-from study.streams import RANGES, REAL, Sizes, budget_of, kinds_of, makers, quick_sizes, runs_of, streams
+from study.streams import RANGES, REAL, Sizes, announced, budget_of, makers, quick_sizes, runs_of, streams
 
 import onlineic as ic
 from onlineic.evaluate import factorisation_bound
@@ -91,13 +91,13 @@ def best_fixed(stream: Stream, settings: list[str], drawn: list[int]) -> list[di
 def row_of(stream: Stream, config: Config, known: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the engines and bounds of one stream, with what is `known` of matrix mechanisms."""
     began, budget, data = time.process_time(), budget_of(stream), stream.data
-    told = ic.forecast(data.domain, data.n, budget, len(stream.queries), kinds=kinds_of(stream))
+    told = ic.forecast(data.domain, data.n, budget, questions=announced(stream))
     useful = max(one.bound for one in told.engines if math.isfinite(one.rms))
     least = config.runs_of_real if stream.label in REAL else config.runs
     drawn = seeds(config.seed, runs_of(stream, least, config.answers, config.most_runs))
     engines = [measured(TOLD, default_session(stream, budget), stream, drawn, useful=useful)]
     if len(stream.queries) != USUAL:
-        untold = default_session(stream, budget, max_queries=USUAL)
+        untold = default_session(stream, budget, max_queries=USUAL, questions=None)
         engines.append(measured(UNTOLD, untold, stream, drawn, useful=useful))
     static = baselines(stream, budget)
     engines += [measured(label, static[label], stream, drawn) for label in BASELINES]

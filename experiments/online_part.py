@@ -97,7 +97,8 @@ def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Ca
 
 def sessions(stream: Stream) -> dict[str, Callable[[Any], Any]]:
     """Return label -> maker of a session."""
-    budget, told = budget_of(stream), {"max_queries": len(stream.queries)}
+    length = len(stream.queries)
+    budget, told = budget_of(stream), {"max_queries": length, "questions": length}
     book = {"purchases": TestsOnly(), "release": "answer", "update": ic.MultiplicativeWeights()}
     options: dict[str, dict[str, Any]] = {
         **({BOOK: book} if stream.data.domain.size <= MOST_CELLS else {}),

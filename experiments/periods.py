@@ -174,10 +174,10 @@ def fresh(table: Grown, config: Config, seed: int) -> np.ndarray:
     """Return what a session of its own says in every month, and its bounds: (2, months, queries)."""
     budget = ic.Budget(config.epsilon, config.delta)
     stream = random_stream(table.domain, config.queries, config.seed)
-    found = []
+    found, told = [], {"max_queries": config.queries, "questions": config.queries}
     for at in range(MONTHS):
         noise = SimulatedNoise(seed + at)
-        session = ic.OnlineIC(table.data([at]), budget, max_queries=config.queries, noise=noise)
+        session = ic.OnlineIC(table.data([at]), budget, noise=noise, **told)
         found.append([(float(one), one.error_bound) for one in session.answer_many(stream)])
     return np.array(found).transpose(2, 0, 1)
 
@@ -267,9 +267,8 @@ def _weights(domain: ic.Domain, expression: Any) -> np.ndarray:
 def waiting(table: Grown, config: Config, seed: int) -> Callable[[range], Any]:
     """Return how a session on all rows of a range is asked, which had the whole budget of all of them."""
     budget = ic.Budget(config.epsilon, config.delta)
-    return lambda span: ic.OnlineIC(
-        table.data(span), budget, max_queries=config.queries, noise=SimulatedNoise(seed + span[0])
-    )
+    told = {"max_queries": config.queries, "questions": config.queries}
+    return lambda span: ic.OnlineIC(table.data(span), budget, noise=SimulatedNoise(seed + span[0]), **told)
 
 
 def measured(table: Grown, config: Config) -> list[dict[str, Any]]:

@@ -49,7 +49,8 @@ def rms(values: np.ndarray) -> float:
 def asked(stream: Stream, budget: ic.Budget, config: Config, seed: int) -> np.ndarray | None:
     """Return predicted and real error of each question without a hit, (questions, 2); None: not predicted."""
     queries = stream.queries[: config.queries]
-    session = ic.OnlineIC(stream.data, budget, max_queries=len(stream.queries), noise=SimulatedNoise(seed))
+    told = {"max_queries": len(stream.queries), "questions": len(stream.queries)}
+    session = ic.OnlineIC(stream.data, budget, noise=SimulatedNoise(seed), **told)
     found = []
     for query, truth in zip(queries, stream.truths, strict=False):
         expected = session.explain(query).expected

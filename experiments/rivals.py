@@ -52,7 +52,7 @@ SETS = [
 ]  # fmt: skip
 SESSIONS: dict[str, dict[str, Any]] = {
     "session, told nothing": {},
-    "session, told 26 answers": {"max_queries": 26},
+    "session, told 26 answers": {"questions": 26},
     "session, told the columns": {"questions": SETS},
 }
 SYNTHETIC = ("AIM, 27 rounds", "MST", "MWEM+PGM")

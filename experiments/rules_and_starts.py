@@ -47,7 +47,8 @@ class Config:
 
 def rows_of(stream: Stream, config: Config, drawn: list[int]) -> Iterator[dict[str, Any]]:
     """Yield a row for every start and rule, then for what stands beside them. NOT PRIVATE."""
-    budget, told = budget_of(stream), {"max_queries": len(stream.queries)}
+    length = len(stream.queries)
+    budget, told = budget_of(stream), {"max_queries": length, "questions": length}
     for start, opens in STARTS.items():
         traces = compare(
             stream.data, budget, stream.queries, RULES, drawn, baselines=False, purchases=opens, **told
@@ -89,7 +90,8 @@ def again(_: dict) -> dict[str, Any]:
     """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
     config = Config()
     stream, seed = makers(config.sizes)[STREAMS[0]](), seeds(config.seed, config.runs)[0]
-    told = {"max_queries": len(stream.queries), "purchases": ic.TestsOnly(), "baselines": False}
+    length = len(stream.queries)
+    told = {"max_queries": length, "questions": length, "purchases": ic.TestsOnly(), "baselines": False}
     (one,) = compare(stream.data, budget_of(stream), stream.queries, {"MW": RULES["MW"]}, [seed], **told)
     return {"rows/0/rms_by_seed/0": one.rms_error, "rows/0/given": one.given}
 

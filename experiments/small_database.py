@@ -119,7 +119,7 @@ def releases(data: ic.PrivateData, config: Config) -> dict:
 
     def session(seed: int, delta: float) -> np.ndarray:
         asked = ic.OnlineIC(
-            data, ic.Budget(epsilon, delta), max_queries=len(queries), noise=SimulatedNoise(seed)
+            data, ic.Budget(epsilon, delta), questions=len(queries), noise=SimulatedNoise(seed)
         )
         return np.array([answer.value for answer in asked.answer_many(queries)])
 

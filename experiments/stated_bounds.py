@@ -67,6 +67,7 @@ def stated(stream: Stream, config: Config) -> dict:
             budget_of(stream),
             beta=config.beta,
             max_queries=len(stream.queries),
+            questions=len(stream.queries),
             noise=SimulatedNoise(seed),
         )
         answers = session.answer_many(stream.queries)
@@ -193,7 +194,7 @@ def attacked(config: Config) -> list[dict]:
             errors, bounds = [], []
             for seed in seeds(config.seed + place, config.sessions):
                 session = ic.OnlineIC(
-                    data, budget, beta=config.beta, max_queries=told, noise=SimulatedNoise(seed)
+                    data, budget, beta=config.beta, questions=told, noise=SimulatedNoise(seed)
                 )
                 asked, answers, brackets = attack(analyst, session, pool, truths, most, config, generator)
                 off = np.abs(np.array([answer.value for answer in answers]) - truths[asked])

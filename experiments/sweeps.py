@@ -77,7 +77,7 @@ def at_length(config: Config, length: int, pool: Stream) -> dict:
         makers = {"default": default_session(stream, budget), **baselines(stream, budget)}
         names = ENGINES
         if length < USUAL:
-            makers[UNTOLD] = default_session(stream, budget, max_queries=USUAL)
+            makers[UNTOLD] = default_session(stream, budget, max_queries=USUAL, questions=None)
             names = (*names, UNTOLD)
         found += [measured(name, makers[name], stream, [seed]) for name in names]
     labels = dict.fromkeys(row["engine"] for row in found)

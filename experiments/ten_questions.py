@@ -4,7 +4,7 @@
 
 Three counts, two means, a sum, a quantile, a GROUP BY, a two-way table and a histogram of the five shipped
 attributes of Adult (48,842 records) at (1, 1e-9): the questions of docs/analysts.md, asked of sessions that
-differ in the `max_queries` that they are told. Of a table the error is that of its worst cell, of the
+differ in how many answers they are told will come. Of a table the error is that of its worst cell, of the
 quantile how far its rank is off. Simulated noise: NOT PRIVATE.
 Writes results/ten_questions.json; the markdown table and the figure are made from that file alone.
 """
@@ -43,7 +43,7 @@ QUESTIONS = (
 class Config:
     """What is run; all seeds come from one SeedSequence."""
 
-    told: tuple[int | None, ...] = (None, 100, 20)  # max_queries; None: not told
+    told: tuple[int | None, ...] = (None, 100, 20)  # how many answers; None: not told
     epsilon: float = 1.0
     delta: float = 1e-9
     runs: int = 30
@@ -116,7 +116,8 @@ def ten(session: ic.OnlineIC, people: People) -> tuple[list[float], list[float]]
 
 def rows_of(told: int | None, config: Config, data: ic.PrivateData, people: People) -> list[dict]:
     """Return error and bound of each question, for one length that is told."""
-    budget, options = ic.Budget(config.epsilon, config.delta), {} if told is None else {"max_queries": told}
+    budget = ic.Budget(config.epsilon, config.delta)
+    options = {} if told is None else {"max_queries": told, "questions": told}
     runs = [
         ten(ic.OnlineIC(data, budget, noise=SimulatedNoise(seed), **options), people)
         for seed in seeds(config.seed, config.runs)
@@ -154,7 +155,7 @@ def again(_: dict) -> dict[str, Any]:
 
 def table(result: dict) -> str:
     told = result["config"]["told"]
-    names = ["not told" if one is None else f"`max_queries={one}`" for one in told]
+    names = ["not told" if one is None else f"`questions={one}`" for one in told]
     lines = [
         "| question | " + " | ".join(f"{name}: error | largest | bound | outside" for name in names) + " |",
         "|" + "---|" * (4 * len(told) + 1),
@@ -181,7 +182,7 @@ def figure(result: dict, path: Path) -> None:
     for place, (one, colour) in enumerate(zip(told, ["#0072B2", "#E69F00", "#009E73"], strict=False)):
         held = {row["question"]: row for row in result["rows"] if row["told"] == one}
         at = np.arange(len(questions)) + 0.25 * (place - (len(told) - 1) / 2)
-        label = "length not told" if one is None else f"max_queries={one}"
+        label = "length not told" if one is None else f"questions={one}"
         axes.barh(
             at, [held[q]["largest"] / held[q]["bound"] for q in questions], 0.22, color=colour, label=label
         )

@@ -144,7 +144,7 @@ def row_of(said: dict[str, Any], stream: Stream, budget: ic.Budget, config: Conf
     began, queries = time.process_time(), said["queries"]
     runs = int(min(config.most_runs, max(3, config.answers // queries)))
     seeds = [entropy + run for run in range(runs)]
-    told = ic.forecast(stream.data.domain, said["n"], budget, queries)
+    told = ic.forecast(stream.data.domain, said["n"], budget, questions=queries)
     session = measured("session", default_session(stream, budget), stream, seeds)
     rivals = baselines(stream, budget)
     rms = {label: measured(label, rivals[label], stream, seeds)["rms"] for label in RIVALS if label in rivals}

@@ -309,7 +309,7 @@ class WideBoundWarning(UserWarning):
 
 
 class MoreThanAnnouncedWarning(UserWarning):
-    """A session has given more answers than `max_queries` announced; issued once a session.
+    """A session has given more answers than `max_queries`, or than few announced ones; issued once a session.
 
     Its bound on all answers at once has ended: each answer keeps its own.
     """

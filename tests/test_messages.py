@@ -154,7 +154,7 @@ DOMAIN = ic.Domain.of(age=4, sex=["F", "M"])
 DATA = ic.PrivateData([50, 60, 70, 80, 90, 100, 110, 120], DOMAIN)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    SESSION = ic.OnlineIC(ic.PrivateData([500] * 8, DOMAIN), ic.Budget(1.0, 1e-9), max_queries=10)
+    SESSION = ic.OnlineIC(ic.PrivateData([500] * 8, DOMAIN), ic.Budget(1.0, 1e-9), questions=10)
 
 
 def test_odd_names_of_attributes_do_not_reach_a_log():

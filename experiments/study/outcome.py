@@ -106,7 +106,8 @@ def one_seed(place: str, label: str, make: Maker, stream: Stream, seed: int) -> 
 
 def default_session(stream: Stream, budget: ic.Budget, **options: Any) -> Maker:
     """Return the maker of `OnlineIC` as it comes, for as many queries as the stream has unless told else."""
-    told = {"max_queries": len(stream.queries), **options}
+    length = len(stream.queries)
+    told = {"max_queries": length, "questions": length, **options}
     return lambda noise: ic.OnlineIC(stream.data, budget, noise=noise, **told)
 
 

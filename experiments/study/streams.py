@@ -14,6 +14,7 @@ import numpy as np
 
 import onlineic as ic
 from onlineic.evaluate import random_stream
+from onlineic.plan.announced import Announcement
 from study.sources import (
     Stream,
     adult5_data,
@@ -93,10 +94,10 @@ def budget_of(stream: Stream) -> ic.Budget:
     return ic.Budget(1.0, DELTA_OF_DENSE if _is_loose(stream.label) else DELTA)
 
 
-def kinds_of(stream: Stream) -> tuple[Any, ...]:
-    """Return of what kind the queries are, as `onlineic.forecast` has it."""
+def announced(stream: Stream) -> Announcement:
+    """Return what `onlineic.forecast` is told: how many queries there are, and whether they are dense."""
     dense = _is_loose(stream.label) and not stream.label.endswith("conjunctions")
-    return ("dense",) if dense else ("conjunctions",)
+    return Announcement(len(stream.queries), dense=dense)
 
 
 def _is_loose(label: str) -> bool:

@@ -405,7 +405,7 @@ RIGHT_SESSIONS = (
     SessionBreach("two numbers, a session without a slip"),
     SessionBreach("a session as it opens by default", lambda noise, data: dict.fromkeys(PLAIN)),
 )
-MEASURED: dict[str, object] = {"max_queries": 1, "update": None}  # one number is announced, all are measured
+MEASURED: dict[str, object] = {"questions": 1, "update": None}  # one number is announced, all are measured
 RECORD_BREACHES = (
     RecordBreach("an opening whose charge is dropped", _Forgetful),
     RecordBreach("a hit that is priced after its test", _Afterwards, MEASURED),

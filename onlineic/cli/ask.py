@@ -74,7 +74,7 @@ def _ask(arguments: argparse.Namespace) -> int:
     protected = protected_by(arguments)
     options = {
         name: value
-        for name in ("hard_answers", "certify", "max_queries", "ledger", "table", "restarts")
+        for name in ("hard_answers", "certify", "max_queries", "questions", "ledger", "table", "restarts")
         if (value := getattr(arguments, name)) is not None
     }
     form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
@@ -314,6 +314,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wish = parser.add_mutually_exclusive_group()
     wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many queries may be measured")
     wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
+    parser.add_argument("--questions", type=whole, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=whole, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument(
         "--ledger", metavar="FILE.db", help="spend the budget from this file, made at the first run"

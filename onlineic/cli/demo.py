@@ -58,7 +58,8 @@ def _shown(arguments: argparse.Namespace) -> int:
     def noise() -> Noise | None:
         return None if arguments.seed is None else SimulatedNoise(arguments.seed)
 
-    session = OnlineIC(data, budget, max_queries=len(stream), noise=noise())
+    asked = len(stream)
+    session = OnlineIC(data, budget, max_queries=asked, questions=asked, noise=noise())
     line = _Progress(sys.stderr, len(stream))
     main_trace = trace(
         "session", session, data, stream, truths=truths, seed=arguments.seed, progress=line.show

@@ -61,6 +61,7 @@ def _serve_periods(arguments: argparse.Namespace) -> int:
         ("epsilon", "--epsilon"),
         ("domain", "--domain"),
         ("rows_per_person", "--rows-per-person"),
+        ("questions", "--questions"),
         ("max_queries", "--max-queries"),
         ("hard_answers", "--hard-answers"),
     ):
@@ -115,7 +116,7 @@ def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
         _check_first(arguments)
         options: dict[str, Any] = {
             name: getattr(arguments, name)
-            for name in ("max_queries", "rows_per_person", "hard_answers")
+            for name in ("questions", "max_queries", "rows_per_person", "hard_answers")
             if getattr(arguments, name) is not None
         }
         budget = Budget(arguments.epsilon, arguments.delta)
@@ -220,6 +221,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, help="at the first start")
     parser.add_argument("--delta", type=float, default=0.0, help="default 0")
     parser.add_argument("--rows-per-person", type=int, metavar="K", help="default 1")
+    parser.add_argument("--questions", type=int, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument("--hard-answers", type=int, metavar="C", help="how many queries may be measured")
     parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")

@@ -23,6 +23,7 @@ from onlineic.errors import (
 from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.plan.announced import announcement
 from onlineic.plan.purchases import FixedTables, TestsOnly
 from onlineic.progress import advance
 from onlineic.queries.query import session_grid_bits
@@ -71,7 +72,8 @@ def compare(
         None: the default session, which chooses rule and plan by itself, but for what `options` say.
     seeds : iterable of int, >= 0
     baselines : bool
-        Whether to add `known_baselines`: they know a stream in advance, and of an analyst `max_queries`.
+        Whether to add `known_baselines`: they know a stream in advance, and of an analyst the number
+        that `questions` tells, or else `max_queries`.
     timing : "batch" or "single"
         As in `trace`: "single" gives every answer a time of its own.
     failures : "raise" or "keep"
@@ -122,6 +124,10 @@ def compare(
     ):
         if not given:
             raise InvalidParameterError(f"{name} must be one or more, got none; {remedy}.")
+    told = options.get("max_queries", ASKED)
+    if options.get("questions") is not None:
+        options["questions"] = announced = announcement(options["questions"])
+        told = announced.count or told
     result: list[Trace] = []
     said = options.get("purchases", BOOK["purchases"])
     held_plan = BOOK if isinstance(said, (FixedTables, TestsOnly)) else {}  # other rules buy whole tables
@@ -133,7 +139,7 @@ def compare(
     for held, table in tables.items():
         for asked, questions in fixed.items():
             truths = None if callable(questions) else exact_values(table, questions)
-            known = options.get("max_queries", ASKED) if callable(questions) else questions
+            known = told if callable(questions) else questions
             makes = known_baselines(table, budget, known) if baselines else {}
             if overlap := makes.keys() & rules.keys():
                 raise InvalidParameterError(

@@ -82,6 +82,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         Sets of attributes that will be asked, as places in the domain, if they were told.
     reach : Reach, optional
         Which sets can be counted: tables of others are not bought.
+    count : int, optional
+        About how many questions will come, if that was told and is less than `after` was made for.
 
     Raises
     ------
@@ -95,6 +97,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     one: Fraction = Fraction(1, 8)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
+    count: int | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         counts, parts = self.after, (Fraction(0), *self.parts)
@@ -113,11 +116,26 @@ class DemandPurchases(PurchaseRule[Listened]):
             )
 
     @classmethod
-    def of(cls, announced: tuple[Axes, ...], reach: Reach | None = None) -> "DemandPurchases":
-        """Return the rule for questions that were announced: nearly all is bought with the first of them."""
-        if not announced:
-            return cls(reach=reach)
-        return cls(after=(1, 64), parts=(Fraction(9, 10), Fraction(1)), announced=announced, reach=reach)
+    def of(
+        cls, announced: tuple[Axes, ...], reach: Reach | None = None, count: int | None = None
+    ) -> "DemandPurchases":
+        """Return the rule for questions that were announced.
+
+        Of sets of attributes nearly all is bought with the first of them; of a number all is by its end.
+        """
+        rule = cls(announced=announced, reach=reach)
+        if announced:
+            rule = attrs.evolve(rule, after=(1, 64), parts=(Fraction(9, 10), Fraction(1)))
+        if count is None or count > rule.after[-1]:
+            return rule
+        kept = max(1, sum(after < count for after in rule.after))
+        parts = (*rule.parts[: kept - 1], Fraction(1))
+        return attrs.evolve(rule, after=rule.after[:kept], parts=parts, count=count)
+
+    @property
+    def _read(self) -> int:
+        """How many questions are heard, as one call can bring all that were announced."""
+        return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
         return self.share * account.capacity
@@ -135,14 +153,14 @@ class DemandPurchases(PurchaseRule[Listened]):
             questions = record.queries
         elif isinstance(record, Easy | Hard):
             questions = (record.query,)
-        more = tuple(map(asked_of, itertools.islice(questions, max(0, self.after[-1] - len(so_far.asked)))))
+        more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
         if not more:
             return so_far
         sets = so_far.sets.union(one.axes for one in more)
         return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
 
     def hears(self, heard: Listened) -> int:
-        return max(1, self.after[-1] - len(heard.asked))
+        return max(1, self._read - len(heard.asked))
 
     def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
         told = len(heard.asked)

@@ -8,8 +8,6 @@ Proof: docs/theory/session.md, 4.6.
 
 import contextlib
 import math
-import numbers
-from collections.abc import Iterable
 from typing import Literal, final
 
 import attrs
@@ -26,6 +24,7 @@ from onlineic.errors import (
     checked_integer,
 )
 from onlineic.noise.laws import normal_quantile
+from onlineic.plan.announced import Announcement, Questions
 from onlineic.plan.defaults import (
     CELLS_FOR_PAIRS,
     CELLS_FOR_PAIRS_PURE,
@@ -41,9 +40,8 @@ from onlineic.plan.defaults import (
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
 from onlineic.plan.listening import account_of_purchases, listening_rule
-from onlineic.plan.plan import MOST
 from onlineic.plan.purchases import Facts
-from onlineic.plan.settings import Announced, Kind, Settings, settings_of
+from onlineic.plan.settings import Settings, settings_of
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
@@ -103,6 +101,7 @@ class Forecast:
         error.
     reason : str
     n, max_queries : int
+        Records, and the questions that were announced, or else are bounded.
     """
 
     engines: tuple[EngineForecast, ...]
@@ -146,8 +145,7 @@ def forecast(
     n: int,
     budget: Budget | Settings,
     max_queries: int = 10_000,
-    kinds: Iterable[Kind] = ("conjunctions",),
-    questions: int | Iterable[Announced] | None = None,
+    questions: Questions | None = None,
 ) -> Forecast:
     """Return what every engine is expected to err by, and the start of a default session; all public.
 
@@ -160,16 +158,15 @@ def forecast(
         Settings of a session tell of its questions too. With `accounting.ADD_REMOVE` for its neighbours the
         number of records is paid from it first.
     max_queries : int
-        Different questions that will be asked.
-    kinds : iterable of "conjunctions" or "dense"
-        Conjunctions of conditions on attributes, or queries whose weights have no such form, of which
-        nothing is known where a session starts from pairs (their error is then put at 1/2): with those among
-        them it starts from all cells, or measures each question where that says more. The known noise of all
-        cells bounds both kinds (`statistics().family`), that of pairs conjunctions and sets of labels alone.
+        For how many answers noise on every answer is priced, unless `questions` tells how many there will
+        be. It chooses no start.
     questions : int, or iterable of str, of several, or of questions, optional
-        About how many different questions will be asked, in the place of `max_queries`; or which sets of
-        attributes they will join, as `Settings.questions`. Of a session that listens what is expected is the
-        error of questions over all attributes alike, or over these sets.
+        As `Settings.questions`. If it tells how many different questions will come, a session may measure
+        each of them, where that is expected to err least. Of dense ones nothing is known where a session
+        starts from pairs (their error is then put at 1/2): with those among them it starts from all cells, or
+        measures each question where that says more. The known noise of all cells bounds both kinds
+        (`statistics().family`), that of pairs conjunctions and sets of labels alone. Of a session that
+        listens what is expected is the error of questions over all attributes alike, or over the sets told.
 
     Returns
     -------
@@ -182,13 +179,7 @@ def forecast(
     """
     check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
-    sets = None
-    if isinstance(questions, numbers.Integral):
-        max_queries = checked_integer("questions", questions, at_least=1, at_most=MOST)
-    else:
-        sets = questions
-    settings = settings_of(budget, max_queries=max_queries, kinds=kinds, questions=sets)
-    settings = counted_out(settings)
+    settings = counted_out(settings_of(budget, max_queries=max_queries, questions=questions))
     return _listened(expected(domain, n, settings), domain, settings)
 
 
@@ -207,7 +198,7 @@ def _listened(told: Forecast, domain: Domain, settings: Settings) -> Forecast:
         return told
     account = account_of_purchases(told.n, settings)
     facts = Facts(seen, told.n, account, settings.of_row.neighbours, rule.start())
-    rms = min(UNKNOWN, rule.expected(facts, settings.max_queries))
+    rms = min(UNKNOWN, rule.expected(facts, told.max_queries))
     rows = [
         EngineForecast("session that listens", rms, 2.0 * rms, row.start)
         if row.start in ("pairs", "cells")
@@ -219,14 +210,20 @@ def _listened(told: Forecast, domain: Domain, settings: Settings) -> Forecast:
     return attrs.evolve(told, engines=ranked, reason=said)
 
 
-def expected(domain: Domain, n: int, settings: Settings) -> Forecast:
-    """Return the forecast of a session to which all of this budget is left, as n is public or was counted."""
-    domain = planned(domain)
-    rows = _rows(domain, n, alike(settings.of_row), settings.max_queries, "dense" in settings.kinds)
+def expected(domain: Domain, n: int, settings: Settings, announced: Announcement | None = None) -> Forecast:
+    """Return the forecast of a session to which all of this budget is left, as n is public or was counted.
+
+    What was `announced` takes the place of what the settings tell of the questions.
+    """
+    domain, announced = planned(domain), settings.announced if announced is None else announced
+    asked = announced.count or settings.max_queries
+    rows = _rows(domain, n, alike(settings.of_row), asked, announced.dense)
+    if announced.count is None:  # nobody knows for how many numbers to pay
+        rows = [row for row in rows if row.start != "numbers"]
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
     said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
-    return Forecast(ranked, start, said, n, settings.max_queries)
+    return Forecast(ranked, start, said, n, asked)
 
 
 def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:

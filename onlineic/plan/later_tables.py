@@ -170,14 +170,14 @@ def triples(domain: Domain, axes: Sequence[int], parts: int) -> list[Partition]:
     return [rule.table(domain, held) for held in itertools.combinations(axes, 3)]
 
 
-def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, max_queries: int) -> Fraction:
+def kept_share(mechanism: GumbelSparse, domain: Domain, shares: Shares, questions: int) -> Fraction:
     """Return the share of the budget that pairs leave to later tables, 0 where nothing is gained by them.
 
     Of many attributes there are too many triples for one share, and a table whose blocks have more noise in
     sum than there are records says little.
     """
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    if not 3 <= len(axes) <= MOST_ATTRIBUTES or max_queries < LEAST_STREAM:
+    if not 3 <= len(axes) <= MOST_ATTRIBUTES or questions < LEAST_STREAM:
         return Fraction(0)
     share, all_of_them = LATER_SHARE * shares.pairs, triples(domain, axes, TRIPLE_PARTS)
     most = share * mechanism.account().capacity / len(all_of_them)

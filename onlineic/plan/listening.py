@@ -11,7 +11,7 @@ from onlineic.interactions.demand import Axes
 from onlineic.plan.calibration import chosen_name, mechanism_for
 from onlineic.plan.defaults import PARTS_AT_MOST
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.settings import Settings, checked_questions
+from onlineic.plan.settings import Settings
 
 MANY_CELLS = 10_000  # of the tables of all pairs together, or of all, from which on the default listens ..
 MANY_RECORDS = 2e5  # .. or of records times epsilon
@@ -32,7 +32,7 @@ def listening_rule(domain: Domain, n: int, settings: Settings, start: str | None
     # of sets that were counted at load all that is bought must be one
     counted = settings.reach is not None and settings.reach.sets is not None
     if listens or counted or (announced and start == "pairs"):
-        return DemandPurchases.of(announced, settings.reach)
+        return DemandPurchases.of(announced, settings.reach, settings.announced.count)
     return None
 
 
@@ -47,8 +47,7 @@ def account_of_purchases(n: int, settings: Settings) -> Filter:
 
 def _announced(domain: Domain, settings: Settings) -> tuple[Axes, ...]:
     """Return the sets of attributes that were announced, as places in the domain."""
-    sets = () if settings.questions is None else checked_questions(settings.questions)
-    return tuple(tuple(sorted(domain.axis(name) for name in one)) for one in sets)
+    return tuple(tuple(sorted(domain.axis(name) for name in one)) for one in settings.announced.sets)
 
 
 def pays_to_listen(domain: Domain, n: int, budget: Budget, *, cells: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 With neither an accuracy nor a number of hard answers given, the shares and the choice of the
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
-and the length of the stream, never on the data.
+and how many questions were announced, never on the data.
 
 Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; docs/theory/periods.md,
 13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
@@ -11,8 +11,6 @@ Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; doc
 import contextlib
 from fractions import Fraction
 from typing import Any
-
-import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
@@ -26,6 +24,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
+from onlineic.plan.announced import Announcement
 from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -127,11 +126,11 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         return _plan_of_numbers(domain, n, chosen, TESTS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
-    shares = default_shares(n, alike(budget), seen, max_queries, wished, start == "cells")
+    shares = default_shares(n, alike(budget), seen, chosen.expects, wished, start == "cells")
     if chosen.partition or (opens and chosen.hard_answers is None):
         cutoff = shares.hard_answers
     else:
-        cutoff = chosen.hard_answers or default_numbers(n, alike(budget), seen, max_queries)
+        cutoff = chosen.hard_answers or default_numbers(n, alike(budget), seen, chosen.expects)
     mechanism, pure = _mechanism(seen, n, chosen, shares, cutoff, start)
     cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
     tables, later = _tables(seen, chosen, shares, mechanism, cut, start, pure)
@@ -143,7 +142,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     ):
         if start == "pairs" and _cells_say(seen, n, chosen):
             cells = cells_instead(mechanism, seen, together(tables, later))
-        elif start == "levels" and "dense" not in chosen.kinds and len(tables.targets) > 1:
+        elif start == "levels" and not chosen.announced.dense and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
         rule = MaximumEntropy(EVALUATIONS, misfit=MISFIT, dear_evaluations=DEAR_EVALUATIONS)
@@ -180,7 +179,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
 
 def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:
     """Return the plan of a session whose tables are bought as questions come."""
-    shares = default_shares(n, alike(settings.of_row), domain, settings.max_queries, settings.hard_answers)
+    shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
     cutoff, name = shares.hard_answers, chosen_name(None, 1, 1, settings.of_row, partition=True)
     account = account_of_purchases(n, settings)
     mechanism = mechanism_for(
@@ -258,7 +257,7 @@ def _tables(
     kept = Fraction(0)
     waits = settings.partition and start == "pairs" and settings.prices_fall
     if waits and isinstance(mechanism, GumbelSparse):
-        kept = kept_share(mechanism, domain, shares, settings.max_queries)
+        kept = kept_share(mechanism, domain, shares, settings.expects)
     tables = chosen_first_tables(
         mechanism,
         domain,
@@ -274,7 +273,7 @@ def _tables(
 
 def _cells_say(domain: Domain, n: int, settings: Settings) -> bool:
     """Whether a table of all cells is the start for dense questions, and says something about them."""
-    told = expected(domain, n, attrs.evolve(settings, kinds=("dense",)))
+    told = expected(domain, n, settings, Announcement(settings.expects, dense=True))
     return any(row.start == told.start == "cells" and row.rms <= NOISIEST_NUMBER for row in told.engines)
 
 
@@ -284,7 +283,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
     A share is reserved for questions beyond those announced, at falling prices; without one, the first
     questions are all that is paid for.
     """
-    asked = settings.max_queries
+    asked = settings.expects
     mechanism = UnconditionalNumbers.calibrated(
         settings.of_row,
         n=n,
@@ -314,7 +313,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
 
 def _certified_numbers(domain: Domain, n: int, settings: Settings, alpha: float) -> Plan | None:
     """Return the plan that measures every question, where that is best and errs by at most alpha."""
-    if expected(domain, n, attrs.evolve(settings, kinds=("conjunctions",))).start != "numbers":
+    if expected(domain, n, settings, Announcement(settings.announced.count)).start != "numbers":
         return None
     plan = _plan_of_numbers(domain, n, settings, Fraction(0))
     return plan if plan.error_bound <= alpha else None

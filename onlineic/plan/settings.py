@@ -1,6 +1,6 @@
 """What a session is asked to be: one object that planner, session, forecast and ledger share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, final
 
 import attrs
@@ -12,18 +12,17 @@ from onlineic.errors import (
     InvalidParameterError,
     check_choice,
     checked_integer,
-    checked_list,
     checked_real,
     set_fields,
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.calibration import SparseName
+from onlineic.plan.defaults import USUAL_QUERIES
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
 from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
-from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Marginal
 from onlineic.queries.reach import Reach
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
@@ -31,8 +30,6 @@ from onlineic.updates.base import check_rule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
-Announced = str | Iterable[str] | Expression | Marginal  # attributes that will be asked together
-Kind = Literal["conjunctions", "dense"]
 Release = Literal["answer", "partition"]
 Exhausted = Literal["untested", "raise"]
 
@@ -49,7 +46,8 @@ class Settings:
     rows_per_person : int, >= 1
         The most rows that a person can have: the budget is a person's then.
     max_queries : int
-        Length of the stream that the session-wide accuracy statement covers.
+        Length of the stream that the session-wide accuracy statement covers. It bounds, and says nothing of
+        what will be asked.
     beta : float
         Failure probability of that statement.
     hard_answers : int, optional
@@ -58,8 +56,9 @@ class Settings:
         threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
     certify : float, optional
         alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is alpha +
-        a_hit: a certificate for all answers, of single queries. Nothing is bought without a test. Where few
-        questions are announced, all of them may be measured instead, if that errs by at most alpha.
+        a_hit: a certificate for all answers, of single queries. Nothing is bought without a test. Where
+        `questions` tells that few will come, all of them may be measured instead, if that errs by at most
+        alpha.
     update : UpdateRule, optional
         None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
         `certify` or without partitions.
@@ -72,10 +71,6 @@ class Settings:
         Fraction of records; overrides the rule of `hard_answers`, for all tests.
     prior : Hypothesis, optional
         A public start; without one, partition sessions buy first tables.
-    kinds : iterable of "conjunctions" or "dense"
-        What will be asked, see `forecast`: with dense queries among it pairs are no start. Without them, and
-        unless `purchases` says when, a dense first question buys all cells, and a range of one long
-        attribute its levels with less noise in coarse ones (`PlannedPurchases`).
     exhausted : "untested" or "raise"
         What to do when the hard answers are used up.
     restarts : int
@@ -88,10 +83,15 @@ class Settings:
         is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is settled, and pairs
         or records are many (`plan.pays_to_listen`), or questions are announced; else tables that are fixed
         beforehand where `MaximumEntropy` learns from partitions, without a prior; else nothing.
-    questions : iterable of str or of several, or of questions, optional
-        Announced, and public: sets of attributes that will be asked together, each a name or a tuple of
-        names; or questions, whose attributes they are. Tables for them are bought with the first question,
-        where pairs of attributes are a start; elsewhere they change nothing.
+    questions : int, or iterable of str, of several, or of questions, optional
+        Announced, and public (`Announcement` when it is read). About how many different questions will come:
+        so much is prepared for, and if they are few all are measured, without a test. Or sets of attributes
+        that will be asked together, each a name or a tuple of names: tables for them are bought with the
+        first question, where pairs of attributes are a start. Or a list of questions, which tells both, and
+        whether there are dense ones: queries whose weights are no conditions on attributes, of which pairs
+        say nothing. With those among them a session starts from all cells. Unless it was told of them, and
+        unless `purchases` says when, a dense first question buys all cells, and a range of one long
+        attribute its levels with less noise in coarse ones (`PlannedPurchases`).
     reach : Reach, optional
         Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
 
@@ -112,18 +112,17 @@ class Settings:
     release: Release | None = attrs.field(default=None, kw_only=True)
     threshold: float | None = attrs.field(default=None, kw_only=True)
     prior: Hypothesis | None = attrs.field(default=None, kw_only=True, eq=id)  # known by its digest alone
-    kinds: Iterable[Kind] = attrs.field(default=("conjunctions",), kw_only=True)
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
     purchases: PurchaseRule[Any] | FixedTables | None = attrs.field(default=None, kw_only=True)
-    questions: Iterable[Announced] | None = attrs.field(default=None, kw_only=True)
+    questions: Questions | None = attrs.field(default=None, kw_only=True)
     reach: Reach | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_budget(self.budget)
         check_rule(self.update)
         per_row(self.budget, self.rows_per_person)
-        set_fields(self, rows_per_person=int(self.rows_per_person), kinds=checked_kinds(self.kinds))
+        set_fields(self, rows_per_person=int(self.rows_per_person))
         epsilon = checked_real("epsilon", self.budget.epsilon, at_least=LEAST, at_most=MOST_EPSILON)
         set_fields(
             self,
@@ -164,11 +163,12 @@ class Settings:
                 "plan.TestsOnly(), or leave it out."
             )
         if self.questions is not None:
-            set_fields(self, questions=checked_questions(self.questions))
-            if not (rule is None and self.only("hard_answers", "threshold")):
+            set_fields(self, questions=announcement(self.questions))
+            alone = self.announced == Announcement(self.announced.count)  # a number contradicts nothing
+            if not (alone or (rule is None and self.only("hard_answers", "threshold"))):
                 raise InvalidParameterError(
-                    "questions must be None where rule, start or purchases are settled, got both; leave "
-                    "out one of them."
+                    "questions must be None or a number where rule, start or purchases are settled, got "
+                    "both; leave out one of them."
                 )
         if rule is None or isinstance(rule, TestsOnly):
             return
@@ -194,11 +194,21 @@ class Settings:
         """Return the settings as a ledger file holds them, by name."""
         held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
         held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
-        held |= {"kinds": sorted(self.kinds)}
+        held |= {"questions": None if self.questions is None else self.announced.written()}
         for name in ("restarts", "purchases", "questions", "reach"):  # files of 0.1.0 do not know them
             if not held[name]:
                 del held[name]
         return held
+
+    @property
+    def announced(self) -> Announcement:
+        """What was told of the questions to come."""
+        return Announcement() if self.questions is None else announcement(self.questions)
+
+    @property
+    def expects(self) -> int:
+        """For how many different questions is prepared: those announced, or as many as are usual."""
+        return self.announced.count or USUAL_QUERIES
 
     def only(self, *names: str) -> bool:
         """Whether nothing of the plan was settled but these."""
@@ -241,7 +251,7 @@ class Settings:
     @property
     def listens(self) -> bool:
         """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
-        if isinstance(self.purchases, (FixedTables, TestsOnly)) or "dense" in self.kinds:
+        if isinstance(self.purchases, (FixedTables, TestsOnly)) or self.announced.dense:
             return False
         return self.partition and self.only("release", "hard_answers", "threshold", "purchases")
 
@@ -268,45 +278,3 @@ def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
             "write attrs.evolve(settings, name=value)."
         )
     return budget
-
-
-def checked_questions(questions: object) -> tuple[tuple[str, ...], ...]:
-    """Return sets of names of attributes, or raise `InvalidParameterError`."""
-    found = []
-    for one in checked_list("questions", questions, remedy="write [('age', 'sex'), 'city']"):
-        names = _names(one)
-        if not names or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
-            raise InvalidParameterError(
-                "questions must be names of attributes, sets of different ones, or questions that name some, "
-                f"got {shown(one)}; write [('age', 'sex'), 'city']."
-            )
-        found.append(tuple(sorted(names)))
-    if not found:
-        raise InvalidParameterError("questions must name attributes, got none; leave it out.")
-    return tuple(sorted({*found}))
-
-
-def _names(announced: object) -> tuple[Any, ...]:
-    """Return the names of attributes that will be asked together."""
-    if isinstance(announced, str):
-        return (announced,)
-    if isinstance(announced, Expression):
-        return announced.names
-    if isinstance(announced, Marginal):
-        own = () if announced.condition is None else announced.condition.names
-        return tuple(sorted({*announced.names, *own}))
-    return tuple(checked_list("questions", announced))
-
-
-def checked_kinds(kinds: Iterable[Kind]) -> frozenset[Kind]:
-    """Return the kinds of questions, or raise `InvalidParameterError`."""
-    try:
-        listed = checked_list("kinds", kinds)
-    except InvalidParameterError:
-        listed = []
-    if not listed or not all(isinstance(kind, str) and kind in ("conjunctions", "dense") for kind in listed):
-        raise InvalidParameterError(
-            f"kinds must be some of 'conjunctions' and 'dense', got kinds={shown(kinds)}; write "
-            "['conjunctions'], ['dense'] or both."
-        )
-    return frozenset(listed)

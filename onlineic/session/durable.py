@@ -45,6 +45,7 @@ from onlineic.ledger.settings import (
     settings_to_json,
 )
 from onlineic.ledger.sqlite import SqliteLedger
+from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
@@ -73,11 +74,11 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        AddRemove, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease, FirstTables,
-        FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse, LaplaceSparse, LaterTables,
-        MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MultiplicativeWeights, PartitionRule,
-        MixtureOfProducts, Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows, TestsOnly,
-        UnconditionalNumbers, Unit,
+        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease,
+        FirstTables, FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse, LaplaceSparse,
+        LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
+        MultiplicativeWeights, PartitionRule, Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows,
+        TestsOnly, UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -175,11 +176,24 @@ class LedgerFile:
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
-            check_settings(of_one_keyword(ledger.beginning), self.settings)
+            check_settings(of_one_keyword(ledger.beginning), _as_held(self.settings, ledger.beginning))
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise
+
+
+def _as_held(settings: Line, beginning: Line) -> Line:
+    """Return settings as the file would hold them.
+
+    Files that hold kinds of questions told of those announced their attributes alone. What the kinds were
+    told for stands in their plan.
+    """
+    held, told = beginning["settings"], settings.get("questions")
+    if "kinds" not in held:
+        return settings
+    sets = {"questions": told["fields"]["sets"]} if isinstance(told, dict) else {}
+    return {**settings, "kinds": held["kinds"], **sets}
 
 
 def ledger_choice(

@@ -44,8 +44,8 @@ class Notices:
                     f"max_queries must be at least the number of answers for a bound on all of them at once, "
                     f"got max_queries={self._plan.max_queries:,} and more answers: that bound is inf from "
                     "here on, and m answers that make one number hold together with probability "
-                    "1 - m beta. Each answer keeps its own bound. Announce more in the next session. Said "
-                    "once a session.",
+                    "1 - m beta. Each answer keeps its own bound. Raise max_queries in the next session, or "
+                    "questions where few were announced. Said once a session.",
                     MoreThanAnnouncedWarning,
                     stacklevel=2,
                 )

@@ -47,6 +47,7 @@ from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
+from onlineic.plan.announced import Questions
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.kinds import check_supported
@@ -54,7 +55,7 @@ from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import FixedTables, PurchaseRule
-from onlineic.plan.settings import Announced, Exhausted, Kind, Release, Settings, settings_of
+from onlineic.plan.settings import Exhausted, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -178,28 +179,32 @@ class OnlineIC(Answering):
         Accuracy to certify: the gap above which a query is hard, fraction of records. Then the hard answers
         to single queries cannot run out, and `plan.error_bound` holds for each of the first `max_queries`
         of them. Give at most one of `hard_answers` and `certify`; without either the session plans both from
-        n, the domain, the budget and `max_queries`.
+        n, the domain, the budget and `questions`.
     max_queries, beta : int, float
-        For how many queries the session-wide bound holds, and the probability that it fails.
+        For how many queries the session-wide bound holds, and the probability that it fails. To say how many
+        will come, write `questions`.
     update, sparse, release, threshold
         As in `plan.Settings`; by default partition releases and maximum-entropy refits, with
         pay-per-hit tests for delta > 0 and pure tests for delta = 0.
     prior : Hypothesis, optional
         A public start, never made from the private rows. Without one the session buys first tables. The
         hypothesis of another session is public: that session has paid for it.
-    kinds : iterable of "conjunctions" or "dense", optional
-        The kinds of queries that will be asked. Conjunctions of conditions, the default, are told well by
-        tables of pairs of attributes. Dense queries are arrays of weights without such a form; for them the
-        session starts from all cells, or measures each query. A session that plans pairs and was not told of
-        dense queries buys all cells if the first query is dense, with about twice the noise.
     exhausted : "untested" or "raise"
         When the hard answers are used up: answer from the hypothesis without touching the data, bounded by
         the noise of the first tables alone; or raise `SessionExhaustedError`.
-    purchases, questions
-        As in `plan.Settings`: what is bought without a test, and sets of attributes that will be asked.
-        `FixedTables()` buys tables with the first query and starts any update rule from them; `TestsOnly()`
-        buys nothing. If attributes or records are many, the session buys tables as queries come. A query that
-        is asked again after the next purchase is answered anew.
+    purchases : PurchaseRule or FixedTables, optional
+        As in `plan.Settings`: what is bought without a test. `FixedTables()` buys tables with the first query
+        and starts any update rule from them; `TestsOnly()` buys nothing. If attributes or records are many,
+        the session buys tables as queries come. A query that is asked again after the next purchase is
+        answered anew.
+    questions : int, or iterable of str, of several, or of questions, optional
+        What is known of the questions to come, and public: about how many different ones (20: if they are
+        few, each is measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables
+        are bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
+        tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there are
+        some in the list, the session starts from all cells, or measures each query. A session that plans
+        pairs and was not told of dense queries buys all cells if the first query is dense, with about twice
+        the noise.
     counted : Counted, optional
         The number of records as `offline.count` released it, if it is private. By default the session
         releases one from its own budget. That the number is off by more than its bound has a probability of
@@ -250,10 +255,9 @@ class OnlineIC(Answering):
         release: Release | None = None,
         threshold: float | None = None,
         prior: Hypothesis | None = None,
-        kinds: Iterable[Kind] = ("conjunctions",),
         exhausted: Exhausted = "untested",
         purchases: PurchaseRule[Any] | FixedTables | None = None,
-        questions: Iterable[Announced] | None = None,
+        questions: Questions | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
@@ -276,7 +280,6 @@ class OnlineIC(Answering):
             release=release,
             threshold=threshold,
             prior=prior,
-            kinds=kinds,
             exhausted=exhausted,
             restarts=restarts,
             purchases=purchases,

@@ -127,7 +127,7 @@ def test_the_number_of_records_costs_its_share_of_epsilon(monkeypatch, unit, del
 
     columns = {"a": [0, 1, 1, 0] * 50, "b": [0, 0, 1, 1] * 50, "id": [*range(100)] * 2}
     data = ic.PrivateData.from_records(columns, DOMAIN, unit=unit, neighbours="add-remove")
-    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=Written(1), max_queries=10)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=Written(1), questions=10)
     (scale, size), *_ = drawn
     rest = Fraction(session.plan.sparse.epsilon) * (1 if unit is None else unit.units)
 
@@ -187,7 +187,7 @@ def test_a_person_of_whom_rows_count_moves_so_many(most):
             return super().discrete_laplace(scale, size)
 
     data = ic.PrivateData.from_records(columns, domain, unit=unit, neighbours="add-remove")
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=Written(1), max_queries=10)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=Written(1), questions=10)
     assert most / drawn[0] + most * Fraction(session.plan.sparse.epsilon) <= 1
 
 

@@ -18,6 +18,7 @@ import onlineic as ic
 from onlineic.audit.ledgers import plans_alike
 from onlineic.ledger.settings import settings_to_json
 from onlineic.plan import session_plan, textbook_plan
+from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.session.durable import KNOWN
 
@@ -33,11 +34,12 @@ DOMAINS = {
 BUDGETS = {"usual": ic.Budget(1.0, 1e-9), "pure": ic.Budget(1.0), "tiny": ic.Budget(0.05, 1e-9)}
 SETTINGS = {
     "default": {},
-    "dense": {"kinds": ("dense",)},
-    "few": {"max_queries": 5},
+    "dense": {"questions": Announcement(dense=True)},
+    "few": {"questions": 5},
+    "few, bounded": {"max_queries": 5},
     "hard": {"hard_answers": 20, "threshold": 0.01},
     "numbers": {"release": "answer", "purchases": ic.TestsOnly()},
-    "certified": {"certify": 0.3, "max_queries": 100},
+    "certified": {"certify": 0.3, "max_queries": 100, "questions": 100},
 }
 
 

@@ -160,11 +160,15 @@ KEYWORDS = {
     "release": ["answer", "partition"],
     "threshold": [Fraction(1, 100), np.float64(0.01)],
     "prior": [ic.Histogram(DOMAIN)],
-    "kinds": [("dense",), {"dense", "conjunctions"}],
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
     "purchases": [TestsOnly(), FixedTables(), DemandPurchases()],
-    "questions": [["a"]],
+    "questions": [
+        ["a"],
+        np.int16(5),
+        [ic.where(a=1), ic.marginal("a", "b")],
+        [ic.dense(np.eye(DOMAIN.size)[0])],
+    ],
 }
 NOT_IN_THE_FILE = {"self", "data", "ledger", "table", "durability", "noise", "progress"}
 TRIED_ELSEWHERE = {"counted"}  # of a private number of records: in test_private_numbers

@@ -1055,7 +1055,7 @@ EXAMPLES = {
     ),
     "forecast": Example(
         lambda **given: ic.forecast(DOMAIN, budget=APPROXIMATE, **given),
-        {"n": sizes(3000, 100, 20_000, 2_000_000_000), "max_queries": WIDE},
+        {"n": sizes(3000, 100, 20_000, 2_000_000_000), "max_queries": WIDE, "questions": WIDE},
     ),
     "exponential_resolution": Example(
         sp.exponential_resolution,
@@ -1500,8 +1500,8 @@ EXAMPLES = {
         {"rows_per_person": sizes(2, 5)},
     ),
     "OnlineIC, partitions": Example(
-        lambda max_queries: opened(budget=BUDGET, max_queries=max_queries),
-        {"max_queries": sizes(100, 20_000)},
+        lambda **given: opened(budget=BUDGET, **given),
+        {"max_queries": sizes(100, 20_000), "questions": sizes(3, 100, 20_000)},
     ),
     "OnlineIC.summary": Example(
         lambda answers: str(answered().summary(answers)), {"answers": sizes(2, 100, 10_000)}

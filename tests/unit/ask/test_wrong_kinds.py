@@ -42,7 +42,7 @@ class Keys:
 
 
 def opened():
-    return ic.OnlineIC(DATA, BUDGET, max_queries=9, noise=SimulatedNoise(1))
+    return ic.OnlineIC(DATA, BUDGET, questions=9, noise=SimulatedNoise(1))
 
 
 CALLS = {
@@ -66,8 +66,8 @@ CALLS = {
     "a size that is a span of time": lambda: ic.Domain.of(a=np.timedelta64(3)),
     "a unit that is an array": lambda: ic.dates("2024-01", "2024-03", by=np.zeros(2)),
     "a unit that raises": lambda: ic.dates("2024-01", "2024-03", by=Never()),
-    "kinds that cannot be hashed": lambda: ic.forecast(DOMAIN, 1000, BUDGET, 10, kinds=[[]]),
-    "kinds that never end": lambda: ic.forecast(DOMAIN, 1000, BUDGET, 10, kinds=Endless()),
+    "questions that cannot be hashed": lambda: ic.forecast(DOMAIN, 1000, BUDGET, questions=[[[]]]),
+    "questions that never end": lambda: ic.forecast(DOMAIN, 1000, BUDGET, questions=Endless()),
     "alternatives that are an array": lambda: described({"or": np.zeros(2)}, DOMAIN),
     "alternatives that raise": lambda: described({"or": Never()}, DOMAIN),
     "a line that is none": lambda: parsed_query(None, DOMAIN),

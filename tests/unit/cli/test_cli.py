@@ -156,9 +156,10 @@ def test_only_what_was_given_reaches_the_session(table, queries, monkeypatch):
 
     monkeypatch.setattr(ask, "OnlineIC", opened)
     main([*table, "--epsilon", "2", queries()])
-    main([*table, "--epsilon", "2", "--certify", "0.3", "--max-queries", "9", queries()])
+    main([*table, "--epsilon", "2", "--certify", "0.3", "--max-queries", "9", "--questions", "5", queries()])
 
-    assert [(2.0, 0.0, {}), (2.0, 0.0, {"certify": 0.3, "max_queries": 9})] == seen
+    given = {"certify": 0.3, "max_queries": 9, "questions": 5}
+    assert [(2.0, 0.0, {}), (2.0, 0.0, given)] == seen
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from onlineic.cli import main
 
-PAID = ["--epsilon", "1", "--delta", "1e-9", "--max-queries", "20"]
+PAID = ["--epsilon", "1", "--delta", "1e-9", "--questions", "20"]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ def session(months, age=8):
     domain = ic.Domain.of(month=ic.dates("2022-01", months, by="month"), age=age)
     counts = np.full(domain.shape, 500)
     return ic.OnlineIC(
-        ic.PrivateData(counts, domain), ic.Budget(1.0, 1e-9), max_queries=20, noise=SimulatedNoise(1)
+        ic.PrivateData(counts, domain), ic.Budget(1.0, 1e-9), questions=20, noise=SimulatedNoise(1)
     )
 
 

@@ -239,7 +239,7 @@ def test_an_easy_cross_table_does_not_make_the_next_hit_dearer():
 def test_of_few_questions_each_is_measured_and_paid_and_the_bound_covers_all(questions, budget):
     domain = ic.Domain.of(a=74, b=16, c=5, d=2, e=2)
     data = ic.PrivateData(np.full(domain.shape, 2), domain)
-    session = ic.OnlineIC(data, budget, certify=0.3, max_queries=questions, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(data, budget, certify=0.3, questions=questions, noise=SimulatedNoise(1))
     plan = session.plan
     asked = [
         ic.where(a=ic.between(0, 30 + place)) & ic.where(b=ic.between(1, place + 1))
@@ -258,16 +258,16 @@ def test_of_few_questions_each_is_measured_and_paid_and_the_bound_covers_all(que
 
 
 def test_a_bound_that_numbers_cannot_keep_is_certified_by_tests():
-    numbers = planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, max_queries=10)
-    by_tests = planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, max_queries=10, release="answer")
+    numbers = planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, questions=10)
+    by_tests = planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, questions=10, release="answer")
 
     assert isinstance(numbers.sparse, UnconditionalNumbers)
     assert not isinstance(by_tests.sparse, UnconditionalNumbers)
     assert by_tests.certified
     with pytest.raises(InfeasibleAccuracyError, match="certify must be >="):
-        planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=1e-4, max_queries=10)
+        planned(ic.Domain.of(a=74, b=16, c=20), 48_842, certify=1e-4, questions=10)
     assert by_tests == planned(
-        ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, max_queries=10, purchases=ic.TestsOnly()
+        ic.Domain.of(a=74, b=16, c=20), 48_842, certify=0.3, questions=10, purchases=ic.TestsOnly()
     )
 
 

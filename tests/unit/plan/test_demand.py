@@ -248,8 +248,8 @@ def test_questions_announce_the_attributes_that_they_name():
 
     by_questions, by_sets = (Settings(ic.Budget(1.0, 1e-9), questions=one) for one in (asked, sets))
 
-    assert by_questions == by_sets
-    assert by_questions.questions == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert by_questions.announced.sets == by_sets.announced.sets == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert (3, None) == (by_questions.announced.count, by_sets.announced.count)
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,11 @@ def test_questions_announce_the_attributes_that_they_name():
         ({"questions": []}, "questions must name attributes, got none"),
         ({"questions": [("a", "a")]}, "that name some, got"),
         ({"questions": "a"}, "questions must be a list"),
-        ({"questions": [ic.dense(np.zeros(DOMAIN.size))]}, "or questions that name some, got"),
-        ({"questions": ["a"], "update": ic.MaximumEntropy()}, "questions must be None where rule"),
+        ({"questions": [where()]}, "or questions that name some, got"),
+        (
+            {"questions": ["a"], "update": ic.MaximumEntropy()},
+            "questions must be None or a number where rule",
+        ),
         ({"purchases": Own(), "ledger": "unused.db", "table": "t"}, "with a ledger file, which others read"),
     ],
 )

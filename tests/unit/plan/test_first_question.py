@@ -19,6 +19,7 @@ from onlineic.errors import SessionSealedError, SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import FirstTables
 from onlineic.queries import Queries, marginal
 from onlineic.queries.partitions import one_way
@@ -120,10 +121,10 @@ def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     "wish",
     [
         {"purchases": ic.FixedTables()},
-        {"kinds": ("dense",)},
+        {"questions": Announcement(dense=True)},
         {"prior": ic.Histogram(DOMAIN)},
-        {"max_queries": 3},
-        {"certify": 0.2, "max_queries": 10},
+        {"questions": 3},
+        {"certify": 0.2, "questions": 10},
         {"update": ic.MultiplicativeWeights()},
         {"release": "answer"},
     ],
@@ -213,7 +214,7 @@ def test_bounds_after_a_dense_start_rest_on_its_own_table():
     assert narrow.standard_error is not None
     assert (
         session.statistics().family.size
-        == opened(ic.Budget(1.0, 1e-6), kinds=("dense",)).statistics().family.size
+        == opened(ic.Budget(1.0, 1e-6), questions=Announcement(dense=True)).statistics().family.size
     )
     assert not hits(session) or session.statistics().hard == len(hits(session))
 

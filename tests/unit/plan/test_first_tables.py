@@ -12,6 +12,7 @@ import onlineic.plan.first_tables as tables_module
 from onlineic.accounting import TICK, laplace_charge, renyi_capacity
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import laplace_suits, pair_cover, too_many_pairs
 from onlineic.queries import PartitionRule, pairs_of
 from support.cores import tables_of
@@ -160,7 +161,7 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
         (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
         (ic.Domain.of(x=range(400), y=2), {}),
         (ic.Domain.of(x=range(400)), {"purchases": ic.FixedTables()}),
-        (ic.Domain.of(x=range(400)), {"kinds": ("dense",)}),
+        (ic.Domain.of(x=range(400)), {"questions": Announcement(dense=True)}),
         (ic.Domain.of(x=range(400)), {"certify": 0.2}),
         (ic.Domain.of(x=range(400)), {"update": ic.MultiplicativeWeights()}),
         (ic.Domain.of(x=range(400)), {"release": "answer"}),
@@ -323,7 +324,7 @@ def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_t
 @pytest.mark.parametrize(("n", "start"), [(2_000, "pairs"), (10**6, "numbers")])
 def test_where_pairs_are_too_many_numbers_are_taken_that_say_more_than_single_attributes(n, start):
     domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
-    told = ic.forecast(domain, n, ic.Budget(1.0, 1e-9))
+    told = ic.forecast(domain, n, ic.Budget(1.0, 1e-9), questions=10_000)
 
     assert start == told.start
     assert "session from single attributes" in {one.engine for one in told.engines}

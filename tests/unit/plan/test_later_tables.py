@@ -14,6 +14,7 @@ from onlineic.errors import InvalidParameterError, LedgerMismatchError, SessionS
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.queries import marginal
@@ -274,14 +275,14 @@ def planned(domain=DOMAIN, n=16_000, budget=BUDGET, **settings):
     "settings",
     [
         {"budget": ic.Budget(1.0)},
-        {"max_queries": 99},
+        {"questions": 99},
         {"n": 4_000},
         {"domain": ic.Domain.of(a=12, b=50)},
         {"domain": ic.Domain.of(dict.fromkeys("abcdefg", 4))},
         {"threshold": 0.01},
         {"purchases": ic.TestsOnly()},
         {"release": "answer"},
-        {"kinds": ("dense",)},
+        {"questions": Announcement(dense=True)},
     ],
     ids=lambda settings: next(iter(settings)),
 )

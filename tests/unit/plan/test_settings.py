@@ -34,19 +34,20 @@ def record(*given, **keywords):
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")  # of so small a table
 @pytest.mark.parametrize(
-    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"kinds": ["dense"]}, {"purchases": ic.FixedTables()}]
+    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"questions": 5}, {"purchases": ic.FixedTables()}]
 )
 def test_settings_and_keywords_make_the_same_session(keywords):
     assert record(WHOLE, **keywords) == record(Settings(WHOLE, **keywords))
 
 
 def test_settings_and_keywords_make_the_same_plan_and_forecast():
-    settings = Settings(WHOLE, max_queries=40, kinds=("dense",))
+    told = [("a", "b"), "a"]
+    settings = Settings(WHOLE, max_queries=40, questions=told)
 
-    by_name = session_plan(DOMAIN, 900, WHOLE, max_queries=40, kinds=["dense"])
+    by_name = session_plan(DOMAIN, 900, WHOLE, max_queries=40, questions=told)
 
     assert by_name == session_plan(DOMAIN, 900, settings)
-    assert ic.forecast(DOMAIN, 900, settings) == ic.forecast(DOMAIN, 900, WHOLE, 40, ["dense"])
+    assert ic.forecast(DOMAIN, 900, settings) == ic.forecast(DOMAIN, 900, WHOLE, 40, told)
 
 
 def test_a_forecast_for_persons_spends_what_one_row_may():
@@ -76,7 +77,7 @@ def test_settings_beside_keywords_are_refused(call):
     [
         ({"exhausted": "stop"}, "exhausted must be 'untested' or 'raise'"),
         ({"certify": 0.1, "threshold": 0.1}, "certify must be None with hard_answers or threshold"),
-        ({"kinds": "dense"}, "kinds must be some of"),
+        ({"questions": "dense"}, "questions must be a list"),
         ({"beta": 1.0}, "beta must be"),
         ({"rows_per_person": 0}, "rows_per_person must be"),
         ({"update": ic.MultiplicativeWeights}, "update must be an UpdateRule"),
@@ -107,7 +108,8 @@ def test_a_file_that_was_opened_with_settings_goes_on_with_keywords():
 
     assert (first.value, "repeat") == (repeated.value, repeated.status)
     assert 2 == held["restarts"]
-    assert {"budget", "beta", "kinds"} <= set(held)
+    assert {"budget", "beta"} <= set(held)
+    assert not {"kinds", "questions"} & set(held)
 
 
 def test_a_subclass_of_settings_is_no_settings():

@@ -288,7 +288,7 @@ def test_pure_tests_of_falling_prices_cost_what_they_are_charged_and_a_redrawn_t
 @pytest.mark.parametrize(("announced", "delta"), [(1, 1e-9), (10, 1e-9), (60, 1e-6), (10, 0.0)])
 def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end(announced, delta):
     domain = ic.Domain.of(a=100, b=60, c=40)
-    plan = session_plan(domain, 10**6, ic.Budget(1.0, delta), max_queries=announced)
+    plan = session_plan(domain, 10**6, ic.Budget(1.0, delta), questions=announced)
     target = ic.where(a=1).bind(domain)
     spent, prices, deviations = Spent(), [], []
     capacity = plan.sparse.account().capacity
@@ -316,7 +316,7 @@ def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end
 @BOTH
 def test_the_bound_of_a_session_of_numbers_holds_for_all_of_them_at_once(delta):
     announced = 40
-    plan = session_plan(ic.Domain.of(a=100, b=60, c=40), 10**6, ic.Budget(1.0, delta), max_queries=announced)
+    plan = session_plan(ic.Domain.of(a=100, b=60, c=40), 10**6, ic.Budget(1.0, delta), questions=announced)
     away = plan.error_bound / plan.sparse.deviation
     one = math.erfc(away / math.sqrt(2.0)) if delta else math.exp(-math.sqrt(2.0) * away)
 
@@ -326,7 +326,7 @@ def test_the_bound_of_a_session_of_numbers_holds_for_all_of_them_at_once(delta):
 
 def test_more_questions_than_announced_are_never_answered_by_noise_alone():
     """Once a number would say less than what is known, it is left untested; it used to err by thousands."""
-    session = opened(1e-9, prior=None, hard_answers=None, max_queries=4)
+    session = opened(1e-9, prior=None, hard_answers=None, questions=4)
     answers = session.answer_many(ASKED)
     truths = [float((query.bind(DOMAIN).weights() * COUNTS).sum()) / COUNTS.sum() for query in ASKED]
     errors = [abs(answer.value - truth) for answer, truth in zip(answers, truths, strict=True)]

@@ -49,7 +49,7 @@ def test_a_parity_is_one_dense_query_with_twice_the_bound():
 def test_a_session_answers_a_real_column_within_its_bound():
     grid = ic.Grid(0.0, 0.3, points=4)
     question = ic.rescaled(a=grid)
-    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), max_queries=5, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), questions=5, noise=SimulatedNoise(1))
     value, bound = question.restored(session.answer(question.expression))
 
     assert abs(value - float((COUNTS.sum(axis=1) * grid.values).sum() / COUNTS.sum())) <= bound
@@ -58,7 +58,7 @@ def test_a_session_answers_a_real_column_within_its_bound():
 
 
 def test_a_session_is_asked_the_expression_and_says_so():
-    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), max_queries=5, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), questions=5, noise=SimulatedNoise(1))
     with pytest.raises(InvalidQueryError, match="got a Rescaled; ask its expression"):
         session.answer(ic.rescaled(a=[-1, 1, -1, 1]))
 

@@ -30,7 +30,7 @@ def opened(seed=1, *names, **loading):
     held = names or DOMAIN.names
     domain = DOMAIN.project(*held)
     data = ic.PrivateData.from_records({name: ROWS[name] for name in held}, domain, **loading)
-    return ic.OnlineIC(data, ic.Budget(2.0, 1e-6), noise=SimulatedNoise(seed), max_queries=30)
+    return ic.OnlineIC(data, ic.Budget(2.0, 1e-6), noise=SimulatedNoise(seed), questions=30)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_other_spreads_are_refused_by_name(text, match):
 def test_of_next_to_nobody_there_is_none():
     few = {"age": ROWS["age"][:50], "sex": ROWS["sex"][:50]}
     data = ic.PrivateData.from_records(few, DOMAIN.project("age", "sex"))
-    session = ic.OnlineIC(data, ic.Budget(0.1, 1e-6), noise=SimulatedNoise(1), max_queries=5)
+    session = ic.OnlineIC(data, ic.Budget(0.1, 1e-6), noise=SimulatedNoise(1), questions=5)
     with pytest.raises(TooFewRecordsError):
         session.variance("age", ic.where(sex="F"))
 
@@ -169,7 +169,7 @@ def test_squares_cross_the_network_by_name():
 def test_persons_have_the_variance_of_their_shares():
     rows = {"id": np.arange(N) // 2, "age": ROWS["age"], "sex": ROWS["sex"]}
     data = ic.PrivateData.from_records(rows, DOMAIN.project("age", "sex"), unit=ic.Unit("id"))
-    session = ic.OnlineIC(data, ic.Budget(2.0, 1e-6), noise=SimulatedNoise(3), max_queries=30)
+    session = ic.OnlineIC(data, ic.Budget(2.0, 1e-6), noise=SimulatedNoise(3), questions=30)
     found = session.variance("age")
 
     assert abs(found.value - ROWS["age"].var()) <= found.error_bound  # each has two rows

@@ -277,7 +277,7 @@ def test_a_remembered_question_and_a_constant_need_no_test_and_others_are_answer
 
 def test_ends_that_cross_are_answered_zero_without_a_test_a_read_or_a_charge():
     data = ic.PrivateData.from_records({"age": [20, 30, 40, 40]}, ic.Domain.of(age=range(18, 91)))
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), max_queries=10, noise=SimulatedNoise(1))
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=10, noise=SimulatedNoise(1))
     before, reads = session.statistics(), data.reads
     answer = session.answer(ic.where(age=ic.between(31, 29)))
 

@@ -76,12 +76,12 @@ def test_a_rule_without_parameters_is_replayed():
                 assert values == [session.answer(ic.where(a=code)).value for code in range(6)]
 
 
-def test_kinds_may_be_any_iterable():
+def test_questions_may_be_any_iterable():
     domain = ic.Domain.of(a=6, b=4)
     data = PrivateData(np.arange(24).reshape(6, 4) * 40, domain)
     plans = [
-        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), kinds=kinds, noise=ic.noise.SimulatedNoise(1)).plan
-        for kinds in (["dense"], iter(["dense"]))
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=told, noise=ic.noise.SimulatedNoise(1)).plan
+        for told in (["a"], iter(["a"]))
     ]
 
     assert attrs.evolve(plans[0]) == plans[1]

@@ -54,7 +54,7 @@ STEPS = [
 def answered(monkeypatch, step, together, *, asking):
     """Return what a session answers and has spent, and how often a handler that asks it was refused."""
     session = ic.OnlineIC(
-        PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-9), max_queries=3, noise=SimulatedNoise(1)
+        PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-9), questions=3, noise=SimulatedNoise(1)
     )
     assert session.answer(ic.where(a=5)).status == "hard"  # each question is measured, at a price
     with monkeypatch.context() as patched:

@@ -75,7 +75,9 @@ def announced(count):
     generator = np.random.default_rng(1)
     columns = {"age": generator.integers(0, 12, 3000), "sex": generator.choice(["F", "M"], 3000)}
     data = ic.PrivateData.from_records(columns, DOMAIN)
-    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), max_queries=count, noise=SimulatedNoise(1))
+    return ic.OnlineIC(
+        data, ic.Budget(1.0, 1e-9), max_queries=count, questions=count, noise=SimulatedNoise(1)
+    )
 
 
 def singly(session, ages):

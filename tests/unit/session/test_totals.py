@@ -43,6 +43,7 @@ from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.ledger.place import file_at
 from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
+from onlineic.plan.announced import Announcement
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
 
 WHOLE = ic.Budget(1.0, 1e-9)
@@ -69,7 +70,7 @@ def test_shares_are_planned_at_the_order_of_the_total_and_together_keep_its_capa
     total = TableBudget(WHOLE)
     data = attached(total)
     sessions = [ic.OnlineIC(data, total.share(1 / 4), hard_answers=4) for _ in range(3)]
-    sessions.append(ic.OnlineIC(data, total.share(1 / 4), max_queries=3))  # measures every question
+    sessions.append(ic.OnlineIC(data, total.share(1 / 4), questions=3))  # measures every question
     accounts = [session.plan.sparse.account() for session in sessions]
 
     assert {total.order} == {account.order for account in accounts}
@@ -96,11 +97,11 @@ def test_a_share_is_spent_in_its_filter_alone(settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"certify": 0.3, "max_queries": 100},
-        {"kinds": ("dense",)},
+        {"certify": 0.3, "questions": 100},
+        {"questions": Announcement(dense=True)},
         {"release": "answer"},
         {"hard_answers": 3},
-        {"max_queries": 2},
+        {"questions": 2},
         {"purchases": ic.TestsOnly()},
         {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "purchases": ic.FixedTables()},
     ],
@@ -385,7 +386,7 @@ def test_threads_draw_what_is_there_and_no_more():
         start.wait()
         try:
             offline_data = attached(total)
-            ic.OnlineIC(offline_data, share, max_queries=2)
+            ic.OnlineIC(offline_data, share, questions=2)
         except BudgetExceededError as error:
             refused.append(error)
 

@@ -1,0 +1,225 @@
+"""What is told of the questions to come chooses what is prepared; the bound on all answers does not."""
+
+import itertools
+from fractions import Fraction
+
+import attrs
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.errors import InvalidParameterError, LedgerMismatchError
+from onlineic.ledger import Opened, read
+from onlineic.ledger.lines import canonical_text, chained
+from onlineic.plan import DemandPurchases, session_plan
+from onlineic.plan.announced import Announcement
+from onlineic.plan.settings import Settings
+from onlineic.queries.batch import Queries
+from onlineic.queries.expressions import joint
+from onlineic.sparse import UnconditionalNumbers
+from support.ledgers import LABEL, file_of, quick_folder, table
+
+DOMAIN = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
+LISTENED = ic.Domain.of({f"x{number}": 12 for number in range(14)})
+BUDGET, PURE = ic.Budget(1.0, 1e-9), ic.Budget(1.0)
+PARITY = np.indices((2, 2, 2)).sum(axis=0) % 2.0
+BITS = ic.Domain.of(dict.fromkeys("abcdefghij", 2))
+
+
+def told(questions):
+    return Settings(BUDGET, questions=questions).announced
+
+
+def arrays(count, shape=BITS.shape):
+    rng = np.random.default_rng(1)
+    return [ic.dense(rng.integers(0, 2, shape).astype(float)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("budget", [BUDGET, PURE], ids=["usual", "pure"])
+@pytest.mark.parametrize("wish", [{}, {"release": "answer"}, {"hard_answers": 4}], ids=repr)
+@pytest.mark.parametrize("n", [48_842, 10**6])
+@pytest.mark.parametrize("domain", [DOMAIN, LISTENED, ic.Domain.of(a=500), ic.Domain.of(a=4, b=3)], ids=repr)
+def test_what_is_bounded_chooses_neither_start_nor_purchases(domain, n, wish, budget):
+    plans = [
+        session_plan(domain, n, budget, max_queries=bounded, **wish) for bounded in (5, 50, 10_000, 10**6)
+    ]
+
+    assert not any(isinstance(plan.sparse, UnconditionalNumbers) for plan in plans)
+    assert all(plan.purchases == plans[0].purchases for plan in plans)
+    assert 1 == len({plan.hard_answers for plan in plans})
+    assert [5, 50, 10_000, 10**6] == [plan.max_queries for plan in plans]
+
+
+def test_a_number_of_few_questions_has_each_of_them_measured():
+    plan = session_plan(DOMAIN, 48_842, BUDGET, questions=5)
+    by_list = session_plan(DOMAIN, 48_842, BUDGET, questions=[ic.where(a=code, b=1) for code in range(5)])
+
+    assert isinstance(plan.sparse, UnconditionalNumbers)
+    assert (5, 5) == (plan.max_queries, plan.hard_answers)
+    assert plan == by_list == session_plan(DOMAIN, 48_842, BUDGET, questions=5, max_queries=10**6)
+    assert "numbers" == ic.forecast(DOMAIN, 48_842, BUDGET, questions=5).start
+    assert "pairs" == ic.forecast(DOMAIN, 48_842, BUDGET, 5).start
+    assert isinstance(
+        session_plan(DOMAIN, 48_842, BUDGET, certify=0.3, questions=5).sparse, UnconditionalNumbers
+    )
+
+
+def test_questions_that_are_listed_are_counted_once_each_and_name_their_attributes():
+    asked = [ic.where(a=1), ic.where(a=1), ic.marginal("b", "c"), joint(("b", "d"), np.eye(16)[:, :2])]
+    bound = [one.bind(DOMAIN) for one in asked]
+
+    assert Announcement(3, (("a",), ("b", "c"), ("b", "d"))) == told(asked) == told(bound)
+    assert Announcement(2, (("a",),)) == told(Queries.where(DOMAIN, {"a": [1, 2]}))
+    assert Announcement(None, (("a",), ("b", "c"))) == told(["a", ("c", "b")])
+    assert told(["a", ic.where(b=1)]).count is None  # nobody says how many questions will join a
+
+
+@pytest.mark.parametrize(
+    ("question", "dense"),
+    [
+        (ic.dense(PARITY), True),
+        (ic.dense(PARITY.ravel()), True),
+        (ic.dense(PARITY).bind(ic.Domain.of(a=2, b=2, c=2)), True),
+        (~ic.dense(PARITY) & ic.where(a=1), True),
+        (joint(("a", "b", "c"), PARITY), True),
+        (ic.dense(np.indices((2, 2, 2)).sum(axis=0) / 3.0), False),
+        (joint(("a", "b"), np.eye(2)), False),
+        (ic.where(a=1) | ic.where(b=1), False),
+    ],
+)
+def test_a_list_with_a_dense_question_is_of_a_dense_stream(question, dense):
+    assert dense == told([ic.where(a=1), question]).dense
+
+
+def test_for_dense_questions_that_are_listed_all_cells_are_bought():
+    plan = session_plan(BITS, 10**5, BUDGET, questions=arrays(300))
+
+    assert [BITS.size] == [target.blocks for target in plan.first_tables.targets]
+    assert "cells" == ic.forecast(BITS, 10**5, BUDGET, questions=arrays(300)).start
+    assert isinstance(session_plan(BITS, 10**5, BUDGET, questions=arrays(3)).sparse, UnconditionalNumbers)
+
+
+@pytest.mark.parametrize(
+    ("sets", "count", "after", "parts"),
+    [
+        ((), None, (1, 4, 16, 64, 256), (8, 13, 16, 18, 20)),
+        ((), 1000, (1, 4, 16, 64, 256), (8, 13, 16, 18, 20)),
+        ((), 256, (1, 4, 16, 64), (8, 13, 16, 20)),
+        ((), 10, (1, 4), (8, 20)),
+        ((), 4, (1,), (20,)),
+        ((), 1, (1,), (20,)),
+        (((0, 1),), None, (1, 64), (18, 20)),
+        (((0, 1),), 65, (1, 64), (18, 20)),
+        (((0, 1),), 64, (1,), (20,)),
+    ],
+)
+def test_all_purchases_are_spent_by_the_end_of_the_questions_that_were_announced(sets, count, after, parts):
+    rule = DemandPurchases.of(sets, None, count)
+
+    assert (after, tuple(Fraction(part, 20) for part in parts)) == (rule.after, rule.parts)
+    assert sets == rule.announced
+    assert rule.hears(rule.start()) == max(after[-1], count if after[-1] < 64 or count == 256 else 0)
+
+
+def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by_then():
+    columns = {name: np.random.default_rng(2).integers(0, 12, 5_000) for name in LISTENED.names}
+    pairs = [*itertools.combinations(LISTENED.names, 2)]
+    asked = [ic.where({one: 1, other: 2}) for one, other in pairs]
+    spent = {}
+    for label, questions in (("nothing", None), ("number", len(asked)), ("sets", pairs), ("list", asked)):
+        data = ic.PrivateData.from_records(columns, LISTENED)
+        session = ic.OnlineIC(data, BUDGET, questions=questions, noise=ic.noise.SimulatedNoise(1))
+        session.answer_many(asked)
+        rule, account = session.plan.purchases, session.plan.sparse.account()
+        bought = (one.charge.amount for one in session.transcript if isinstance(one, Opened))
+        spent[label] = float(sum(bought) / rule.planned(account))
+        if label != "nothing":
+            assert (91 if label == "list" or label == "sets" else 0) == len(rule.announced)
+
+    assert spent["nothing"] < 0.91 < 0.97 < spent["number"] <= 1
+    assert 0.97 < min(spent["sets"], spent["list"])
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [0, -1, True, False, 2.5, float("nan"), 2**63, "a", b"a", [], {}, [()], [("a", "a")], [3], [ic.where()]],
+    ids=repr,
+)
+def test_what_announces_nothing_is_refused_by_name(questions):
+    with pytest.raises(InvalidParameterError, match=r"questions must .*(got|none)") as error:
+        Settings(BUDGET, questions=questions)
+
+    assert "; " in str(error.value)
+    with pytest.raises(InvalidParameterError, match="questions must"):
+        ic.forecast(DOMAIN, 1_000, BUDGET, questions=questions)
+
+
+def test_sets_contradict_what_is_settled_and_a_number_does_not():
+    for settled in ({"certify": 0.3}, {"release": "answer"}, {"prior": ic.Histogram(DOMAIN)}):
+        assert 5 == Settings(BUDGET, questions=5, **settled).announced.count
+        with pytest.raises(InvalidParameterError, match="questions must be None or a number"):
+            Settings(BUDGET, questions=["a"], **settled)
+
+
+@pytest.mark.parametrize(
+    ("questions", "written"),
+    [
+        (None, None),
+        (np.int16(5), 5),
+        (["b", ("b", "a")], [["a", "b"], ["b"]]),
+        (
+            [ic.where(a=1)],
+            {"class": "Announcement", "fields": {"count": 1, "sets": [["a"]], "dense": False}},
+        ),
+    ],
+    ids=repr,
+)
+def test_a_file_holds_what_was_told_and_is_opened_by_it_alone(questions, written):
+    with quick_folder() as folder:
+        path = folder / "told.db"
+        more = {"ledger": path, "table": LABEL}
+        with ic.OnlineIC(table(), BUDGET, questions=questions, **more) as session:
+            session.answer(ic.where(a=1))
+        assert written == read(path).beginning["settings"].get("questions")
+        with ic.OnlineIC(table(), BUDGET, questions=questions, **more) as again:
+            assert "repeat" == again.answer(ic.where(a=1)).status
+        with pytest.raises(LedgerMismatchError, match="questions must be"):
+            ic.OnlineIC(table(), BUDGET, questions=7, **more)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sets", "questions"),
+    [
+        (["conjunctions"], None, None),
+        (["conjunctions", "dense"], None, None),
+        (["conjunctions"], [["a"], ["b"]], ["a", "b"]),
+        (["conjunctions"], [["a"], ["b"]], [ic.where(a=1), ic.where(b=2)]),
+    ],
+)
+def test_a_file_that_was_told_kinds_is_opened_still(kinds, sets, questions):
+    with quick_folder() as folder:
+        with ic.OnlineIC(table(), BUDGET, ledger=folder / "new.db", table=LABEL) as session:
+            value = session.answer(ic.where(a=1)).value
+        lines = [*read(folder / "new.db").lines]
+        settings = lines[0]["settings"] | {"kinds": kinds} | ({} if sets is None else {"questions": sets})
+        lines[0] = lines[0] | {"settings": settings}
+        old = chained((canonical_text({**line, "at": place}), None) for place, line in enumerate(lines))
+        path = file_of(old, folder / "old.db")
+        for again in (
+            lambda: ic.OnlineIC(table(), BUDGET, questions=questions, ledger=path, table=LABEL),
+            lambda: ic.OnlineIC.resume(path, table()),
+        ):
+            with again() as session:
+                assert value == session.answer(ic.where(a=1)).value
+        with pytest.raises(LedgerMismatchError, match="questions must be"):
+            ic.OnlineIC(table(), BUDGET, questions=["c"], ledger=path, table=LABEL)
+
+
+def test_an_announcement_is_taken_as_it_is_read():
+    settings = Settings(BUDGET, questions=[("a", "b")])
+
+    assert settings == attrs.evolve(settings) == Settings(BUDGET, questions=settings.questions)
+    assert Announcement(count=7) == told(Announcement(count=7))
+    for bad in ({"count": 0}, {"count": True}, {"sets": [()]}, {"sets": 3}):
+        with pytest.raises(InvalidParameterError, match="questions must"):
+            Announcement(**bad)
