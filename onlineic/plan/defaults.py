@@ -26,6 +26,7 @@ USUAL_QUERIES = 10_000  # of which nobody has told a number
 # for tests and hits, and for questions beyond those that were announced: with a tenth tables err by .9 to 1.1
 # times as much, with less a test says little of sets of codes
 TESTS = Fraction(1, 20)
+LEAST_EPSILON = 2e-4  # of tests beside Laplace tables, up to half of all: for less no order suits
 # sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
 PARTITION_RATIO = Fraction(1)
 # for each planned hit, where all is learned from hits. With the mechanism's own .2 NLTCS, Covid, a chain and
@@ -121,6 +122,7 @@ def default_shares(
         tests = min(0.9, max(tests, tests * hard_answers / planned))
     if cells or sum(length > 1 for length in domain.shape) == 1:
         planned = 1
+        tests = max(tests, min(0.5, LEAST_EPSILON / budget.epsilon))
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
     return Shares(

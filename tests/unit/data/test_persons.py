@@ -312,7 +312,7 @@ def test_a_session_that_did_not_open_settles_no_parts(tmp_path):
     data = table()
 
     with pytest.raises(LedgerMismatchError):
-        ic.OnlineIC(data, ic.Budget(0.02, 1e-9), ledger=path, table="visits")
+        ic.OnlineIC(data, ic.Budget(0.01, 1e-9), ledger=path, table="visits")
     with pytest.raises(LedgerMismatchError):
         ic.OnlineIC.resume(small, data, table="another")
     assert (UNIT, Unit("id", units=16), Unit("id", units=1)) == data.units()
@@ -356,7 +356,7 @@ def test_persons_that_a_float_does_not_tell_apart_are_refused(held):
     assert 2 == ic.PrivateData.from_records({**rows, "id": whole}, DOMAIN, unit=UNIT).n
 
 
-@pytest.mark.parametrize(("epsilon", "units"), [(1.0, 64), (0.02, 16), (0.005, 1)])
+@pytest.mark.parametrize(("epsilon", "units"), [(1.0, 64), (0.01, 16), (0.001, 1)])
 def test_where_there_is_no_plan_persons_have_fewer_parts(epsilon, units):
     data = table()
     session = ic.OnlineIC(data, ic.Budget(epsilon, 1e-9))
@@ -386,11 +386,11 @@ def test_with_no_plan_at_all_the_message_names_fewer_parts():
 
 def test_a_file_of_fewer_parts_is_gone_on_with(tmp_path):
     path = tmp_path / "one.db"
-    with ic.OnlineIC(table(), ic.Budget(0.02, 1e-9), ledger=path, table="visits") as session:
+    with ic.OnlineIC(table(), ic.Budget(0.01, 1e-9), ledger=path, table="visits") as session:
         assert 16 == session.unit.units
     with ic.OnlineIC.resume(path, table()) as again:
         assert 16 == again.unit.units
-    with ic.OnlineIC(table(), ic.Budget(0.02, 1e-9), ledger=path, table="visits") as again:
+    with ic.OnlineIC(table(), ic.Budget(0.01, 1e-9), ledger=path, table="visits") as again:
         assert 16 == again.unit.units
 
 
