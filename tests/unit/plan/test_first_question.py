@@ -361,7 +361,7 @@ def test_the_page_of_a_plan_says_what_may_be_bought_in_the_place_of_the_first_ta
     (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))
 
     assert 1 == len(bought.measurements) < len(session.plan.first_tables.targets)
-    assert "behind the first question" in told
+    assert "with the first question" in told
     assert "or 1 of all cells where that is a dense question" in told
 
 
@@ -514,7 +514,7 @@ def test_the_page_of_a_plan_of_one_attribute_says_that_a_range_tells():
     session.answer(RANGES[0])
     (told,) = (line for line in str(session.summary()).splitlines() if line.startswith("first tables"))
 
-    assert "behind the first question" in told
+    assert "with the first question" in told
     assert "coarse ones with less noise where that is a range" in told
 
 

@@ -123,19 +123,19 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 
 @pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-3, False)])
 def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
-    """Behind a range, by one factor from level to level, whatever the law of the noise; else all alike."""
+    """If a range comes first, by one factor from level to level, whatever the law of the noise; else all alike."""
     domain = ic.Domain.of(x=range(4_096))
-    for n, ranges in ((10**9, 1.0), (65_536, 1.4), (4_096, 1.8), (100, 1.8)):
+    for n, ranges in ((10**10, 1.0), (65_536, 1.75**0.5), (4_096, 2.0), (100, 2.0)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
         for bought, expected in ((plan.first_tables, 1.0), (plan.purchases.ranges, ranges)):
             if bought is None:  # of so many records the two are one
-                assert n == 10**9
+                assert n == 10**10
                 continue
             scales = [float(scale) for scale in bought.scales]
             ratios = [fine / coarse for fine, coarse in itertools.pairwise(scales)]
 
             assert pure is bought.pure
-            assert [pytest.approx(expected, rel=0.02)] * 2 == ratios
+            assert [pytest.approx(expected, rel=0.03)] * 2 == ratios
 
 
 @pytest.mark.parametrize("size", [300, 4_096, 16_384])
@@ -151,7 +151,7 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
     assert codes.charge.event != ranges.charge.event
     assert ranges.scales[0] > codes.scales[0]
     assert ranges.scales[-1] < codes.scales[-1]
-    assert ranges.scales[0] < 3.3 * ranges.scales[-1]
+    assert ranges.scales[0] < 4.1 * ranges.scales[-1]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_the_tables_of_many_attributes_hold_every_pair(widths):
         ((2,) * 300, False),
         ((2,) * 301, True),
         ((2,) * 300 + (1,), False),
-        ((32,) * 32, False),
+        ((32,) * 18, False),
         ((100,) * 32 + (2,), True),
         ((10**6,), False),
     ],

@@ -61,15 +61,15 @@ def test_a_session_starts_as_its_forecast_says(domain, n, questions, start, delt
 )
 @pytest.mark.parametrize("n", [2_000, 20_000])
 def test_all_cells_are_the_start_until_they_are_expected_to_err_by_more_than_pairs(n, delta, least):
-    """Of a conjunction over so many cells, at .97 epsilon, against .93 or .46 of what pairs err by."""
-    most = math.floor((least * 0.97 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
+    """Of a conjunction over so many cells, at .95 epsilon, against .93 or .46 of what pairs err by."""
+    most = math.floor((least * 0.95 / (2.0 * math.sqrt(2.0))) ** 2 / 0.12)
     starts = {}
     for half in (most // 2, most // 2 + 1):
         domain, budget = ic.Domain.of(a=2, b=half), ic.Budget(1.0, delta)
         starts[2 * half <= most] = ic.forecast(domain, n, budget).start
         tables = session_plan(domain, n, budget).first_tables
         assert (2 * half <= most) == ([domain.size] == [target.blocks for target in tables.targets])
-        assert not laplace_suits(domain, n, budget, 0.97)  # no mean cell is clear of its noise
+        assert not laplace_suits(domain, n, budget, 0.95)  # no mean cell is clear of its noise
 
     assert {True: "cells", False: "pairs"} == starts
 
@@ -79,7 +79,7 @@ def test_all_cells_are_the_start_as_well_where_a_mean_cell_is_clear_of_its_noise
     domain, budget, least = (
         ic.Domain.of(a=50, b=50),
         ic.Budget(1.0),
-        2_500 * 9.7 * 2.0 * math.sqrt(2.0) / 0.97,
+        2_500 * 9.7 * 2.0 * math.sqrt(2.0) / 0.95,
     )
     errors = {row.start: row.rms for row in ic.forecast(domain, math.ceil(least), budget).engines}
 

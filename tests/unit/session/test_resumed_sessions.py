@@ -334,7 +334,7 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Core, "_measure_tables", broken)
-    settings = {"hard_answers": 14, "threshold": None, "purchases": ic.FixedTables()}
+    settings = {"hard_answers": 28, "threshold": None, "purchases": ic.FixedTables()}
     with opened(path, data=data, **settings) as session, pytest.raises(KeyboardInterrupt):
         begun(session)
     monkeypatch.setattr(Core, "_measure_tables", measured)
