@@ -29,13 +29,13 @@ from onlineic.plan.defaults import (
     CELLS_FOR_PAIRS,
     CELLS_FOR_PAIRS_PURE,
     GROWTH,
+    KNOWN_TESTS,
     LEVELS_ERR,
     PAIRS_ERR,
     PAIRS_ERR_PURE,
     SINGLES_ERR,
     SPREAD_OF_CONJUNCTIONS,
     SPREAD_OF_DENSE,
-    TESTS,
     USUAL_SIZE,
 )
 from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
@@ -241,12 +241,12 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
         rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
-    of_cells, of_pairs = spread * cell / float(1 - TESTS), error_of_pairs(n, budget)
+    of_cells, of_pairs = spread * cell / float(1 - KNOWN_TESTS), error_of_pairs(n, budget)
     clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
     if (
         len(axes) > 1
         and domain.size <= MOST_CELLS
-        and (dense or clear or laplace_suits(domain, n, budget, float(1 - TESTS)))
+        and (dense or clear or laplace_suits(domain, n, budget, float(1 - KNOWN_TESTS)))
     ):
         rms = min(UNKNOWN, of_cells)
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))

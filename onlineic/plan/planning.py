@@ -31,11 +31,11 @@ from onlineic.plan.defaults import (
     DEAR_EVALUATIONS,
     EVALUATIONS,
     FITTED_AT,
+    KNOWN_TESTS,
     MISFIT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
     ROOM,
-    TESTS,
     Shares,
     default_numbers,
     default_shares,
@@ -123,7 +123,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if (listens := listening_rule(seen, n, chosen, start)) is not None:
         return _plan_of_purchases(domain, n, chosen, listens)
     if start == "numbers" and chosen.only():
-        return _plan_of_numbers(domain, n, chosen, TESTS)
+        return _plan_of_numbers(domain, n, chosen, KNOWN_TESTS)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
     shares = default_shares(n, alike(budget), seen, chosen.expects, wished, start == "cells")
