@@ -18,16 +18,14 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "580166271283a506"
+RULES = "379a9980307b41f9"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
 USUAL_QUERIES = 10_000  # of which nobody has told a number
-TESTS = (
-    0.1  # for tests and hits: with half of it bounds of three attributes are 1.4 times as wide, errors alike
-)
-# for those beside tables of all cells and levels, whose noise is known, and beside numbers for questions beyond
-# those that were announced: with more these tell less, with less a test says little of sets of codes
+TESTS = 0.1  # for tests and hits: with half of it bounds of three attributes are 1.4 times as wide
+# beside tables of all cells and levels, whose noise is known, and beside numbers for questions that were not
+# announced: with more these tell less, with less a test says little of sets of codes
 KNOWN_TESTS = Fraction(1, 20)
 LEAST_EPSILON = 2e-4  # of tests beside Laplace tables, up to half of all: for less no order suits
 # sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
@@ -121,11 +119,11 @@ def default_shares(
     size = n * budget.epsilon / 5e4
     planned = min(questions, MOST_PLANNED, max(2, round(10.0 / 3.0 * size**0.8)))
     tests = TESTS
-    if cells or sum(length > 1 for length in domain.shape) == 1:
+    if hard_answers is not None:
+        tests = min(0.9, max(tests, tests * hard_answers / planned))
+    elif cells or sum(length > 1 for length in domain.shape) == 1:
         planned = 1
         tests = max(float(KNOWN_TESTS), min(0.5, LEAST_EPSILON / budget.epsilon))
-    if hard_answers is not None:
-        tests = min(0.9, max(TESTS, tests * hard_answers / planned))
     one_way = min(0.1, 1.0 - tests)
     pairs = 1.0 - one_way - tests
     return Shares(

@@ -123,7 +123,7 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 
 @pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-3, False)])
 def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
-    """If a range comes first, by one factor from level to level, whatever the law of the noise; else all alike."""
+    """After a range by one factor from level to level, whatever the law of the noise; else all alike."""
     domain = ic.Domain.of(x=range(4_096))
     for n, ranges in ((10**10, 1.0), (65_536, 1.75**0.5), (4_096, 2.0), (100, 2.0)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
