@@ -207,7 +207,7 @@ def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does
         errors[label] = float(np.sqrt(np.mean(([answer.value for answer in answers] - truth) ** 2)))
 
     assert errors["told"] < 0.0055  # one histogram: sqrt(1024/4) 2 sqrt(2)/n = .0045
-    assert errors["asked"] < 2.2 * errors["told"]  # the order of its account was made for Gaussian tables
+    assert errors["asked"] < 2.5 * errors["told"]  # the order of its account was made for Gaussian tables
     assert errors["pairs"] > 1.5 * errors["asked"]
 
 
