@@ -35,7 +35,6 @@ MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
 MOST_KEPT = 2**16  # spreads of intervals that are remembered
-TOGETHER = 2**16  # weights of intervals with one beginning that are solved at once when one is asked about
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
 # of beta, for products of any sets and for all weights at once, where these families are more than the first
@@ -169,8 +168,9 @@ class _Ladder:
             inside = np.add.reduceat(self._conductances[-1], firsts)
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._together = max(1, min(cuts[0].size, TOGETHER // cuts[0].size))  # intervals solved at once
-        self._kept: dict[Codes, tuple[list[float], list[list[float]]]] = {}  # by the shortest of them
+        self._sums: list[list[float]] = [
+            np.append(0.0, np.cumsum(held)).tolist() for held in self._conductances
+        ]
         self._heads: dict[Codes, Floats] = {}
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
@@ -201,35 +201,61 @@ class _Ladder:
 
         Of Gaussian noise the second is empty: no bound asks for it.
         """
-        key, at = codes, 0
-        if type(codes) is not bytes:
-            at = (codes[1] - codes[0] - 1) % self._together
-            key = codes[0], codes[1] - at
-        kept = self._kept.get(key)
-        if kept is None:
-            if len(self._kept) * self._together >= MOST_KEPT:
-                self._kept.clear()
-            kept = self._kept[key] = self._spreads(key)
-        variances, largest = kept
-        return variances[at], tuple([level[at] for level in largest])
-
-    def _spreads(self, codes: Codes) -> tuple[list[float], list[list[float]]]:
-        """Return variance parameters, and coefficients by level, of this set and of longer intervals."""
-        size = self.cuts[0].size
-        if type(codes) is bytes:
-            weights = _weights(codes, size)[None]
-        else:  # all of one beginning
-            places = np.arange(size)
-            lasts = np.arange(codes[1], min(size + 1, codes[1] + self._together))
-            weights = ((places >= codes[0]) & (places < lasts[:, None])).astype(np.float64)
+        if not self.pure and type(codes) is not bytes:
+            return self._variance(*codes), ()
+        weights = _weights(codes, self.cuts[0].size)
         flows = self._solved(weights, 0.0)
-        variances = np.maximum((flows[0] * weights).sum(axis=1), 0.0).tolist()
+        variance = max(0.0, float((flows[0] * weights).sum()))
         if not self.pure:
-            return variances, []
-        return variances, [
-            (np.abs(flow).max(axis=1) * precision).tolist()
-            for flow, precision in zip(flows, self.precisions, strict=True)
-        ]
+            return variance, ()
+        largest = zip(flows, self.precisions, strict=True)
+        return variance, tuple([float(np.abs(flow).max()) * precision for flow, precision in largest])
+
+    def _variance(self, first: int, last: int) -> float:
+        """Return the variance parameter of an interval of the finest blocks, in time linear in the levels.
+
+        Blocks inside of the interval have the sums of `_solved` that are their conductances, and those
+        outside have none: on each level only the blocks at its two ends, if it cuts them, are worked out.
+        What flows out of a block is what flows out of its parts, so that whole blocks are summed without
+        theirs.
+        """
+        split: dict[int, float] = {}  # the blocks at the ends that the interval cuts, with their sums
+        levels = [(first, last, split)]  # and the whole blocks between them
+        for level, parents in enumerate(self._parents):
+            touched = [*split, first, last - 1] if first < last else [*split]
+            ends = int(parents[min(touched)]), int(parents[max(touched)])
+            above: dict[int, float] = {}
+            for block in {*ends}:
+                begin, end = self._parts_of(level, block)
+                if not first <= begin < end <= last:
+                    held = sum(part for child, part in split.items() if begin <= child < end)
+                    held += self._between(level, max(first, begin), min(last, end))
+                    above[block] = held * float(self._passed[level][block])
+            first, last, split = ends[0] + (ends[0] in above), ends[1] + (ends[1] not in above), above
+            levels.append((first, last, split))
+        voltage = (sum(split.values()) + self._between(-1, first, last)) / self._sums[-1][-1]
+        found = self._between(-1, first, last) * (1.0 - voltage)
+        voltages = dict.fromkeys(split, voltage)
+        for level in range(len(self._parents) - 1, -1, -1):
+            first, last, within = levels[level]
+            inside: dict[int, float] = {}
+            for block, held in levels[level + 1][2].items():
+                begin, end = self._parts_of(level, block)
+                flow = held - voltages[block] * float(self._conductances[level + 1][block])
+                voltage = voltages[block] + self.precisions[level + 1] * flow
+                found += self._between(level, max(first, begin), min(last, end)) * (1.0 - voltage)
+                inside |= dict.fromkeys([child for child in within if begin <= child < end], voltage)
+            voltages = inside
+        return max(0.0, found)
+
+    def _parts_of(self, level: int, block: int) -> Interval:
+        """Return the blocks of a level of which one of the next is made."""
+        firsts, size = self._firsts[level], len(self._parents[level])
+        return int(firsts[block]), int(firsts[block + 1]) if block + 1 < len(firsts) else size
+
+    def _between(self, level: int, first: int, last: int) -> float:
+        """Return the sum of the conductances of some neighbours of a level, if there are any."""
+        return self._sums[level][last] - self._sums[level][first] if first < last else 0.0
 
     def heads(self, codes: Codes) -> Floats:
         """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
