@@ -192,6 +192,17 @@ def test_no_object_of_a_rule_buys_for_less_or_what_cannot_be_drawn(what, planned
     assert "untested" != core.answer(ic.where(a=0)).status
 
 
+def test_a_rule_of_one_s_own_buys_noise_of_the_law_that_bounds_go_by():
+    """Bounds of a Gaussian with the deviation of Laplace noise, which the record tells, miss it too often."""
+    account = GUMBEL.sparse.account()
+    charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
+    laplace = FirstTables((one_way(DOMAIN, 0),), (Fraction(1000),), charge, True)
+    core, ledger, data = ruled(Named(laplace, times=1), sparse=GUMBEL.sparse)
+    with pytest.raises(InvalidParameterError, match="must have the noise of their account, Laplace where"):
+        core.answer(ic.where(a=0))
+    assert (0, 0, None) == (ledger.account.spent, data.reads, ledger.reserved)
+
+
 def test_tables_are_priced_by_plain_numbers_that_stay():
     """A Fraction keeps numpy's integers, whose products wrap around; a list may change behind its price."""
     target, account = one_way(DOMAIN, 0), GUMBEL.sparse.account()
