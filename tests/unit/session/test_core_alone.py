@@ -203,6 +203,39 @@ def test_a_rule_of_one_s_own_buys_noise_of_the_law_that_bounds_go_by():
     assert (0, 0, None) == (ledger.account.spent, data.reads, ledger.reserved)
 
 
+class Turning(PurchaseRule):
+    """Says once that purchases may cost all but a tenth, and are settled, and then neither."""
+
+    def __init__(self):
+        self.said = []
+
+    def planned(self, account):
+        self.said.append("planned")
+        return account.capacity * Fraction(9, 10) if len(self.said) < 3 else Fraction(0)
+
+    @property
+    def settled(self):
+        self.said.append("settled")
+        return self.said.count("settled") < 2
+
+    def start(self):
+        return Asked()
+
+    def heard(self, so_far, record):
+        return so_far
+
+    def next(self, facts):
+        return None
+
+
+def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
+    """Tests with more noise than their bounds are made by would err by more than these say."""
+    plan = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), purchases=Turning())
+    assert plan.spending is plan.spending
+    assert plan.settled is plan.settled is True
+    assert ["planned", "planned", "settled"] == plan.purchases.said
+
+
 def test_tables_are_priced_by_plain_numbers_that_stay():
     """A Fraction keeps numpy's integers, whose products wrap around; a list may change behind its price."""
     target, account = one_way(DOMAIN, 0), GUMBEL.sparse.account()
