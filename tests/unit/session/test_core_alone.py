@@ -228,6 +228,16 @@ class Turning(PurchaseRule):
         return None
 
 
+@pytest.mark.parametrize("name", ["dense", "ranges"])
+def test_tables_in_the_place_of_the_first_cost_no_more(name):
+    """Where they cannot be paid none are bought, and hits spend what bounds of all hits count out."""
+    first = GUMBEL.first_tables
+    dearer = attrs.evolve(first, charge=attrs.evolve(first.charge, amount=first.charge.amount + 1))
+    with pytest.raises(InvalidParameterError, match=f"{name} must cost no more than the tables in whose"):
+        PlannedPurchases(first, **{name: dearer})
+    assert first == getattr(PlannedPurchases(first, **{name: first}), name)
+
+
 def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
     """Tests with more noise than their bounds are made by would err by more than these say."""
     plan = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), purchases=Turning())
