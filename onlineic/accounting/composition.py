@@ -113,7 +113,7 @@ def exact_delta(share: float, count: int, epsilon: float) -> float:
     first, ratio, total = math.fsum(logs), 1.0, 0.0
     while j <= count:
         loss = share * (2 * j - count)
-        total += ratio * max(0.0, -math.expm1(epsilon - loss - abs(loss) * 2.0**-52))
+        total += ratio * -math.expm1(min(0.0, epsilon - loss - abs(loss) * 2.0**-52))
         step = (count - j) / ((j + 1) * miss)
         if step < 0.5 and ratio < total * 2.0**-60:  # the rest is below 2^-59 of the total
             break
@@ -123,7 +123,8 @@ def exact_delta(share: float, count: int, epsilon: float) -> float:
     if total == 0.0:
         return 0.0
     rounding = 2.0**-49 * (sum(abs(term) for term in logs) + count)  # lgamma is good to some ulp
-    return min(1.0, math.exp(min(0.0, first + math.log(total) + rounding)) * (1 + SLACK))
+    exact = math.exp(min(0.0, first + math.log(total) + rounding))
+    return min(1.0, exact * (1 + SLACK) + math.ulp(0.0))  # below the least float too it is not 0
 
 
 def exact_share(epsilon: float, delta: float, count: int) -> float:

@@ -227,6 +227,12 @@ def check_bought(
             f"purchases must be priced for the neighbours of the session, {sparse.neighbours}, got those of "
             f"{tables.neighbours}; nothing was spent: hand on what the mechanism has."
         )
+    # a record tells deviations, not laws: bounds go by the one law that suits the account
+    if not planned and tables.pure is not (ledger.account.order is None):
+        raise InvalidParameterError(
+            "purchases must have the noise of their account, Laplace where it counts epsilon and Gaussian "
+            f"where it counts ticks, got pure={tables.pure}; nothing was spent: write pure={not tables.pure}."
+        )
     if tables.first is None:
         return attrs.evolve(tables, neighbours=sparse.neighbours)
     if not planned:

@@ -4,6 +4,7 @@ Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
 """
 
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, final
 
 import attrs
@@ -94,12 +95,18 @@ class Plan:
     restarts: int | None = attrs.field(default=None, metadata={"later": True})
     purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
 
-    @property
+    # a rule of one's own may say another thing each time: prices and bounds go by what it has said once
+    @cached_property
+    def settled(self) -> bool:
+        """Whether which tables are bought is fixed before the first question."""
+        return self.purchases.settled
+
+    @cached_property
     def first_tables(self) -> FirstTables | None:
         """The tables that are bought with the first question, where these were settled before it."""
         return self.purchases.fixed
 
-    @property
+    @cached_property
     def spending(self) -> Spending:
         """Which mechanism tests, by what the record has spent."""
         return Spending(

@@ -11,6 +11,7 @@ import attrs
 from attrs.validators import instance_of, optional
 
 from onlineic.accounting.budget import Filter
+from onlineic.errors import InvalidParameterError
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.kinds import is_dense, is_range
@@ -34,12 +35,27 @@ class PlannedPurchases(PurchaseRule[Asked]):
         If it is a range of codes: at the charge of `first`.
     later : LaterTables or None
         Released after the first ones, once the questions tell which.
+
+    Raises
+    ------
+    InvalidParameterError
+        If tables in the place of `first` cost more: where that is not left, hits spend what bounds count out.
     """
 
     first: FirstTables = attrs.field(validator=instance_of(FirstTables))
     dense: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
     ranges: FirstTables | None = attrs.field(default=None, validator=optional(instance_of(FirstTables)))
     later: LaterTables | None = attrs.field(default=None, validator=optional(instance_of(LaterTables)))
+
+    def __attrs_post_init__(self) -> None:
+        first, later = self.first.charge.amount, self.later
+        every = first if later is None else first + later.charge.amount
+        for name, one, most in (("dense", self.dense, every), ("ranges", self.ranges, first)):
+            if one is not None and one.charge.amount > most:
+                raise InvalidParameterError(
+                    f"{name} must cost no more than the tables in whose place it is bought, {most}, got a "
+                    f"charge of {one.charge.amount}; take the charge of those."
+                )
 
     @property
     def settled(self) -> bool:

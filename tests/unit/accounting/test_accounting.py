@@ -503,6 +503,8 @@ def test_extreme_arguments_stay_on_the_private_side():
     assert math.inf == accounting.advanced_composition(700, 1e-300, 10**9)
     assert 1.0 == accounting.exact_delta(300.0, 10**5, 1.0)
     assert 0.0 == accounting.exact_delta(0.0, 5, 0.0)
+    assert 0.0 < accounting.exact_delta(0.001, 10**5, 99.9) < 1e-300
+    assert 1 - math.exp(-1) <= accounting.exact_delta(300.0, 5, 1499.0) < 0.6322  # all five at once
     assert 0.0 < accounting.gaussian_mu(1e-300, 1e-300) < 1e-299
     assert 13.0 < accounting.gaussian_mu(600, 1e-300) < math.sqrt(2 * 600)
 

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
 from onlineic.ledger import Opened, Paid, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import Asked
+from onlineic.queries.partitions import one_way
 from onlineic.session import Core, Purse
 from support.cores import core_of
 from support.inside import ledger_of
@@ -104,13 +107,15 @@ def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
     plan = session_plan(WIDE, 300_000, BUDGET)
     plain, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse)
     data = ic.PrivateData(WIDE_COUNTS, WIDE)
-    core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(plan.first_tables))
+    charge = Charge(plan.sparse.account().capacity / 10, "tables", "ticks", plan.sparse.order)
+    tables = FirstTables((one_way(WIDE, 0),), (Fraction(1000),), charge)
+    core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(tables))
     core.till.purse = Purse("ann", Fraction(0))
     assert "untested" == core.answer(QUESTIONS[0]).status
     assert 0 == ledger.account.spent
     core.till.purse = Purse("bob", plan.sparse.account().capacity)
     core.answer(QUESTIONS[0])
-    assert plan.first_tables.charge.amount <= core.till.tally.of("bob")
+    assert charge.amount <= core.till.tally.of("bob")
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):

@@ -192,6 +192,60 @@ def test_no_object_of_a_rule_buys_for_less_or_what_cannot_be_drawn(what, planned
     assert "untested" != core.answer(ic.where(a=0)).status
 
 
+def test_a_rule_of_one_s_own_buys_noise_of_the_law_that_bounds_go_by():
+    """Bounds of a Gaussian with the deviation of Laplace noise, which the record tells, miss it too often."""
+    account = GUMBEL.sparse.account()
+    charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
+    laplace = FirstTables((one_way(DOMAIN, 0),), (Fraction(1000),), charge, True)
+    core, ledger, data = ruled(Named(laplace, times=1), sparse=GUMBEL.sparse)
+    with pytest.raises(InvalidParameterError, match="must have the noise of their account, Laplace where"):
+        core.answer(ic.where(a=0))
+    assert (0, 0, None) == (ledger.account.spent, data.reads, ledger.reserved)
+
+
+class Turning(PurchaseRule):
+    """Says once that purchases may cost all but a tenth, and are settled, and then neither."""
+
+    def __init__(self):
+        self.said = []
+
+    def planned(self, account):
+        self.said.append("planned")
+        return account.capacity * Fraction(9, 10) if len(self.said) < 3 else Fraction(0)
+
+    @property
+    def settled(self):
+        self.said.append("settled")
+        return self.said.count("settled") < 2
+
+    def start(self):
+        return Asked()
+
+    def heard(self, so_far, record):
+        return so_far
+
+    def next(self, facts):
+        return None
+
+
+@pytest.mark.parametrize("name", ["dense", "ranges"])
+def test_tables_in_the_place_of_the_first_cost_no_more(name):
+    """Where they cannot be paid none are bought, and hits spend what bounds of all hits count out."""
+    first = GUMBEL.first_tables
+    dearer = attrs.evolve(first, charge=attrs.evolve(first.charge, amount=first.charge.amount + 1))
+    with pytest.raises(InvalidParameterError, match=f"{name} must cost no more than the tables in whose"):
+        PlannedPurchases(first, **{name: dearer})
+    assert first == getattr(PlannedPurchases(first, **{name: first}), name)
+
+
+def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
+    """Tests with more noise than their bounds are made by would err by more than these say."""
+    plan = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), purchases=Turning())
+    assert plan.spending is plan.spending
+    assert plan.settled is plan.settled is True
+    assert ["planned", "planned", "settled"] == plan.purchases.said
+
+
 def test_tables_are_priced_by_plain_numbers_that_stay():
     """A Fraction keeps numpy's integers, whose products wrap around; a list may change behind its price."""
     target, account = one_way(DOMAIN, 0), GUMBEL.sparse.account()
