@@ -29,7 +29,7 @@ from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
-from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected
+from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
 from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -1043,7 +1043,7 @@ class PrivateData:
             )
         if self.unit is None:
             return f"PrivateData(n={self.n}, domain={shape} cells)"
-        return f"PrivateData(n={self.n} persons, protects {self.unit.said}, domain={shape} cells)"
+        return f"PrivateData(n={self.n} {whose(self.unit)}, protects {self.unit.said}, domain={shape} cells)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -1103,7 +1103,7 @@ class OnlineIC(Answering):
         unit = self._data.unit
         persons = f"rows_per_person={rows}, " if rows > 1 and unit is None else ""
         n = f"n={self.n}" if stats.counted is None else f"n={self.n} ± {self.n_bound}"
-        n += "" if unit is None else " persons"
+        n += "" if unit is None else f" {whose(unit)}"
         n += "" if unit is None and stats.counted is None else f", protects {stats.protects}"
         return (
             f"OnlineIC({n}, {shape} cells, epsilon={budget.epsilon:g}, "
