@@ -258,6 +258,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     draft.add_argument(
         "--from-rows",
+        action="extend",  # said again for more, as --attribute and --missing are
         nargs="*",
         metavar="NAME",
         help="NOT PRIVATE: take the labels of these columns (none: of all others) from the rows, marked",

@@ -9,11 +9,13 @@ import io
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TextIO, final
 
 from onlineic.cli.statuses import CLOSED_PIPE, FAILED, INTERRUPTED, SAID, USAGE
-from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError
+from onlineic.errors import InvalidDataError, InvalidInputError, OnlineICError, WideBoundWarning
 
 # control signs but for the tab, the ends of lines and the way back to the start of one; surrogates; signs
 # that turn the direction of writing
@@ -126,8 +128,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a narrow locale must not stop an answer that is paid
-    with contextlib.redirect_stdout(_Plain(sys.stdout)), contextlib.redirect_stderr(_Plain(sys.stderr)):
+    out, told = contextlib.redirect_stdout(_Plain(sys.stdout)), contextlib.redirect_stderr(_Plain(sys.stderr))
+    with out, told, warnings.catch_warnings():
+        warnings.showwarning = partial(_warned, warnings.showwarning)
         return _run(argv)
+
+
+def _warned(otherwise: Callable[..., None], message: Warning | str, kind: type[Warning], *where: Any) -> None:
+    """Tell a warning of this package as errors are told: whoever types a command has no use for its line."""
+    if kind.__module__ == WideBoundWarning.__module__:
+        print(f"onlineic: warning: {message}", file=sys.stderr)
+    else:
+        otherwise(message, kind, *where)
 
 
 class _Plain(io.TextIOBase):

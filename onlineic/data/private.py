@@ -29,7 +29,7 @@ from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
-from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected
+from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
 from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -70,6 +70,7 @@ UNTOLD = (
     "of a Parquet file."
 )
 MOST_COUNTED = 2**32  # parts of all records of a table whose number is private: on the finest grid of weights
+MOST_RECORDS = 2**31  # whose number is private, where nobody says how many there can be
 Relation = Literal["replace-one", "add-remove"]
 Counting = Literal["rows", "at load", "on demand"]
 COUNTINGS = ("rows", "at load", "on demand")
@@ -130,7 +131,7 @@ class PrivateData:
         domain: Domain,
         *,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
     ) -> None:
         relation = _check_domain(domain, None, neighbours, n_at_most)
         if domain.size > MAX_CELLS:
@@ -215,7 +216,7 @@ class PrivateData:
         *,
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
     ) -> "PrivateData":
         """Return the table of one record a row, or of the persons that `unit` tells rows of.
 
@@ -357,7 +358,7 @@ class PrivateData:
         *,
         unit: None = None,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
     ) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat.
 
@@ -390,7 +391,7 @@ class PrivateData:
         missing: Sequence[str] = (),
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
@@ -479,7 +480,7 @@ class PrivateData:
         *,
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
         counting: Counting | None = None,
         sets: Iterable[Iterable[str]] = (),
         version: Callable[[], Hashable] | None = None,
@@ -548,7 +549,7 @@ class PrivateData:
         quote: Literal['"', "`", "["] = '"',
         unit: Unit | None = None,
         neighbours: Relation = "replace-one",
-        n_at_most: int = 2**31,
+        n_at_most: int = MOST_RECORDS,
         counting: Counting | None = None,
         sets: Iterable[Iterable[str]] = (),
         version: Callable[[], Hashable] | None = None,
@@ -1043,7 +1044,7 @@ class PrivateData:
             )
         if self.unit is None:
             return f"PrivateData(n={self.n}, domain={shape} cells)"
-        return f"PrivateData(n={self.n} persons, protects {self.unit.said}, domain={shape} cells)"
+        return f"PrivateData(n={self.n} {whose(self.unit)}, protects {self.unit.said}, domain={shape} cells)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -1086,7 +1087,7 @@ def _check_domain(
     domain: Domain,
     unit: Unit | None = None,
     neighbours: str = "replace-one",
-    n_at_most: int = 2**31,
+    n_at_most: int = MOST_RECORDS,
 ) -> tuple[Neighbours, int]:
     """Refuse what is no domain, or has a column that nothing can count, before anything is read.
 
@@ -1108,6 +1109,11 @@ def _check_domain(
             "attributes."
         )
     most = checked_integer("n_at_most", n_at_most, at_least=1)
+    if neighbours == "replace-one" and most != MOST_RECORDS:
+        raise InvalidParameterError(
+            f"n_at_most must be left out where the number of records is public, got {most:,}; or write "
+            'neighbours="add-remove".'
+        )
     return RELATIONS[neighbours], min(most, MOST_COUNTED // parts_of(1, unit))
 
 

@@ -13,6 +13,7 @@ from onlineic.errors import printable
 
 MOST_ROWS, MOST_COLUMNS = 24, 10  # of a table on a screen
 LONGEST = 40  # characters of a label
+TOO_FEW = "too few records"  # in the place of a mean
 GAP = "..."  # as `printable` cuts
 MOST_EXACT = 1e15  # floats below have decimals
 PLAIN = 1e6  # below, a rounded number has no exponent
@@ -90,6 +91,11 @@ def around(value: float, bound: float, separated: bool = False) -> str:
     """Return a number with its bound as text: "38.67 ± 0.364"."""
     text, reach = within(value, bound, separated)
     return f"{text} ± {reach}" if math.isfinite(bound) else f"{text} no bound"
+
+
+def midpoints(bias: float) -> tuple[str, str]:
+    """Return what bins do to a number, and how far it may be off by that, beside its bound."""
+    return "midpoints of bins", f"may be off by {upward(bias)} besides"
 
 
 def probability(sure: float) -> str:

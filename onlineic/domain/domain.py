@@ -6,7 +6,7 @@ the list of labels that happen to occur is itself a release.
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal, final
 
 import attrs
@@ -159,7 +159,7 @@ class Domain:
         given = {**(kinds or {}), **more}
         if len(given) < len(kinds or {}) + len(more):
             raise InvalidDomainError("attribute names must be distinct, got one twice; remove one.")
-        return cls(tuple(given), tuple(_attribute(name, kind) for name, kind in given.items()))
+        return cls(tuple(given), tuple(_by_name(_attribute, name, kind) for name, kind in given.items()))
 
     @classmethod
     def from_json(cls, text: str) -> "Domain":
@@ -206,7 +206,7 @@ class Domain:
                 "a domain file must hold an object {attribute: kind}, got another value; write "
                 '{"age": {"range": [17, 90]}, "sex": ["F", "M"]}.'
             )
-        domain = cls.of({name: _from_json(name, kind) for name, kind in written.items()})
+        domain = cls.of({name: _by_name(_from_json, name, kind) for name, kind in written.items()})
         seen = [name for name, kind in written.items() if isinstance(kind, dict) and FROM_ROWS in kind]
         if seen:
             import warnings
@@ -433,6 +433,17 @@ def _values(kind: Attribute) -> str:
     if gap is not None:
         said.insert(gap, GAP)
     return ", ".join(said)
+
+
+def _by_name(made: Callable[[str, Any], Attribute], name: str, kind: Any) -> Attribute:
+    """Return a kind, or refuse it by the name of its attribute: a kind does not know whose it is."""
+    try:
+        return made(name, kind)
+    except InvalidDomainError as error:
+        said = str(error)
+        if said.startswith(f"{name} "):
+            raise
+        raise InvalidDomainError(f"{name}: {said}") from None
 
 
 def _attribute(name: str, kind: Kind) -> Attribute:

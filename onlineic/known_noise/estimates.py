@@ -855,7 +855,7 @@ class Estimates:
                 elif held != ALL:
                     box.append((axis, held))
             found = None
-            if 0 < len(box) <= MOST_AXES:
+            if len(box) <= MOST_AXES and (box or not opaque):  # a block without a condition holds everybody
                 low, high = self._boxed(tuple(box))
                 found = (0.0 if opaque else low, high)
             opaque = self._cells is not None and (opaque or found is None)

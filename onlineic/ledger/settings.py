@@ -256,11 +256,13 @@ def check_kind(beginning: Line, *, total: bool) -> None:
 def check_settings(beginning: Line, settings: Line) -> None:
     """Raise `LedgerMismatchError` by the name of the first setting that is another than in the ledger."""
     held = beginning["settings"]
+    alone = beginning.get("total") or beginning.get("periods")  # what no session goes on with by itself
+    again = "give it so" if alone else "call OnlineIC.resume"
     for name in sorted({*held, *settings}):
         if held.get(name) != settings.get(name):
             raise LedgerMismatchError(
                 f"{name} must be {_said(held.get(name))}, as the ledger was opened, got "
-                f"{_said(settings.get(name))}; call OnlineIC.resume, or open a new ledger (budgets add)."
+                f"{_said(settings.get(name))}; {again}, or open a new ledger (budgets add)."
             )
 
 

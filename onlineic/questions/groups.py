@@ -13,7 +13,18 @@ from onlineic._typing import Floats
 from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, around, cut_rows, probability, shortened, sure, upward, within
+from onlineic.display.text import (
+    MOST_ROWS,
+    TOO_FEW,
+    around,
+    cut_rows,
+    midpoints,
+    probability,
+    shortened,
+    sure,
+    upward,
+    within,
+)
 from onlineic.domain.attributes import Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -128,11 +139,14 @@ class Groups(Framed):
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({sure(self.confidence)}, {counted(self.answers)}{stamp})"]
         for labels, value, bound in itertools.islice(self, SHOWN):
-            lines.append(f"  {', '.join(map(str, labels))}: {around(value, bound)}")
+            said = around(value, bound) if math.isfinite(value) else TOO_FEW
+            lines.append(f"  {', '.join(map(str, labels))}: {said}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         if self.rounded_up:
             lines.append(f"  {ROUNDED_UP.format(self.rounded_up)}")
+        if self.bias:
+            lines.append(f"  {' '.join(midpoints(self.bias))}")
         return "\n".join(lines)
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
@@ -185,7 +199,7 @@ class Groups(Framed):
             if place in wanted:
                 text, reach = within(value, bound, separated=True)
                 known = math.isfinite(value)
-                held.append([*labels, text if known else "too few records", f"± {reach}" if known else ""])
+                held.append([*labels, text if known else TOO_FEW, f"± {reach}" if known else ""])
         head, keys, left_out = [*self.keys, "value", "bound"], len(self.keys), len(self) - len(kept)
         parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
         if gap is not None:
@@ -194,7 +208,7 @@ class Groups(Framed):
             parts.append(note(ROUNDED_UP.format(self.rounded_up)))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
-            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
+            said.append(midpoints(self.bias))
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 

@@ -10,7 +10,17 @@ import numpy as np
 from onlineic._typing import Bools, Floats
 from onlineic.ask.bind import as_condition
 from onlineic.display.html import card, facts
-from onlineic.display.text import around, probability, records, records_bound, shortened, sure, upward, within
+from onlineic.display.text import (
+    around,
+    midpoints,
+    probability,
+    records,
+    records_bound,
+    shortened,
+    sure,
+    upward,
+    within,
+)
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
@@ -126,7 +136,7 @@ class Derived:
         bound = f"± {reach}, with probability {probability(self.confidence)}"
         said = [("bound", bound)]
         if self.bias:
-            said.append(("midpoints of bins", f"may be off by {upward(self.bias)} besides"))
+            said.append(midpoints(self.bias))
         said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
         title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)

@@ -12,7 +12,7 @@ from onlineic._typing import Floats
 from onlineic.ask.sql import Aggregate, Statement
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, around, probability, shortened
+from onlineic.display.text import MOST_ROWS, TOO_FEW, around, midpoints, probability, shortened
 from onlineic.domain.attributes import Attribute, Categorical, Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
@@ -123,7 +123,8 @@ class AnswerTable(Framed):
         ]
         if left_out := self._left_out(shown):
             lines.append(f"... {left_out}")
-        stamp = f"; {self.chosen}" if self.chosen else ""
+        told = [f"{name}: {' '.join(midpoints(bias))}" for name, bias in self._biased()]
+        stamp = "".join(f"; {words}" for words in (*told, self.chosen) if words)
         stamp += "" if self.private else ", NOT PRIVATE"
         lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
         return "\n".join(lines)
@@ -135,6 +136,10 @@ class AnswerTable(Framed):
             nothing = (self.error_bounds == 0.0) & ((self.values == 0.0) | np.isnan(self.values))
             places = np.flatnonzero(~nothing.all(axis=1)).tolist()
         return places[:most]
+
+    def _biased(self) -> list[tuple[str, float]]:
+        """Return the aggregates that bins put off, and how far."""
+        return [(name, bias) for name, bias in zip(self.names, self.biases, strict=True) if bias]
 
     def _left_out(self, shown: Sequence[int]) -> str:
         """Return how many rows are not shown, in words."""
@@ -151,6 +156,7 @@ class AnswerTable(Framed):
             (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
             for name, sure in zip(self.names, self.confidences, strict=True)
         ]
+        said += [(shortened(name), " ".join(midpoints(bias))) for name, bias in self._biased()]
         title = f"{len(self):,} row{'s' * (len(self) != 1)}"
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
@@ -160,7 +166,7 @@ class AnswerTable(Framed):
             return ["NULL" if label is None else str(label) for label in labels]
         found = (part[[*rows], place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
         return [
-            "too few records" if math.isnan(value) else around(value, bound, separated=True)
+            TOO_FEW if math.isnan(value) else around(value, bound, separated=True)
             for value, bound in zip(*found, strict=True)
         ]
 

@@ -12,6 +12,7 @@ from typing import Any, final
 import attrs
 
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import Checkpoint, Hard, Opened, Record, UpdateFailed
 from onlineic.ledger.transcript import Transcript
@@ -40,6 +41,23 @@ class Belief:
     measurements: tuple[Measurement, ...] = ()
     version: int = 0
     failures: int = 0
+
+    @classmethod
+    def begun(cls, update: UpdateRule[Any], domain: Domain, prior: Hypothesis | None) -> "Belief":
+        """Return the start of a rule.
+
+        Raises
+        ------
+        InvalidParameterError
+            If what the rule starts from is no hypothesis.
+        """
+        start: object = update.init(domain, prior)  # of a rule that anybody may have written
+        if not isinstance(start, Hypothesis):
+            raise InvalidParameterError(
+                f"{type(update).__name__}.init must return a hypothesis, got a {type(start).__name__}; "
+                "return Histogram(domain), or an object with domain, supports, evaluate and evaluate_many."
+            )
+        return cls(start)
 
     def learned(self, released: tuple[Measurement, ...], update: UpdateRule[Any], alpha: float) -> "Belief":
         """Return the belief after the rule has seen new measurements; raises what the rule raises.
@@ -115,7 +133,7 @@ def replay(
     update, alpha
         `update` and `alpha` of `OnlineIC.plan`.
     """
-    belief = Belief(update.init(domain, prior))
+    belief = Belief.begun(update, domain, prior)
     records = list(records.records if isinstance(records, Transcript) else records)
     for record, following in itertools.zip_longest(records, records[1:]):
         released = measured(record)

@@ -466,7 +466,8 @@ class OnlineIC(Answering):
         if not public and begins:
             if isinstance(ledger, Ledger) and len(ledger):
                 raise LedgerMismatchError(NOT_NEW.format(len(ledger)))
-            plan.update.init(data.domain, settings.prior)  # a start that is none is refused before that
+            # a start that is none is refused before that
+            Belief.begun(plan.update, data.domain, settings.prior)
             if released is None:
                 file, drawn = ledger if isinstance(ledger, LedgerFile) else None, True
                 released = drawn_number(data, settings, noise, file)
@@ -489,7 +490,7 @@ class OnlineIC(Answering):
             if resumed:
                 warn_other_rules(plan.purchases, stacklevel=4)
             loop = Loop(data.domain, n, plan, held, self._private, data.unit, released)
-            belief = Belief(plan.update.init(data.domain, settings.prior))
+            belief = Belief.begun(plan.update, data.domain, settings.prior)
             data.check_file(held, held.file)
             held.claim(loop, plan.sparse.account(), self._private)
             with restoring(resumed):
@@ -1103,7 +1104,7 @@ class OnlineIC(Answering):
         unit = self._data.unit
         persons = f"rows_per_person={rows}, " if rows > 1 and unit is None else ""
         n = f"n={self.n}" if stats.counted is None else f"n={self.n} ± {self.n_bound}"
-        n += "" if unit is None else " persons"
+        n += "" if unit is None else f" {whose(unit)}"
         n += "" if unit is None and stats.counted is None else f", protects {stats.protects}"
         return (
             f"OnlineIC({n}, {shape} cells, epsilon={budget.epsilon:g}, "

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,16 @@ def test_answers_go_to_stdout_and_bad_lines_to_stderr_with_their_number(table, q
     assert (1.0, 2000.0, 0.0) == tuple(answers[3][key] for key in ("value", "count", "error_bound"))
     assert ["line 3", "line 4"] == re.findall(r"line \d+", err)
     assert "every run spends this budget anew" in err
+
+
+def test_a_warning_is_told_as_errors_are_without_a_line_of_code(table, queries, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert 0 == main([*table, "--epsilon", "1", "--delta", "0.01", queries('{"age": 3}')])
+        told = capsys.readouterr().err
+
+    assert "\nonlineic: warning: delta must be below 1/n" in f"\n{told}"
+    assert ".py:" not in told
 
 
 def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monkeypatch):

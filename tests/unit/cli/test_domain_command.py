@@ -87,6 +87,8 @@ def test_rows_are_read_on_demand_alone_and_the_file_says_so(table, capsys):
     assert [17, 76] == written["age"]["range"]
     with pytest.warns(PrivateLabelsWarning, match="labels of age, region"):
         assert Domain.of(age=range(17, 77), region=["North", SECRET]) == Domain.from_json(told.out)
+    assert 0 == draft(table, "--from-rows", "age", "--from-rows", "region", *options(["sex=skip"]))
+    assert 2 == capsys.readouterr().out.count("NOT PRIVATE")
     assert 0 == draft(table, "--from-rows")
     assert 3 == capsys.readouterr().out.count("NOT PRIVATE")
 

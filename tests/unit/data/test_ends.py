@@ -142,6 +142,7 @@ def test_sums_and_means_are_exact_but_for_noise(claims):
     assert abs(total.value - costs.sum()) < total.error_bound
     assert abs(women.value - costs[sexes == "F"].mean()) < women.error_bound
     assert "midpoints" not in repr(total)
+    assert "n=20000 records, protects one record" in repr(session)
 
 
 def test_sums_in_sql(claims):

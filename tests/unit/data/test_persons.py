@@ -452,6 +452,7 @@ def test_a_session_on_rows_counts_rows_at_the_noise_of_so_many():
     assert 2 == session.statistics().rows_per_person
     assert session.plan.sparse.epsilon <= 0.95 / 2
     assert "of which at most 2 count, and whether it is there at all" in repr(session)
+    assert "persons" not in repr(session)
     assert "rows" in repr(answer)
     with pytest.raises(InvalidParameterError, match="weigh must be 'persons' with a number between two ends"):
         ic.PrivateData.from_records(

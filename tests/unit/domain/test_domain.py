@@ -584,3 +584,14 @@ def test_refusal_names_all_columns_at_once():
 
     assert "the table must fit its domain, got 4 misfits:" == lines[0]
     assert ["  a", "  b", "  b", "  d"] == [line[:3] for line in lines[1:-1]]
+
+
+@pytest.mark.parametrize("kind", ["[]", '["x", "x"]', '{"range": [5, 1]}', '{"edges": [1]}'])
+def test_a_kind_that_cannot_be_is_refused_by_the_name_of_its_attribute(kind):
+    with pytest.raises(InvalidDomainError, match=r"^city: .* must ") as refused:
+        Domain.from_json(f'{{"sex": ["F", "M"], "city": {kind}}}')
+    assert 1 == str(refused.value).count("city")
+    with pytest.raises(
+        InvalidDomainError, match=r"^city: labels must be distinct, got 'x' twice; remove one"
+    ):
+        Domain.of(sex=["F", "M"], city=["x", "x"])

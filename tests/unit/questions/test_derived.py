@@ -168,6 +168,30 @@ def test_midpoints_have_a_bias_of_their_own(session):
     assert 0.0 == session.mean("age").bias
 
 
+def test_groups_and_statements_say_in_words_what_midpoints_do(session):
+    """An interval around a mean of bins holds without the values only with what midpoints are off by."""
+    groups = session.group_by("sex", aggregate="mean", of="pay")
+    table = session.sql("SELECT sex, AVG(pay), AVG(age) FROM t GROUP BY sex")
+
+    assert "\n  midpoints of bins may be off by 10 besides" in repr(groups)
+    assert "AVG(pay): midpoints of bins may be off by 10 besides" in repr(table)
+    assert "may be off by 10 besides" in table._repr_html_()
+    assert "AVG(age): mid" not in repr(table)
+    assert "midpoints" not in repr(session.group_by("sex", aggregate="mean", of="age"))
+
+
+def test_a_group_of_too_few_records_is_called_so():
+    few = ic.PrivateData.from_counts(
+        {"sex": ["F"], "age": [17]}, [10_000], ic.Domain.of(sex=["F", "M"], age=range(17, 37))
+    )
+    groups = ic.OnlineIC(few, ic.Budget(1.0, 1e-9), noise=Silent()).group_by(
+        "sex", aggregate="mean", of="age"
+    )
+
+    assert "M: too few records" in repr(groups)
+    assert "nan" not in repr(groups)
+
+
 def test_a_mean_over_too_few_is_refused_with_its_answers(session):
     with pytest.raises(
         TooFewRecordsError, match=r"mean\(pay.* must be over more records than twice"

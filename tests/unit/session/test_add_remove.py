@@ -351,6 +351,8 @@ def test_too_many_or_none_at_loading():
         PrivateData.from_records(ROWS, DOMAIN, neighbours="add")
     with pytest.raises(InvalidParameterError, match="n_at_most"):
         table(n_at_most=0)
+    with pytest.raises(InvalidParameterError, match=r'n_at_most must be left out .*neighbours="add-remove"'):
+        PrivateData.from_records(ROWS, DOMAIN, n_at_most=5000)
     many = ic.Domain.of(a=range(2**14), b=range(2**13))
     with pytest.raises(TooLargeError, match="time of a read would tell"):
         PrivateData.from_records({"a": [1], "b": [1]}, many, neighbours="add-remove")

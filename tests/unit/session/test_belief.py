@@ -8,6 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
+from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Burned, Easy, Hard, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement
@@ -171,3 +172,15 @@ def test_replay_from_a_prior_starts_there():
 
     assert 1 <= session.statistics().hard
     assert session.hypothesis.probabilities().tobytes() == again.probabilities().tobytes()
+
+
+def test_a_rule_that_starts_from_no_hypothesis_is_refused_when_the_session_opens():
+    class Nowhere(Moody):
+        def init(self, domain, prior=None):
+            return None
+
+    data = PrivateData(np.full(DOMAIN.shape, 100), DOMAIN)
+    with pytest.raises(
+        InvalidParameterError, match=r"Nowhere\.init must return a hypothesis, got a NoneType"
+    ):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), update=Nowhere(), noise=SimulatedNoise(1))

@@ -405,3 +405,14 @@ def test_the_warning_as_an_error_stops_no_answer():
     assert ("repeat", first_answer.value) == (
         session.answer(ic.where(a=0)).status, session.answer(ic.where(a=0)).value,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_table_of_one_cell_is_bounded_by_what_is_public_alone(neighbours):
+    """All records are in it: nothing is uncertain but their number, where that is private."""
+    rows = {"ward": ["ER"] * 4_000, "age": [3] * 4_000}
+    data = PrivateData.from_records(rows, ic.Domain.of(ward=["ER"], age=20), neighbours=neighbours)
+    session = ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(1))
+
+    assert session.n_bound == pytest.approx(session.group_by("ward").error_bounds[0], abs=1e-9)
+    assert (0 == session.n_bound) is (neighbours == "replace-one")

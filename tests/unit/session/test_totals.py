@@ -521,8 +521,9 @@ def test_a_forked_process_cannot_draw():
 def test_a_file_of_other_settings_is_refused_by_name(path, settings, error):
     of_file(path).close()
     given = {"budget": WHOLE, "ledger": path, "table": LABEL} | settings
-    with pytest.raises(error):
+    with pytest.raises(error) as refused:
         TableBudget(given.pop("budget"), **given)
+    assert "OnlineIC.resume" not in str(refused.value)  # which no total goes on by
     of_file(path).close()  # and stays usable
 
 
