@@ -745,6 +745,8 @@ class Estimates:
         self._fitted: dict[int, Floats] = {}
         self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
+        self._mixtures: dict[Query, Bracket | None] = {}
+        self._steps: dict[tuple[int, int, bytes], list[tuple[float, Codes]] | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_areas": {}}  # views are not copied, and made again
@@ -796,26 +798,45 @@ class Estimates:
         Weights are the sum, over their distinct values, of the rise to that value times the condition that
         they reach it. Where each such condition is known, all are bracketed in one event.
         """
+        if query not in self._mixtures:
+            if len(self._mixtures) >= MOST_KEPT:
+                self._mixtures.clear()
+            self._mixtures[query] = self._mixed(
+                query
+            )  # a mean asks three times: some steps cost a millisecond
+        return self._mixtures[query]
+
+    def _mixed(self, query: Query) -> Bracket | None:
         weighted = [factor for factor in query.factors if factor.bits]
         if len(weighted) != 1 or len(weighted[0].axes) > 1 or len(query.factors) > MOST_AXES:
             return None
         (factor,) = weighted
-        axis, table = factor.axes[0], factor.weights(self._design.domain)
         others = [self.reader.condition(one) for one in query.factors if one is not factor]
-        values = np.unique(table[table > 0])
-        if len(values) > MOST_STEPS:
+        steps = self._steps_of(factor)
+        if None in others or steps is None:
             return None
-        low, high, below = 0.0, 0.0, 0
-        for value in values.tolist():
-            held = self.reader.codes(axis, table >= value)
-            parts = [*others, None if held is None else (axis, held)]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
-                return None
-            least, most = self._boxed(tuple(sorted([part for part in known if part[1] != ALL])))
-            rise, below = math.ldexp(value - below, -factor.bits), value
+        rest = [part for part in others if part is not None and part[1] != ALL]
+        low = high = 0.0
+        for rise, held in steps:
+            parts = rest if held == ALL else sorted([*rest, (factor.axes[0], held)])
+            least, most = self._boxed(tuple(parts))
             low, high = low + rise * max(0.0, least), high + rise * min(self._most_of_n, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
+
+    def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
+        """Return the rises of weights along one attribute, each with the codes that reach it."""
+        axis, table = factor.axes[0], factor.weights(self._design.domain)
+        key = axis, factor.bits, table.tobytes()
+        if key not in self._steps:
+            if len(self._steps) >= MOST_STEPS:
+                self._steps.clear()
+            values = np.unique(table[table > 0])
+            held = [self.reader.codes(axis, table >= value) for value in values[: MOST_STEPS + 1]]
+            known = [codes for codes in held if codes is not None]
+            rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
+            whole = len(known) == len(values) <= MOST_STEPS
+            self._steps[key] = [*zip(rises, known, strict=True)] if whole else None
+        return self._steps[key]
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of a query of the families, or None of any other.
