@@ -87,6 +87,7 @@ def bounds() -> Iterator[Wait]:
     for name, shape, records, before in (
         ("1,000 cells", (10, 10, 10), 100_000, 519 / 133),
         ("100,000 cells", (100, 100, 10), 100_000, 826 / 158),
+        ("one attribute of 1,000 codes", (1000,), 100_000, 7990 / 347),
         ("20 attributes", (8,) * 20, 100_000, 748 / 231),
         ("8 attributes in instalments", (8,) * 8, 1_000_000, None),
     ):

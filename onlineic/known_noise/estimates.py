@@ -139,6 +139,21 @@ Key = tuple[tuple[int, int], ...]  # (axis, number of its cut), by axis
 
 
 @final
+@attrs.frozen(eq=False)
+class _Above:
+    """A level of a tree over the one before, for what reads few of its blocks.
+
+    Of each block below its parent; of each block where its parts begin (and the end), what it lets through
+    of what comes from below, and its conductance.
+    """
+
+    parents: list[int]
+    starts: list[int]
+    passed: list[float]
+    conductances: list[float]
+
+
+@final
 class _Ladder:
     """One attribute in nested cuts, each block measured with noise of its level: a tree of least squares.
 
@@ -168,8 +183,14 @@ class _Ladder:
             inside = np.add.reduceat(self._conductances[-1], firsts)
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._sums: list[list[float]] = [
+        self._sums: list[list[float]] = [  # of the conductances before each block
             np.append(0.0, np.cumsum(held)).tolist() for held in self._conductances
+        ]
+        self._above = [
+            _Above(parents.tolist(), [*firsts.tolist(), len(parents)], passed.tolist(), conductances.tolist())
+            for parents, firsts, passed, conductances in zip(
+                self._parents, self._firsts, self._passed, self._conductances[1:], strict=True
+            )
         ]
         self._heads: dict[Codes, Floats] = {}
 
@@ -215,47 +236,41 @@ class _Ladder:
         """Return the variance parameter of an interval of the finest blocks, in time linear in the levels.
 
         Blocks inside of the interval have the sums of `_solved` that are their conductances, and those
-        outside have none: on each level only the blocks at its two ends, if it cuts them, are worked out.
-        What flows out of a block is what flows out of its parts, so that whole blocks are summed without
-        theirs.
+        outside have none: on each level only the two at its ends are worked out. What flows out of a block
+        is what flows out of its parts, so that the blocks between these two are summed without theirs.
         """
-        split: dict[int, float] = {}  # the blocks at the ends that the interval cuts, with their sums
-        levels = [(first, last, split)]  # and the whole blocks between them
-        for level, parents in enumerate(self._parents):
-            touched = [*split, first, last - 1] if first < last else [*split]
-            ends = int(parents[min(touched)]), int(parents[max(touched)])
-            above: dict[int, float] = {}
-            for block in {*ends}:
-                begin, end = self._parts_of(level, block)
-                if not first <= begin < end <= last:
-                    held = sum(part for child, part in split.items() if begin <= child < end)
-                    held += self._between(level, max(first, begin), min(last, end))
-                    above[block] = held * float(self._passed[level][block])
-            first, last, split = ends[0] + (ends[0] in above), ends[1] + (ends[1] not in above), above
-            levels.append((first, last, split))
-        voltage = (sum(split.values()) + self._between(-1, first, last)) / self._sums[-1][-1]
-        found = self._between(-1, first, last) * (1.0 - voltage)
-        voltages = dict.fromkeys(split, voltage)
-        for level in range(len(self._parents) - 1, -1, -1):
-            first, last, within = levels[level]
-            inside: dict[int, float] = {}
-            for block, held in levels[level + 1][2].items():
-                begin, end = self._parts_of(level, block)
-                flow = held - voltages[block] * float(self._conductances[level + 1][block])
-                voltage = voltages[block] + self.precisions[level + 1] * flow
-                found += self._between(level, max(first, begin), min(last, end)) * (1.0 - voltage)
-                inside |= dict.fromkeys([child for child in within if begin <= child < end], voltage)
-            voltages = inside
+        sums, left, right = self._sums[0], first, last - 1
+        held = sums[left + 1] - sums[left], sums[right + 1] - sums[right]
+        path = [(left, right, held)]
+        for above, sums in zip(self._above, self._sums, strict=False):
+            parent, other = above.parents[left], above.parents[right]
+            if parent == other:
+                both = held[0] if left == right else held[0] + held[1] + sums[right] - sums[left + 1]
+                held = both * above.passed[parent], 0.0
+            else:
+                one = held[0] + sums[above.starts[parent + 1]] - sums[left + 1]
+                two = held[1] + sums[right] - sums[above.starts[other]]
+                held = one * above.passed[parent], two * above.passed[other]
+            left, right = parent, other
+            path.append((left, right, held))
+        sums = self._sums[-1]
+        between = sums[right] - sums[left + 1] if left < right else 0.0
+        voltage = other_voltage = (held[0] + held[1] * (left < right) + between) / sums[-1]
+        found = between * (1.0 - voltage)
+        for level in range(len(self._above) - 1, -1, -1):
+            above, sums, precision = self._above[level], self._sums[level], self.precisions[level + 1]
+            (left, right, _), (parent, other, held) = path[level], path[level + 1]
+            voltage += precision * (held[0] - voltage * above.conductances[parent])
+            if parent == other:
+                other_voltage = voltage
+                found += (sums[right] - sums[left + 1]) * (1.0 - voltage) if left < right else 0.0
+            else:
+                other_voltage += precision * (held[1] - other_voltage * above.conductances[other])
+                found += (sums[above.starts[parent + 1]] - sums[left + 1]) * (1.0 - voltage)
+                found += (sums[right] - sums[above.starts[other]]) * (1.0 - other_voltage)
+        _, _, held = path[0]
+        found += held[0] * (1.0 - voltage) + held[1] * (1.0 - other_voltage) * (last - first > 1)
         return max(0.0, found)
-
-    def _parts_of(self, level: int, block: int) -> Interval:
-        """Return the blocks of a level of which one of the next is made."""
-        firsts, size = self._firsts[level], len(self._parents[level])
-        return int(firsts[block]), int(firsts[block + 1]) if block + 1 < len(firsts) else size
-
-    def _between(self, level: int, first: int, last: int) -> float:
-        """Return the sum of the conductances of some neighbours of a level, if there are any."""
-        return self._sums[level][last] - self._sums[level][first] if first < last else 0.0
 
     def heads(self, codes: Codes) -> Floats:
         """Return the largest |c| s of the set's coefficients, falling, each block's noise as one."""
