@@ -193,6 +193,7 @@ class _Ladder:
             )
         ]
         self._heads: dict[Codes, Floats] = {}
+        self._last: tuple[Codes, Floats, list[Floats]] | None = None
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
         """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level.
@@ -224,13 +225,20 @@ class _Ladder:
         """
         if not self.pure and type(codes) is not bytes:
             return self._variance(*codes), ()
-        weights = _weights(codes, self.cuts[0].size)
-        flows = self._solved(weights, 0.0)
+        weights, flows = self._flows(codes)
         variance = max(0.0, float((flows[0] * weights).sum()))
         if not self.pure:
             return variance, ()
         largest = zip(flows, self.precisions, strict=True)
         return variance, tuple([float(np.abs(flow).max()) * precision for flow, precision in largest])
+
+    def _flows(self, codes: Codes) -> tuple[Floats, list[Floats]]:
+        """Return a set or an interval as weights, and `_solved` of it: the last is kept for who asks next."""
+        last = self._last
+        if last is None or last[0] != codes:
+            weights = _weights(codes, self.cuts[0].size)
+            last = self._last = codes, weights, self._solved(weights, 0.0)
+        return last[1:]
 
     def _variance(self, first: int, last: int) -> float:
         """Return the variance parameter of an interval of the finest blocks, in time linear in the levels.
@@ -278,11 +286,11 @@ class _Ladder:
         if known is None:
             if len(self._heads) >= MOST_KEPT:
                 self._heads.clear()
-            weights = _weights(codes, self.cuts[0].size)
+            _, flows = self._flows(codes)
             counts = np.concatenate(
                 [
                     np.abs(flow) * math.sqrt(precision)
-                    for flow, precision in zip(self._solved(weights, 0.0), self.precisions, strict=True)
+                    for flow, precision in zip(flows, self.precisions, strict=True)
                 ]
             )
             if len(counts) > MOST_HEADS:
