@@ -11,7 +11,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn, final
+from typing import Any, Literal, NoReturn, final
 from urllib.parse import urlencode, urlsplit
 
 import attrs
@@ -38,6 +38,7 @@ from onlineic.errors import (
     checked_list,
     shown,
 )
+from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
@@ -100,7 +101,13 @@ class RemoteSummary:
         return self.html
 
 
-def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "Remote":
+def connect(
+    url: str,
+    token: str | None = None,
+    *,
+    timeout: float = 120.0,
+    progress: Progress | Literal["bar"] | None = None,
+) -> "Remote":
     """Return a served session, to be asked like one that is at hand.
 
     Parameters
@@ -111,18 +118,24 @@ def connect(url: str, token: str | None = None, *, timeout: float = 120.0) -> "R
         By default the environment variable ONLINEIC_TOKEN.
     timeout : float
         Seconds that one reply may take.
+    progress : callable (stage, done, total), or "bar", optional
+        As of `OnlineIC`: told how many of a long list of questions are answered. A server takes so many
+        questions a minute of each of its users, and the client waits where that is reached.
 
     Raises
     ------
     InvalidParameterError
-        If the address is none, or crosses the network without TLS, or there is no token.
+        If the address is none, or crosses the network without TLS, or there is no token, or `progress` is
+        none of these.
+    MissingExtraError
+        If a bar was asked for, and tqdm is not installed.
     RemoteError
         If the server cannot be reached, or does not know the token.
     """
     token = os.environ.get("ONLINEIC_TOKEN") if token is None else token
     if not isinstance(token, str) or not token.strip() or not token.isascii():
         raise InvalidParameterError("token must be a text, got none; give token=, or set ONLINEIC_TOKEN.")
-    return Remote(url, token.strip(), timeout)
+    return Remote(url, token.strip(), timeout, checked_progress(progress))
 
 
 @final
@@ -133,7 +146,7 @@ class Remote(Answering):
     and did not arrive comes back as a repeat, and is not paid twice.
     """
 
-    def __init__(self, url: str, token: str, timeout: float) -> None:
+    def __init__(self, url: str, token: str, timeout: float, progress: Progress | None = None) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -154,7 +167,7 @@ class Remote(Answering):
             parts.scheme == "https",
             parts.path.rstrip("/"),
         )
-        self._token, self._timeout = token, timeout
+        self._token, self._timeout, self._progress = token, timeout, progress
         self._open: list[http.client.HTTPConnection] = []  # one or none, shared by ranges of it
         self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
         self._n_bound = 0
@@ -225,13 +238,16 @@ class Remote(Answering):
         sent = [to_wire(one, self._domain) for one in asked]
         bound = [self._bound(one) for one in sent]
         found: list[Answer] = []
-        for start in range(0, len(sent), AT_ONCE):
-            part = sent[start : start + AT_ONCE]
-            told = self._call("POST", "/v1/answers", {**self._span, "questions": part})["answers"]
-            for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
-                if "error" in one:
-                    raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
-                found.append(_answer(one, question))
+        with reporting(self._progress):
+            for start in range(0, len(sent), AT_ONCE):
+                part = sent[start : start + AT_ONCE]
+                told = self._call("POST", "/v1/answers", {**self._span, "questions": part})["answers"]
+                for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
+                    if "error" in one:
+                        raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
+                    found.append(_answer(one, question))
+                if len(sent) > AT_ONCE:
+                    advance("answers", len(found), len(sent))
         return found
 
     def _bound(self, sent: Any) -> Question:

@@ -637,6 +637,19 @@ def test_requests_that_nobody_waits_for_are_few(server):
     assert 200 == call(server, "GET", "/health")[0]
 
 
+def test_a_client_tells_how_far_a_long_list_has_come(server, monkeypatch):
+    monkeypatch.setattr("onlineic.service.client.AT_ONCE", 2)
+    told = []
+    asked = [{"age": [20, 20 + more]} for more in range(5)]
+    with ic.connect(server.url, server.tokens["ann"], progress=lambda *step: told.append(step)) as remote:
+        assert 5 == len(remote.answer_many(asked))
+        assert [("answers", 2, 5), ("answers", 4, 5), ("answers", 5, 5)] == told
+        remote.answer_many(asked[:2])
+    assert 3 == len(told), "one request is not worth a word"
+    with pytest.raises(InvalidParameterError, match="progress must be a callable"):
+        ic.connect(server.url, server.tokens["ann"], progress=1)
+
+
 def test_a_client_reads_errors_as_a_session_raises_them(server):
     with pytest.raises(RemoteError) as caught:
         ic.connect(server.url, "oic_00")
