@@ -574,7 +574,7 @@ def row(engine: Engine, runs: list[Run], batch: Run | None) -> dict[str, Any]:
         "opening": opening,
         "easy": 0.0 if static_ else float(times[~hard].sum()),
         "hard": float(times.sum()) if static_ else float(times[hard].sum()) - refits,
-        "refit": refits,
+        "refit": refits,  # of purchases too, which may answer easy ones: see `tables.answering`
     }
     found = [one.bound for one in runs]
     return {

@@ -200,6 +200,13 @@ def group_table(rows: Iterable[Row], reasons: Reasons) -> str:
     return table(head, [group_cells(row, reasons) for row in rows])
 
 
+def answering(row: Row) -> dict[str, float]:
+    """Return the parts of the time of a query; those of answers with the refits that they caused."""
+    parts: dict[str, float] = row["microseconds"]
+    # the file holds what hard answers took, less all refits: those after purchases are of easy ones
+    return {**parts, "hard": max(0.0, parts["hard"] + parts["refit"])}
+
+
 def group_cells(row: Row, reasons: Reasons) -> list[str]:
     if "refused" in row:
         return [row["engine"], f"refused ({reasons.letter(row['refused'])})", *[""] * 12]
@@ -207,7 +214,7 @@ def group_cells(row: Row, reasons: Reasons) -> list[str]:
     if "rms" not in row:
         return [row["engine"], *[""] * 6, each, *[""] * 6]
     bound, batch, megabytes = row["bound"], row["batch_microseconds"], row["megabytes"]
-    parts = row["microseconds"]
+    parts = answering(row)
     failed = f", {row['update_failures']:.1f} failed updates" if row["update_failures"] else ""
     return [
         row["engine"],
@@ -219,8 +226,8 @@ def group_cells(row: Row, reasons: Reasons) -> list[str]:
         f"{row['spent']:.0%}",
         each,
         *(
-            "" if row["mode"] == "static" and part in ("easy", "refit") else rounded(parts[part])
-            for part in parts
+            "" if row["mode"] == "static" and part in ("easy", "refit") else rounded(taken)
+            for part, taken in parts.items()
         ),
         "" if batch is None else rounded(batch),
         "" if megabytes is None else rounded(megabytes),
@@ -444,8 +451,8 @@ def small(value: float) -> str:
 
 
 def rounded(value: float) -> str:
-    """Return two digits of a value below 10, else the whole number."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    """Return two digits of a value below 10, else the whole number; of none "0"."""
+    return f"{value:,.0f}" if value >= 10 or value == 0.0 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
 
 
 def duration(seconds: float) -> str:

@@ -102,7 +102,7 @@ def test_a_group_shows_error_counts_budget_split_time_and_memory():
 
     cells = shown.splitlines()[2].split(" | ")
     assert ["| one", "123 ± 12", "369", "2,000", "12", "1,234", "50%", "55"] == cells[:8]
-    assert ["1.0", "20", "30", "4.0", "7.0", "1.5 |"] == cells[8:]
+    assert ["1.0", "20", "34", "4.0", "7.0", "1.5 |"] == cells[8:]
     assert "| two | refused (a) |" in shown
     assert "* (a) it is not allowed.\n" == reasons.listed()
 
@@ -234,7 +234,7 @@ def test_peers_are_named_with_their_versions_and_absent_ones_too():
     shown = tables.report(result([figures("default session", 0.002)], peers=rows))
 
     assert "| default session | 200 ± 20 | 55 |" in shown
-    assert "| there 1.2 | 100 ± 0.00 | 5.0 |" in shown
+    assert "| there 1.2 | 100 ± 0 | 5.0 |" in shown
     assert "| away | absent: no module |  |" in shown
 
 
