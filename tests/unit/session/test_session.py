@@ -650,6 +650,40 @@ def test_an_interrupted_update_is_resumed_from_the_record():
     assert np.array_equal(expected.probabilities(), session.hypothesis.probabilities())
 
 
+def test_a_list_is_checked_by_the_hypothesis_that_has_learned_all_that_is_recorded():
+    interrupts = iter([True])
+
+    class Narrow:
+        def __init__(self, domain):
+            self.domain = domain
+
+        def supports(self, query):
+            return query.axes == (0,)
+
+        def evaluate(self, query):
+            return 0.5
+
+    class Narrowing(ic.UpdateRule):
+        def init(self, domain, prior=None):
+            return ic.Histogram(domain)
+
+        def update(self, hypothesis, measurements, alpha):
+            if next(interrupts, False):
+                raise KeyboardInterrupt
+            return Narrow(hypothesis.domain)
+
+        def update_bound(self, domain, alpha):
+            return None
+
+    session = opened(update=Narrowing(), threshold=0.3, noise=Silent())
+    with pytest.raises(KeyboardInterrupt):
+        session.answer(ic.where(a=2))
+    with pytest.raises(InvalidQueryError):
+        session.answer_many([ic.where(a=1), ic.where(a=1, b=1)])
+
+    assert [Reserved, Hard] == [type(record) for record in session.transcript]
+
+
 # -- one session, one process, one thread at a time ----------------------------------------------------
 
 
