@@ -452,7 +452,9 @@ def small(value: float) -> str:
 
 def rounded(value: float) -> str:
     """Return two digits of a value below 10, else the whole number; of none "0"."""
-    return f"{value:,.0f}" if value >= 10 or value == 0.0 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    return (
+        f"{value:,.0f}" if value >= 10 or value == 0.0 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+    )
 
 
 def duration(seconds: float) -> str:
