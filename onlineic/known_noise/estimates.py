@@ -34,7 +34,7 @@ MOST_STEPS = 128  # distinct weights of a query along one attribute: each is bra
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
-MOST_KEPT = 2**16  # spreads of intervals that are remembered
+MOST_KEPT = 2**16  # conditions whose bounds are remembered, of each kind
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
 # of beta, for products of any sets and for all weights at once, where these families are more than the first
@@ -140,11 +140,17 @@ Key = tuple[tuple[int, int], ...]  # (axis, number of its cut), by axis
 
 @final
 @attrs.frozen(eq=False)
-class _Above:
-    """A level of a tree over the one before, for what reads few of its blocks.
+class _Level:
+    """One level of a tree over the level below, as lists: who reads single blocks is faster by them.
 
-    Of each block below its parent; of each block where its parts begin (and the end), what it lets through
-    of what comes from below, and its conductance.
+    Attributes
+    ----------
+    parents : list of int
+        Of every block of the level below, the block that holds it.
+    starts : list of int
+        Where the blocks begin, in blocks of the level below, and the end.
+    passed, conductances : list of float
+        Of every block, the part that it lets through of what comes from below, and its conductance.
     """
 
     parents: list[int]
@@ -183,17 +189,23 @@ class _Ladder:
             inside = np.add.reduceat(self._conductances[-1], firsts)
             self._passed.append(np.asarray(1.0 / (1.0 + precision * inside), np.float64))
             self._conductances.append(inside * self._passed[-1])
-        self._sums: list[list[float]] = [  # of the conductances before each block
-            np.append(0.0, np.cumsum(held)).tolist() for held in self._conductances
-        ]
-        self._above = [
-            _Above(parents.tolist(), [*firsts.tolist(), len(parents)], passed.tolist(), conductances.tolist())
+        self._heads: dict[Codes, Floats] = {}
+        self._last: tuple[Codes, Floats, list[Floats]] | None = None
+
+    @cached_property
+    def _sums(self) -> list[list[float]]:
+        """Of every level, the sums of the conductances before each block, and of all."""
+        return [np.append(0.0, np.cumsum(held)).tolist() for held in self._conductances]
+
+    @cached_property
+    def _above(self) -> list[_Level]:
+        """All levels but the finest."""
+        return [
+            _Level(parents.tolist(), [*firsts.tolist(), len(parents)], passed.tolist(), conductances.tolist())
             for parents, firsts, passed, conductances in zip(
                 self._parents, self._firsts, self._passed, self._conductances[1:], strict=True
             )
         ]
-        self._heads: dict[Codes, Floats] = {}
-        self._last: tuple[Codes, Floats, list[Floats]] | None = None
 
     def _solved(self, weights: Floats, total: float) -> list[Floats]:
         """Return h with (sum of precision_l C_l'C_l) h = weights - constant and sum h = total, by level.
@@ -768,8 +780,8 @@ class Estimates:
         self._fitted: dict[int, Floats] = {}
         self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
-        self._mixtures: dict[Query, Bracket | None] = {}
-        self._steps: dict[tuple[int, int, bytes], list[tuple[float, Codes]] | None] = {}
+        self._mixtures: dict[tuple[Any, ...], tuple[Bracket | None]] = {}
+        self._steps: tuple[tuple[Any, ...], list[tuple[float, Codes]] | None] = ((), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_areas": {}}  # views are not copied, and made again
@@ -821,19 +833,17 @@ class Estimates:
         Weights are the sum, over their distinct values, of the rise to that value times the condition that
         they reach it. Where each such condition is known, all are bracketed in one event.
         """
-        if query not in self._mixtures:
-            if len(self._mixtures) >= MOST_KEPT:
-                self._mixtures.clear()
-            self._mixtures[query] = self._mixed(
-                query
-            )  # a mean asks three times: some steps cost a millisecond
-        return self._mixtures[query]
-
-    def _mixed(self, query: Query) -> Bracket | None:
         weighted = [factor for factor in query.factors if factor.bits]
         if len(weighted) != 1 or len(weighted[0].axes) > 1 or len(query.factors) > MOST_AXES:
             return None
-        (factor,) = weighted
+        known = self._mixtures.get(query.key)
+        if known is None:  # which a mean by group asks for three times
+            if len(self._mixtures) >= MOST_KEPT:
+                self._mixtures.clear()
+            known = self._mixtures[query.key] = (self._mixed(query, weighted[0]),)
+        return known[0]
+
+    def _mixed(self, query: Query, factor: Factor) -> Bracket | None:
         others = [self.reader.condition(one) for one in query.factors if one is not factor]
         steps = self._steps_of(factor)
         if None in others or steps is None:
@@ -847,19 +857,21 @@ class Estimates:
         return low - ROUNDED_OFF, high + ROUNDED_OFF
 
     def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
-        """Return the rises of weights along one attribute, each with the codes that reach it."""
+        """Return the rises of weights along one attribute, each with the codes that reach it.
+
+        Those of the last weights are kept: all groups of a mean have the same.
+        """
+        if (last := self._steps)[0] == factor.key:
+            return last[1]
         axis, table = factor.axes[0], factor.weights(self._design.domain)
-        key = axis, factor.bits, table.tobytes()
-        if key not in self._steps:
-            if len(self._steps) >= MOST_STEPS:
-                self._steps.clear()
-            values = np.unique(table[table > 0])
-            held = [self.reader.codes(axis, table >= value) for value in values[: MOST_STEPS + 1]]
-            known = [codes for codes in held if codes is not None]
+        values, found = np.unique(table[table > 0]), None
+        if len(values) <= MOST_STEPS:
             rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
-            whole = len(known) == len(values) <= MOST_STEPS
-            self._steps[key] = [*zip(rises, known, strict=True)] if whole else None
-        return self._steps[key]
+            held = [self.reader.codes(axis, table >= value) for value in values]
+            known = [codes for codes in held if codes is not None]
+            found = [*zip(rises, known, strict=True)] if len(known) == len(held) else None
+        self._steps = factor.key, found
+        return found
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of a query of the families, or None of any other.
