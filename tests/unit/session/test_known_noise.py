@@ -18,9 +18,11 @@ from onlineic.ledger import MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.plan import EASY_OR_HARD, KNOWN, TestsOnly
+from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Answer, Measurement, Queries, derived, marginal
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
+from onlineic.session.bounds import Bounds
 from support.sessions import WIDE, WIDE_COUNTS, begun, hits, starts_from_pairs
 
 N = int(WIDE_COUNTS.sum())
@@ -416,3 +418,23 @@ def test_a_table_of_one_cell_is_bounded_by_what_is_public_alone(neighbours):
 
     assert session.n_bound == pytest.approx(session.group_by("ward").error_bounds[0], abs=1e-9)
     assert (0 == session.n_bound) is (neighbours == "replace-one")
+
+
+def test_every_instalment_takes_the_share_of_beta_of_its_number(monkeypatch):
+    """The k-th has beta/(k (k + 1)): with the first one's share each, they would sum to more than beta."""
+    taken, buy = [], Bounds.buy_instalment
+    monkeypatch.setattr(
+        Bounds,
+        "buy_instalment",
+        lambda self, before, released: (taken.append(before), buy(self, before, released)),
+    )
+    rule = DemandPurchases(after=(1, 2, 3), parts=(Fraction(1, 4), Fraction(1, 2), Fraction(1)))
+    rng = np.random.default_rng(1)
+    rows = {name: rng.integers(0, 4, 2_000) for name in "abc"}
+    data = PrivateData.from_records(rows, ic.Domain.of(a=4, b=4, c=4))
+    session = ic.OnlineIC(data, BUDGET, purchases=rule, noise=SimulatedNoise(1))
+    for code in range(4):
+        for name in "abc":
+            _ = session.answer(ic.where({name: code})).error_bound
+
+    assert [0, 1, 2] == taken
