@@ -12,7 +12,18 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parent.parent / "experiments"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("make_"))
-CODE = '"""About."""\nX = 1\n\n\ndef f(a):\n    """Say."""\n    return a + X  # why\n'
+CODE = '''"""About."""
+import warnings
+X = 1
+
+
+def f(a):
+    """Say."""
+    if a < X:
+        raise ValueError(f"too low: {a}")
+    warnings.warn("high", stacklevel=2)
+    return a + X  # why
+'''
 
 
 @pytest.fixture(scope="module")
@@ -149,13 +160,17 @@ def test_rows_that_stay_in_a_result_keep_what_they_were_made_by(study, tmp_path)
         (CODE.replace('"""About."""', '"""Other words."""'), True),
         (CODE.replace("# why", "# because"), True),
         (CODE.replace("X\n", "X\n\n") + "\n", True),
+        (CODE.replace("too low", "below 1"), True),
+        (CODE.replace('"high", stack', '"higher", stack'), True),
         (CODE.replace("X = 1", "X = 2"), False),
         (CODE.replace("X = 1", "X = 1.0"), False),
         (CODE.replace("a + X", "a - X"), False),
         (CODE.replace("f(a)", "f(a=0)"), False),
+        (CODE.replace("ValueError", "KeyError"), False),
+        (CODE.replace("warnings.warn", "warnings.simplefilter"), False),
     ],
 )
-def test_a_digest_is_of_the_code_without_docstrings_and_comments(changed, same, study, tmp_path):
+def test_a_digest_is_of_the_code_without_docstrings_comments_and_messages(changed, same, study, tmp_path):
     provenance = study("study.provenance")
     (tmp_path / "wing").mkdir()
     file = tmp_path / "wing" / "one.py"

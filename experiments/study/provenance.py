@@ -61,7 +61,8 @@ def _git(root: Path, *words: str) -> str | None:
 def code(package: Path = ROOT / "onlineic", *, loaded: bool = False) -> dict[str, str]:
     """Return wing -> digest of its code: of all wings, or of those that this process has imported.
 
-    Docstrings, comments and layout do not count. A file beside the wings counts as one.
+    Docstrings, comments, layout and the texts of errors and warnings do not count: no number depends on them.
+    A file beside the wings counts as one.
     """
     wings: dict[str, list[Path]] = {}
     for path in sorted(package.rglob("*.py")):
@@ -90,6 +91,11 @@ def _spell(node: Any, words: list[str]) -> None:
         words.append("]")
     elif not isinstance(node, ast.AST):
         words.append(f"{kind.__name__} {node!r}")
+    elif kind is ast.Raise and isinstance(node.exc, ast.Call):
+        words.append("raise")
+        _spell([node.exc.func, node.cause], words)
+    elif kind is ast.Call and isinstance(node.func, ast.Attribute) and node.func.attr == "warn":
+        words.append("warn")
     else:
         words.append(kind.__name__)
         held = node.__dict__
