@@ -68,7 +68,7 @@ class Config:
     queries: int = 2_000  # of the gallery's streams, at most
     few: int = 2_000  # of the others
     records: int = 10**6
-    runs: int = 1
+    runs: int = 3
     seed: int = 20261126
 
 
