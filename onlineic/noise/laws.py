@@ -130,7 +130,7 @@ class DiscreteGaussian:
 
         sigma |w|_2 sqrt(2 ln(2/beta)), since Z is sub-Gaussian with its own scale; and the normal quantile
         sigma |w|_2 z(beta e^(-m/(24 sigma^2))/2) + |w|_1/2 for m weights that are not 0, since P(Z = z) is
-        at most e^(1/(24 sigma^2)) times the probability that a normal value rounds to z (theory 6.2).
+        at most e^(1/(24 sigma^2)) times the probability that a normal value rounds to z (theory 6.2a).
         """
         beta, weights = checked_beta(beta), np.asarray(weights, np.float64)
         norm = self.sigma * math.sqrt(float(weights @ weights))

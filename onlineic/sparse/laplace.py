@@ -319,8 +319,8 @@ def _margin(cutoff: int, tests: int, threshold_scale: Fraction, query_scale: Fra
 
     s and q are rounded up each by itself, so that r is a little off the 1/2 of `sparse_margin`, and twice the
     threshold scale can be less than the query scale. With half a unit more for each noise on the integers,
-    one in all, the bound of that function holds for every r < 1; r = 1 has noise below any unit, and its own
-    union bound.
+    one in all, the bound of that function holds for 1/4 <= r < 1; r = 1 has noise below any unit, and its
+    own union bound.
 
     References
     ----------

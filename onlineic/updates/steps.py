@@ -48,10 +48,10 @@ class MeasuredSteps(UpdateRule[Any]):
     -----
     Theorem: a step of the weights along a 0/1 query lowers KL(x || h) by exactly d(f(x), f(h)) - d(f(x),
     f(h')), d the divergence of two coins; one of the perceptron along g, which is f or f less its mean,
-    lowers |x - h|^2 by ((f(x) - f(h))^2 - (f(x) - f(h'))^2)/|g|^2. So a step helps iff it ends nearer to
-    f(x). Nothing says how far v is off in terms of the gap, so there is no T(alpha): `update_bound` is None,
-    and no plan is certified. v is kept one standard deviation inside of [0, 1], at most half of it: no
-    weight comes back from zero.
+    lowers |x - h|^2 by ((f(x) - f(h))^2 - (f(x) - f(h'))^2)/|g|^2. So a step of the weights helps iff it
+    ends nearer to f(x) in d, and one of the perceptron iff it ends nearer in distance. Nothing says how far v
+    is off in terms of the gap, so there is no T(alpha): `update_bound` is None, and no plan is certified. v
+    is kept one standard deviation inside of [0, 1], at most half of it: no weight comes back from zero.
     """
 
     rule: UpdateRule[Any]
