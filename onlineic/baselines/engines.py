@@ -18,7 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.accounting.neighbours import ADD_REMOVE
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE
 from onlineic.ask.bind import bind_query
 from onlineic.baselines.noise import Choice, GridNoise, Name, least_noise, moments, moved_to
 from onlineic.data.private import PrivateData
@@ -486,7 +486,14 @@ class _Shell:
 def _of_table(data: PrivateData, budget: Budget) -> Budget:
     """Return the budget for the neighbours of the table, if these are a table and a budget."""
     check_types(data, budget)
-    return attrs.evolve(budget, neighbours=data.neighbours) if data.neighbours == ADD_REMOVE else budget
+    if data.neighbours != ADD_REMOVE:
+        return budget
+    if budget.neighbours not in (REPLACE_ONE, ADD_REMOVE):
+        raise InvalidParameterError(
+            f"budget must be for the neighbours of the table, {data.neighbours}, got one for "
+            f"{budget.neighbours}; nothing was spent: leave neighbours= of the budget out."
+        )
+    return attrs.evolve(budget, neighbours=data.neighbours)
 
 
 def _attribute_sets(domain: Domain, tables: Iterable[Iterable[str]]) -> list[tuple[int, ...]]:

@@ -278,6 +278,11 @@ class PrivateData:
             )
         domain = held[0].domain
         for one in held:
+            if unused and one.unit is not None:  # a person of one table can be in another
+                raise InvalidParameterError(
+                    "tables must be of one record a row, got one of persons, who can have rows in several; "
+                    "load their rows together, with unit=."
+                )
             several = one.unit is not None and one.unit.moved > 1
             if several or one.neighbours != held[0].neighbours:
                 raise InvalidParameterError(

@@ -39,7 +39,8 @@ class PlannedPurchases(PurchaseRule[Asked]):
     Raises
     ------
     InvalidParameterError
-        If tables in the place of `first` cost more: where that is not left, hits spend what bounds count out.
+        If tables in the place of `first` cost more or less: bounds share beta among the hits that the rest
+        of the account pays, and so rest on one charge, whichever are bought.
     """
 
     first: FirstTables = attrs.field(validator=instance_of(FirstTables))
@@ -51,9 +52,9 @@ class PlannedPurchases(PurchaseRule[Asked]):
         first, later = self.first.charge.amount, self.later
         every = first if later is None else first + later.charge.amount
         for name, one, most in (("dense", self.dense, every), ("ranges", self.ranges, first)):
-            if one is not None and one.charge.amount > most:
+            if one is not None and one.charge.amount != most:
                 raise InvalidParameterError(
-                    f"{name} must cost no more than the tables in whose place it is bought, {most}, got a "
+                    f"{name} must cost as much as the tables in whose place it is bought, {most}, got a "
                     f"charge of {one.charge.amount}; take the charge of those."
                 )
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import attrs
 
 from onlineic.accounting.budget import Budget, Filter
-from onlineic.accounting.neighbours import ADD_REMOVE
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import FAILED, guarded, is_private, log_failure, records_of
@@ -37,6 +37,14 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
     if data.neighbours != ADD_REMOVE:
         data.check_neighbours(settings.budget)
         return settings
+    if settings.budget.neighbours not in (
+        REPLACE_ONE,
+        ADD_REMOVE,
+    ):  # the one nobody named, or that of the table
+        raise InvalidParameterError(
+            f"budget must be for the neighbours of the table, {data.neighbours}, got one for "
+            f"{settings.budget.neighbours}; nothing was spent: leave neighbours= of the budget out."
+        )
     if settings.certify is not None:
         raise InvalidParameterError(
             f'certify must be None with neighbours="add-remove", got certify={settings.certify}: a '

@@ -100,8 +100,9 @@ class Loop:
         return answers
 
     def hypothesis(self) -> Hypothesis:
-        """Return the current hypothesis; first tables that wait for the first question are bought before."""
-        self.core.buy(())
+        """Return the current hypothesis; where nothing is spent yet, first tables are bought before."""
+        if not self.ledger.account.spent:  # who looks later buys nothing: only questions do
+            self.core.buy(())
         self.book.catch_up()
         return self.book.belief.hypothesis
 

@@ -92,6 +92,7 @@ from onlineic.session.durable import (
     planned,
     restoring,
     settings_in,
+    told_in,
     told_written,
     unit_of,
     unit_written,
@@ -489,6 +490,12 @@ class OnlineIC(Answering):
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if resumed:
                 warn_other_rules(plan.purchases, stacklevel=4)
+            told_before = isinstance(ledger, SqliteLedger) and resumed and told_in(ledger.beginning)
+            if told_before and data.total is not None:
+                raise InvalidParameterError(
+                    "data must be without a total to go on with a session that was told its number of "
+                    "records, got one, whose shares pay for a number each; resume it without the total."
+                )
             loop = Loop(data.domain, n, plan, held, self._private, data.unit, released)
             belief = Belief.begun(plan.update, data.domain, settings.prior)
             data.check_file(held, held.file)
