@@ -388,7 +388,12 @@ class Range(Answering):
 
     def _table(self, question: Marginal, held: Held) -> Answer:
         """Return a cross table of the range, the period perhaps among its attributes."""
-        bound_to = question.bind(self._domain)
+        bound_to, status = question.bind(self._domain), _worst(answer.status for _, answer in held)
+        value, bound = self._cells(question, held)
+        return self._answer(value, status, bound, query=bound_to)
+
+    def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float]:
+        """Return (cells, bound) of a cross table, from the tables of its nodes."""
         names = [one for one in question.names if one != self._name]
         shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
         apart = len(names) < len(question.names)
@@ -403,8 +408,7 @@ class Range(Answering):
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
         value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
-        status = _worst(answer.status for _, answer in held)
-        return self._answer(value, status, float(bounds.max()), query=bound_to)
+        return value, float(bounds.max())
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records of the range: free, and without any guarantee.
@@ -444,7 +448,9 @@ class Range(Answering):
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this range that hold all at once, with probability 1 - beta.
 
-        In the event of each node all of its answers hold together, and so their sums do.
+        In the event of each node all of its answers hold together, and so their sums do. To the bound of an
+        answer is added how far it is from the sum of what the nodes told last: a quarter may have been closed
+        since, or an answer improved.
 
         Parameters
         ----------
@@ -487,7 +493,9 @@ class Range(Answering):
             sure, bounds[at] = self._sure(question)
             for part, one in held:
                 by_node.setdefault(part.node, []).append((part, one))
-            if held and type(question) is not Marginal:  # the nodes speak of their sum
+            if held and type(question) is Marginal:  # the nodes speak of their tables of now
+                bounds[at] += np.abs(answer.value - self._cells(question, held)[0]).max()
+            elif held:  # the nodes speak of their sum
                 bounds[at] += abs(float(answer) - self._sum(sure, held))
         for node, held in by_node.items():
             own = self._nodes.node(node).joint_bounds(
