@@ -100,8 +100,10 @@ def test_what_is_no_union_is_refused(tables):
             ic.PrivateData.union(given)
     with pytest.raises(DomainMismatchError, match="tables must be over one domain"):
         ic.PrivateData.union([tables[0], other])
-    with pytest.raises(InvalidParameterError, match="of one record a row, and their numbers all public"):
-        ic.PrivateData.union([persons])
+    in_one_part = ic.PrivateData.from_records(rows, DOMAIN, unit=ic.Unit("id", units=1))
+    for one in (persons, in_one_part):  # a person of the first can be in the second
+        with pytest.raises(InvalidParameterError, match="got one of persons, who can have rows in several"):
+            ic.PrivateData.union([one])
     with pytest.raises(InvalidParameterError, match="and unused, to be projected"):
         persons.projected("a")
     with pytest.raises(InvalidQueryError):

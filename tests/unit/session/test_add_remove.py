@@ -12,11 +12,12 @@ import pytest
 import onlineic as ic
 import onlineic.session.counting
 from onlineic import baselines, offline
-from onlineic.accounting import ADD_REMOVE, REPLACE_ONE, laplace_charge
+from onlineic.accounting import ADD_REMOVE, REPLACE_ONE, ReplaceRows, laplace_charge
 from onlineic.audit import total_report, verified
 from onlineic.data import PrivateData
 from onlineic.domain import Unit
 from onlineic.errors import (
+    BudgetsAddWarning,
     InvalidDataError,
     InvalidParameterError,
     LargeDeltaWarning,
@@ -593,3 +594,30 @@ def test_a_number_of_simulated_noise_is_told_to_no_private_session():
     assert () == data.budgets
     session = ic.OnlineIC(data, ic.Budget(1.0), counted=simulated, noise=SimulatedNoise(1))
     assert (simulated.n, False) == (session.n, session.answer(ic.where(a=3)).private)
+
+
+def test_a_budget_that_names_other_neighbours_is_refused():
+    three = ic.Budget(1.0, 1e-6, neighbours=ReplaceRows(3))
+    for ask in (
+        lambda data: ic.OnlineIC(data, three),
+        lambda data: baselines.PerQueryNoise(data, three, answers=1, counted=offline.count(table(), 0.1)),
+    ):
+        data = table()
+        with pytest.raises(InvalidParameterError, match="budget must be for the neighbours of the table"):
+            ask(data)
+        assert () == data.budgets
+
+
+def test_a_session_that_was_told_its_number_goes_on_without_a_total_alone(tmp_path):
+    """The total would take a share for a number that the session never drew, and less for all else."""
+    path, data = tmp_path / "told.db", table()
+    told = offline.count(data, epsilon=0.05)
+    with warnings.catch_warnings(action="ignore", category=BudgetsAddWarning):
+        ic.OnlineIC(data, BUDGET, counted=told, sparse="laplace", ledger=path, table="t").close()
+
+    data, total = table(), ic.TableBudget(ic.Budget(4.0, 1e-4, neighbours=ADD_REMOVE))
+    data.draw_on(total)
+    with pytest.raises(InvalidParameterError, match="data must be without a total to go on with a session"):
+        ic.OnlineIC.resume(path, data)
+    assert 1 == total.left
+    ic.OnlineIC.resume(path, table()).close()

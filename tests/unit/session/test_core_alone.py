@@ -229,12 +229,13 @@ class Turning(PurchaseRule):
 
 
 @pytest.mark.parametrize("name", ["dense", "ranges"])
-def test_tables_in_the_place_of_the_first_cost_no_more(name):
-    """Where they cannot be paid none are bought, and hits spend what bounds of all hits count out."""
+def test_tables_in_the_place_of_the_first_cost_as_much(name):
+    """Bounds share beta among the hits that the rest pays: tables of another charge leave another rest."""
     first = GUMBEL.first_tables
     dearer = attrs.evolve(first, charge=attrs.evolve(first.charge, amount=first.charge.amount + 1))
-    with pytest.raises(InvalidParameterError, match=f"{name} must cost no more than the tables in whose"):
-        PlannedPurchases(first, **{name: dearer})
+    for one, other in ((first, dearer), (dearer, first)):
+        with pytest.raises(InvalidParameterError, match=f"{name} must cost as much as the tables in whose"):
+            PlannedPurchases(one, **{name: other})
     assert first == getattr(PlannedPurchases(first, **{name: first}), name)
 
 

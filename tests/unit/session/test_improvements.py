@@ -1,6 +1,7 @@
 """A question asked again: the number that was told, or that of a hypothesis which errs a third less."""
 
 import json
+import shutil
 from fractions import Fraction
 
 import numpy as np
@@ -426,3 +427,27 @@ def test_what_was_measured_is_not_read_from_the_hypothesis():
 
     assert measured
     assert [again[place].value for place in measured] == [now[place].value for place in measured]
+
+
+def test_a_repeat_that_was_told_anew_is_written_before_it_is_told(tmp_path):
+    """A process that is killed after it must not forget by how much its answer moved: bounds count that."""
+    path = tmp_path / "told.db"
+    session = kept(path)
+    told(session)
+    assert "improved" == session.answer(ASKED).reason
+
+    killed = tmp_path / "killed.db"
+    shutil.copy(path, killed)  # what another process would find
+    assert "improved" in [line["kind"] for line in read(killed).lines]
+    session.close()
+
+
+def test_who_looks_after_the_first_question_buys_nothing():
+    session = opened()
+    told(session)
+    spent, records = session.account.spent, len(session.transcript)
+    session.synthetic(10)
+    assert session.hypothesis is not None
+    assert (spent, records) == (session.account.spent, len(session.transcript))
+    session.answer(where(c=3))
+    assert spent < session.account.spent  # the purchase was due, and waited for a question
