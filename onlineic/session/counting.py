@@ -37,10 +37,8 @@ def with_relation(data: PrivateData, settings: Settings) -> Settings:
     if data.neighbours != ADD_REMOVE:
         data.check_neighbours(settings.budget)
         return settings
-    if settings.budget.neighbours not in (
-        REPLACE_ONE,
-        ADD_REMOVE,
-    ):  # the one nobody named, or that of the table
+    # REPLACE_ONE is what a budget says where nobody named neighbours
+    if settings.budget.neighbours not in (REPLACE_ONE, ADD_REMOVE):
         raise InvalidParameterError(
             f"budget must be for the neighbours of the table, {data.neighbours}, got one for "
             f"{settings.budget.neighbours}; nothing was spent: leave neighbours= of the budget out."
