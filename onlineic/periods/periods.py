@@ -71,7 +71,7 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import WARM_MOST, Bought, estimates, fitted, start_from
+from onlineic.periods.pooled import DESIGNS, WARM_MOST, Bought, estimates, fitted, start_from
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
@@ -836,6 +836,13 @@ class Periods:
                 self._finer[label] = estimates(found)
             known = self._finer[label]
             return None if known is None else known.point(query)
+
+    def designs(self, label: str) -> int:
+        """Return among how many first tables those of a node were chosen, at most, whatever others had told."""
+        book = self._book
+        if book.calendar.level(label) == book.calendar.finest and book.n(label) <= WARM_MOST:
+            return DESIGNS  # whether it has a start depends on which nodes were asked before
+        return max(1, len(self.node(label).plan.purchases.openings))
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.

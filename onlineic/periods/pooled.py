@@ -25,6 +25,7 @@ BRACKETS = 0.5  # of brackets that nobody asks for
 WARM_NODES = 6  # the last nodes of a level that a start is made of
 # records up to which a start is given: measured, it gains a tenth at 4,000 records and nothing at 40,000
 WARM_MOST = 20_000
+DESIGNS = 4  # of the first tables of a block: of three kinds by its first question, or those beside a start
 
 
 @final

@@ -81,6 +81,9 @@ class Nodes(Protocol):
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         """Return (fraction, standard error) that the tables of a node's own blocks say of a query."""
 
+    def designs(self, label: str) -> int:
+        """Return among how many first tables those of a node were chosen, at most."""
+
     def learned(self, label: str) -> Any:
         """Return the hypothesis of a node that has released something."""
 
@@ -158,9 +161,8 @@ class Range(Answering):
 
     @property
     def beta(self) -> float:
-        """Failure probability of every stated bound: that of the periods, and more over more than 64."""
-        share = RANGE_SHARE + NODE_SHARE * max(MOST_PARTS, len(self._blocks))
-        return min(1.0, self._nodes.beta * share)
+        """Failure probability of every stated bound: that of the periods, and more over more than 64 nodes."""
+        return every_beta(self._nodes.book, self._nodes.beta, self._blocks)
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -286,7 +288,8 @@ class Range(Answering):
         if estimate is not None and error is not None and len(held) > 1:
             # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
             fit = self._fit(held) if status in ("easy", "repeat") else None
-            radius = self._radius(held, error) + self.n_bound / self.n
+            rounded = max(answer.query.rounding for _, answer in held if isinstance(answer.query, Query))
+            radius = self._radius(held, error) + self.n_bound / self.n + rounded
             for other in (fit, value):
                 reach = math.inf if other is None else (abs(other - estimate) + radius) * ROUNDED_UP
                 if other is not None and reach < bound:
@@ -358,6 +361,7 @@ class Range(Answering):
         queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
         calendar, domain = self._nodes.book.calendar, self._nodes.domain
         nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
+        nats += sum(math.log(self._nodes.designs(node)) for node in {part.node for part, _ in held})
         share = RANGE_SHARE if self._nodes.book.counting is None else RANGE_SHARE - COUNT_SHARE
         radius = error * math.sqrt(2.0 * (nats - math.log(share * self._nodes.beta)))
         return len({part.run for part, _ in held}) * radius
@@ -508,6 +512,21 @@ class Range(Answering):
     def __repr__(self) -> str:
         nodes = shortened(", ".join(self.nodes), 60)
         return f"Range({self._blocks[0]} to {self._blocks[-1]}, n={self.n}, nodes {nodes})"
+
+
+def every_beta(book: PeriodsBook, beta: float, blocks: Sequence[str] | None = None) -> float:
+    """Return the failure probability of all bounds over some blocks, or all, and the coarser periods in them.
+
+    Parameters
+    ----------
+    book : PeriodsBook
+    beta : float
+        Of the periods, which up to 64 nodes keep.
+    blocks : sequence of str, optional
+    """
+    held = [*book.blocks] if blocks is None else blocks
+    nodes = len(held) + book.calendar.coarser(held)
+    return min(1.0, beta * (RANGE_SHARE + NODE_SHARE * max(MOST_PARTS, nodes)))
 
 
 def _worst(statuses: Iterable[Status]) -> Status:

@@ -24,7 +24,7 @@ from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError,
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
-from onlineic.periods.ranges import COUNT_SHARE, Range
+from onlineic.periods.ranges import COUNT_SHARE, Range, every_beta
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
@@ -152,6 +152,9 @@ class _Nodes:
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         return self.periods.finer(label, query)
+
+    def designs(self, label: str) -> int:
+        return self.periods.designs(label)
 
     def learned(self, label: str) -> Hypothesis:
         return self.periods.learned(label)
@@ -297,7 +300,7 @@ class PeriodsView:
             spent=sum(one.spent for one in each) / len(each),
             sealed=any(one.sealed for one in each),
             budget=self.periods.budget,
-            beta=self.periods.beta,
+            beta=every_beta(self.periods.book, self.periods.beta),
             restarts_left=min(restarts, default=None),
             certified=False,
             family=None,

@@ -404,7 +404,7 @@ class Answer:
         return float(min(max(low, 0.0), most)), float(min(max(high, 0.0), most))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the interval around `estimate`, in fractions, cut at 0 and 1.
+        """Return the interval around `estimate`, in fractions, cut at 0 and at the largest number of records.
 
         Its confidence is that of a query that was fixed before the first tables were released: of a query
         picked after a look at them, or of the worst of many, it says nothing.
@@ -432,8 +432,9 @@ class Answer:
         if self.law != "gaussian":
             single = self.standard_error * -math.log1p(-confidence) / math.sqrt(2.0)
             reach = max(reach, single) * (1.0 + 1e-4) + (0.5 / self.n if self.n else 0.0)
-        estimate = min(1.0, max(0.0, self.estimate))
-        return max(0.0, estimate - reach), min(1.0, estimate + reach)
+        most = 1.0 + self.n_bound / self.n if self.n else 1.0  # of a private number there may be more records
+        estimate = min(most, max(0.0, self.estimate))
+        return max(0.0, estimate - reach), min(most, estimate + reach)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that the answer says as plain values, which `json.dumps` takes.

@@ -64,7 +64,8 @@ class BelievedMarginal:
         n times the hypothesis: no guarantee.
     low, high : (m,) float64, or None
         Numbers of records that hold the exact counts, of all attributes at once, with probability
-        1 - `plan.KNOWN` beta; None where the first tables do not tell.
+        1 - `plan.KNOWN` beta, less that of the number of records where that is private; None where the first
+        tables do not tell.
     ordered : bool
     """
 
@@ -146,7 +147,8 @@ class Summary:
         return told
 
     def _joint(self) -> str:
-        sure = 1.0 - KNOWN * self.plan.beta
+        counted = self.statistics.counted  # its event too: counts over a private number of records
+        sure = 1.0 - KNOWN * self.plan.beta - (0.0 if counted is None else counted.beta)
         return (
             "Intervals, where there are any, hold the exact numbers, all at once, "
             f"with probability {probability(sure)}; the numbers beside them have no guarantee."

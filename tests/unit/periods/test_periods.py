@@ -722,6 +722,51 @@ def test_the_pooled_radius_counts_what_may_be_picked():
     assert shares <= 1.0
 
 
+def second_bound(held, question):
+    """Return by how much a stated value may be off its estimate, standard errors."""
+    answer = held.over().answer(question)
+    return (answer.error_bound - abs(answer.value - answer.estimate)) / answer.standard_error
+
+
+def test_the_pooled_radius_counts_the_first_tables_that_each_node_may_have_bought(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    question = ic.where(age=2, sex="F")
+    with_starts, without = grown(SimulatedNoise(5)), grown(SimulatedNoise(5))
+    with_starts.over().answer(question)
+    monkeypatch.setattr(module, "WARM_MOST", 0)
+    nats = range_nats(Calendar(("month", "quarter")), LABELS, 3, DOMAIN, question.bind(DOMAIN))
+    half = -math.log(0.5 * 0.05)
+
+    assert [2, 2, 2] == [without.designs(label) for label in LABELS]  # a dense question buys all cells
+    more = nats + half + 3 * math.log(2)
+    assert second_bound(without, question) == pytest.approx(math.sqrt(2 * more), rel=1e-6)
+    monkeypatch.undo()
+    assert [4, 4, 4] == [with_starts.designs(label) for label in LABELS]
+    more = nats + half + 3 * math.log(4)
+    assert second_bound(with_starts, question) == pytest.approx(math.sqrt(2 * more), rel=1e-6)
+
+
+def test_bounds_from_estimates_count_the_rounding_of_weights(monkeypatch):
+    starts_from_pairs(monkeypatch)
+    exact, rounded = ic.where(age=ic.below(3)), ic.where(age=ic.weights([1, 1, 1 - 1.5e-5, 0, 0]))
+    held = grown(SimulatedNoise(5))
+
+    first, second = held.over().answer(exact), held.over().answer(rounded)
+
+    assert first.value == second.value
+    assert second.error_bound - first.error_bound == pytest.approx(1.5e-5, rel=1e-3)
+
+
+def test_a_range_counts_its_coarser_periods_among_the_nodes_of_its_beta():
+    held = Periods(None, DOMAIN, BUDGET, levels=("month", "quarter", "year"), noise=Silent(), max_queries=10)
+    held.add("2020-01", data_of("2026-01"))
+    for place in range(1, 60):
+        held.add(f"{2020 + place // 12}-{place % 12 + 1:02}", None)
+
+    assert held.over().beta == pytest.approx(0.05 * (0.5 + (60 + 20 + 5) / 128))
+    assert 0.05 == held.over(until="2022-12").beta  # 36 months, twelve quarters and three years
+
+
 def test_a_range_of_many_blocks_says_a_larger_beta():
     held = Periods(None, DOMAIN, BUDGET, levels=("day",), noise=Silent(), max_queries=10)
     held.add("2026-01-01", data_of("2026-01"))

@@ -15,6 +15,7 @@ from onlineic import baselines, offline
 from onlineic.accounting import ADD_REMOVE, REPLACE_ONE, ReplaceRows, laplace_charge
 from onlineic.audit import total_report, verified
 from onlineic.data import PrivateData
+from onlineic.display.text import probability
 from onlineic.domain import Unit
 from onlineic.errors import (
     BudgetsAddWarning,
@@ -28,6 +29,7 @@ from onlineic.errors import (
 from onlineic.known_noise import Estimates, TableDesign
 from onlineic.ledger import MemoryLedger, read
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import KNOWN
 from onlineic.queries import Partition
 from onlineic.queries.counted import Counted, divided, divided_beta
 from onlineic.sparse import GumbelSparse
@@ -204,6 +206,28 @@ def test_a_condition_that_all_records_meet_may_be_more_than_the_released_number(
     for expression in (ic.where(age=3), ic.where(sex="F"), ic.where(age=ic.between(2, 5), sex="F")):
         low, high = held.bracket(expression.bind(DOMAIN))
         assert low <= 1.0 + slack <= high <= 1.0 + slack + 1e-6
+
+
+def test_an_interval_reaches_to_all_records_where_there_may_be_more_than_the_released_number():
+    fewer = ic.Answer(1.0, 3990.0, "easy", 0.1, True, 4000 / 3990, 1e-4, n=3990, law="gaussian", n_bound=30)
+    public = ic.Answer(1.0, 3990.0, "easy", 0.1, True, 4000 / 3990, 1e-4, n=3990, law="gaussian")
+
+    low, high = fewer.interval(0.95)
+    assert low <= 4000 / 3990 <= high
+    assert 1.0 + 30 / 3990 == ic.Answer(1.0, 3990.0, "easy", 0.1, True, 2.0, 1e-4, n=3990, n_bound=30).interval()[1]
+    assert 1.0 == public.interval(0.95)[1]
+
+
+def test_intervals_of_a_summary_count_on_the_number_of_records_too():
+    session = opened(beta=0.1)
+    session.answer(ic.where(age=2))
+
+    said = str(session.summary())
+
+    assert session.statistics().counted.beta > 0
+    sure = 1.0 - KNOWN * session.plan.beta - session.statistics().counted.beta
+    assert f"with probability {probability(sure)}; the numbers" in said
+    assert probability(sure) != probability(1.0 - KNOWN * session.plan.beta)
 
 
 def test_a_file_holds_what_was_counted(tmp_path):
