@@ -838,11 +838,11 @@ class Periods:
             return None if known is None else known.point(query)
 
     def designs(self, label: str) -> int:
-        """Return among how many first tables those of a node were chosen, at most, whatever others had told."""
+        """Return among how many first tables those of a node were chosen, at most."""
         book = self._book
         if book.calendar.level(label) == book.calendar.finest and book.n(label) <= WARM_MOST:
             return DESIGNS  # whether it has a start depends on which nodes were asked before
-        return max(1, len(self.node(label).plan.purchases.openings))
+        return max(1, len(self.node(label).plan.openings or ()))
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.

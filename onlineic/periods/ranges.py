@@ -161,7 +161,7 @@ class Range(Answering):
 
     @property
     def beta(self) -> float:
-        """Failure probability of every stated bound: that of the periods, and more over more than 64 nodes."""
+        """Failure probability of every stated bound: that of the periods, more over more than 64 nodes."""
         return every_beta(self._nodes.book, self._nodes.beta, self._blocks)
 
     @property

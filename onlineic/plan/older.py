@@ -75,16 +75,8 @@ class BoughtBefore(PurchaseRule[Fraction]):
     tables: tuple[FirstTables, ...] = attrs.field(validator=deep_iterable(instance_of(FirstTables)))
 
     @property
-    def settled(self) -> bool:
-        return bool(self.tables)
-
-    @property
-    def fixed(self) -> FirstTables | None:
-        return self.tables[0] if self.tables else None
-
-    @property
-    def openings(self) -> tuple[FirstTables, ...]:
-        return self.tables
+    def openings(self) -> tuple[FirstTables, ...] | None:
+        return self.tables or None
 
     def planned(self, account: Filter) -> Fraction:
         return self.amount
@@ -109,7 +101,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return next((one for one in self.tables if one.released_by(record, n)), None)
 
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
-        return heard > 0 or not self.tables or self.held_by(record, heard, n) is not None
+        return heard > 0 or super().holds(record, heard, n)
 
     def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
         """Return in words what is wrong with tables that the plan does not name, or None.

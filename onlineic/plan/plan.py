@@ -97,14 +97,14 @@ class Plan:
 
     # a rule of one's own may say another thing each time: prices and bounds go by what it has said once
     @cached_property
-    def settled(self) -> bool:
-        """Whether which tables are bought is fixed before the first question."""
-        return self.purchases.settled
+    def openings(self) -> tuple[FirstTables, ...] | None:
+        """What may be bought with the first question, as the rule says; None: that goes by what is asked."""
+        return self.purchases.openings
 
-    @cached_property
+    @property
     def first_tables(self) -> FirstTables | None:
-        """The tables that are bought with the first question, where these were settled before it."""
-        return self.purchases.fixed
+        """The tables that are bought with the first question, unless that one chooses others."""
+        return self.openings[0] if self.openings else None
 
     @cached_property
     def spending(self) -> Spending:
@@ -139,7 +139,7 @@ class Plan:
     def drawn(self) -> Filter:
         """The account as a total of the table pays it: with what first tables cost wherever they come."""
         account = self.sparse.account()
-        saved = (one.cost - one.charge.amount for one in self.purchases.openings)
+        saved = (one.cost - one.charge.amount for one in self.openings or ())
         return attrs.evolve(account, capacity=account.capacity + max([Fraction(0), *saved]))
 
     @property

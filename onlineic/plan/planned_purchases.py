@@ -59,14 +59,6 @@ class PlannedPurchases(PurchaseRule[Asked]):
                 )
 
     @property
-    def settled(self) -> bool:
-        return True
-
-    @property
-    def fixed(self) -> FirstTables:
-        return self.first
-
-    @property
     def openings(self) -> tuple[FirstTables, ...]:
         return tuple(one for one in (self.first, self.dense, self.ranges) if one is not None)
 
@@ -131,6 +123,3 @@ class PlannedPurchases(PurchaseRule[Asked]):
             return next((one for one in self.openings if one.released_by(record, n)), None)
         later = None if self.later is None else self.later.tables(heard, self.first)
         return later if later is not None and later.released_by(record, n) else None
-
-    def holds(self, record: Opened, heard: Asked, n: int) -> bool:
-        return self.held_by(record, heard, n) is not None

@@ -60,19 +60,12 @@ class PurchaseRule(abc.ABC, Generic[S]):
     ended: ClassVar[bool] = False  # whether nothing is bought any more, and what was told stands
 
     @property
-    def settled(self) -> bool:
-        """Whether which tables are bought is fixed before the first question."""
-        return False
+    def openings(self) -> tuple[FirstTables, ...] | None:
+        """What may be released with the first question, where that is settled before it; None: it is not.
 
-    @property
-    def fixed(self) -> FirstTables | None:
-        """The tables that are bought with the first question, where no question has a part in them."""
+        One of these, the first unless the question chooses another; nothing, if there are none.
+        """
         return None
-
-    @property
-    def openings(self) -> tuple[FirstTables, ...]:
-        """What may be released with the first question, where that is settled before it: one of these."""
-        return ()
 
     def planned(self, account: Filter) -> Fraction:
         """Return what all purchases may cost, in the unit of the account: prices of hits leave it aside."""
@@ -100,7 +93,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
 
     def holds(self, record: Opened, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
-        return True
+        return self.openings is None or self.held_by(record, heard, n) is not None
 
     def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
@@ -124,8 +117,8 @@ class TestsOnly(PurchaseRule[None]):
     __test__ = False  # its name is no test of pytest's
 
     @property
-    def settled(self) -> bool:
-        return True
+    def openings(self) -> tuple[FirstTables, ...]:
+        return ()
 
     def start(self) -> None:
         return None

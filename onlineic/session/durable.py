@@ -357,17 +357,20 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
         )
     rule, account = plan.purchases, plan.sparse.account()
-    later = rule.later if type(rule) is PlannedPurchases else None
+    later, openings = (
+        rule.later if type(rule) is PlannedPurchases else None,
+        getattr(rule, "openings", None) or (),
+    )
     first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
     if (
         type(rule) not in (BoughtBefore, DemandPurchases, PlannedPurchases, TestsOnly)
         or type(plan.hit_price) is not Fraction
         or type(plan.next_share) not in (type(None), Fraction)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
-        or any(one.first not in (None, first) for one in rule.openings)
+        or any(one.first not in (None, first) for one in openings)
         # by whatever neighbours and account tables say that they are paid: those of the mechanism count
-        or any(one.neighbours != plan.sparse.neighbours for one in (*rule.openings, later or plan.sparse))
-        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in rule.openings)
+        or any(one.neighbours != plan.sparse.neighbours for one in (*openings, later or plan.sparse))
+        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in openings)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "

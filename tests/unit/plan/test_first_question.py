@@ -526,12 +526,8 @@ class SaidAndBought(PurchaseRule):
     bought: FirstTables
 
     @property
-    def settled(self):
-        return True
-
-    @property
-    def fixed(self):
-        return self.said
+    def openings(self):
+        return (self.said,)
 
     def planned(self, account):
         return self.said.charge.amount

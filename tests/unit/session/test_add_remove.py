@@ -214,7 +214,10 @@ def test_an_interval_reaches_to_all_records_where_there_may_be_more_than_the_rel
 
     low, high = fewer.interval(0.95)
     assert low <= 4000 / 3990 <= high
-    assert 1.0 + 30 / 3990 == ic.Answer(1.0, 3990.0, "easy", 0.1, True, 2.0, 1e-4, n=3990, n_bound=30).interval()[1]
+    assert (
+        1.0 + 30 / 3990
+        == ic.Answer(1.0, 3990.0, "easy", 0.1, True, 2.0, 1e-4, n=3990, n_bound=30).interval()[1]
+    )
     assert 1.0 == public.interval(0.95)[1]
 
 
