@@ -295,7 +295,7 @@ class OnlineIC(Answering):
 
         def made(unit: Unit | None) -> tuple[Settings, Plan]:
             of_parts, n = of_persons(unit, data.total is not None, settings), parts_of(persons, unit)
-            with planning(unit):
+            with planning(unit, of_parts):
                 draws = data.n_at_most is not None and counted is None
                 return of_parts, session_plan(data.domain, n, after_count(of_parts) if draws else of_parts)
 
@@ -472,7 +472,7 @@ class OnlineIC(Answering):
             if released is None:
                 file, drawn = ledger if isinstance(ledger, LedgerFile) else None, True
                 released = drawn_number(data, settings, noise, file)
-                with planning(data.unit):
+                with planning(data.unit, settings):
                     plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
         if isinstance(ledger, LedgerFile):
             if ledger.new and public:  # no file is left of a session that the total of the table does not pay

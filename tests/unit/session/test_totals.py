@@ -27,6 +27,7 @@ from onlineic.errors import (
     BudgetExceededError,
     BudgetsAddWarning,
     ForkedSessionError,
+    InvalidInputError,
     InvalidParameterError,
     LargeDeltaWarning,
     LedgerCorruptError,
@@ -773,6 +774,26 @@ def test_a_failed_write_spends_and_reads_nothing(path, monkeypatch):
 
 
 # --- rows of a person ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [ic.Budget(1.0), ic.Budget(1.0, 1e-9)])
+def test_a_budget_that_many_rows_divide_is_refused_with_their_number_and_as_it_was_written(budget):
+    with pytest.raises(InvalidInputError) as refused:
+        ic.OnlineIC(table(), budget, rows_per_person=10**9)
+
+    assert str(refused.value).endswith(
+        f"; epsilon and delta here are those of one row, from {budget} with rows_per_person=1000000000: cap "
+        "the rows of a person at fewer before loading, or raise epsilon."
+    )
+
+
+def test_the_most_rows_of_a_person_are_named_where_they_divide_the_budget():
+    unit = ic.Unit("id", weigh="rows", at_most=10**7)
+    columns, domain = {"a": [0, 1, 1], "id": [1, 1, 2]}, ic.Domain.of(a=2)
+    data = ic.PrivateData.from_records(columns, domain, unit=unit, neighbours="add-remove", n_at_most=10**7)
+
+    with pytest.raises(InvalidInputError, match=r"from Budget\(epsilon=1.0, .* with at_most=10000000: cap"):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9))
 
 
 def test_rows_per_person_divides_the_budget_and_is_kept_in_the_file(path):
