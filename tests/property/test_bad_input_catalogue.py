@@ -763,7 +763,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'InvalidQueryError', 'give one number in [0, 1] a value.',
          'weights([1.0])'),
         ('an array of another size', 'session.answer(np.zeros(7))',
-         'InvalidQueryError', 'weights must have shape (35520,) or (74, 2, 3, 5, 4, 4), got (7,).',
+         'InvalidQueryError', 'got (7,); write where(name=weights([..])) for weights of one attribute.',
          'session.answer(np.ones(domain.size))'),
         ('an array of texts', "session.answer(np.array(['a'] * domain.size))",
          'InvalidQueryError', 'give one number in [0, 1] a value.',
