@@ -335,7 +335,7 @@ class PrivateData:
         InvalidQueryError
             If an attribute is unknown or there twice.
         InvalidParameterError
-            If the table is one of persons, or something was released of it.
+            If the table is one of persons in several parts, or something was released of it.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
         alone = self.unit is None or self.unit.moved == 1
@@ -349,9 +349,11 @@ class PrivateData:
         if isinstance(tables, Tables):
             cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
             made = type(self).__new__(type(self))._begin(domain, self._mass, cells)
-            return made._protecting(self.neighbours, self.n_at_most or 0)
-        columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
-        return type(self)._of_cells(iter(columns), weights, domain)
+        else:
+            columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
+            made = type(self)._of_cells(iter(columns), weights, domain)
+        made.unit = self.unit
+        return made._protecting(self.neighbours, self.n_at_most or 0)
 
     @classmethod
     @loader
