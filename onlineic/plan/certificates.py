@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -54,6 +54,8 @@ def textbook_plan(
 
     Raises
     ------
+    InvalidParameterError
+        If epsilon is above 20, where the theorem is not proved, or another parameter outside its range.
     InfeasibleAccuracyError
         If alpha is below the least feasible one, which the message names.
     TooLargeError
@@ -65,6 +67,13 @@ def textbook_plan(
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
+    checked_real(
+        "epsilon",
+        budget.epsilon,
+        above=0.0,
+        at_most=LARGEST_EPSILON,  # above it noise is so small that the rounding of guesses counts (8.1)
+        remedy="lower it in textbook mode, whose theorem is proved up to there, or use OnlineIC(...)",
+    )
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
     accuracy_of = update_bound_of(update := rule_for_stream(update, max_queries, n), domain)
