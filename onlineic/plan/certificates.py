@@ -152,7 +152,8 @@ def _least_held(update: Rule, domain: Domain, alpha: float) -> float:
 def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alpha: float) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
     budget, sparse, prior = settings.of_row, settings.sparse, settings.prior
-    if update_bound_of(update, domain, prior) is None:
+    bound_of = update_bound_of(update, domain, prior)
+    if bound_of is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
             f"hard_answers must be given for {shown(update, 200)}, which has no proven T(alpha){start}."
@@ -167,6 +168,7 @@ def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alp
         names = ("gumbel", "exponential")
 
     def certificates(wanted: float) -> Iterator[Plan]:
+        bound_of(wanted)  # of a rule that tells no bound here, no smaller accuracy is at fault
         for name in names:
             with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
                 yield made(name, wanted)
