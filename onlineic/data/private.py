@@ -43,6 +43,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    callers_line,
     check_choice,
     check_kind,
     checked_integer,
@@ -919,7 +920,9 @@ class PrivateData:
                 self._check_delta(budget)
                 if self._budgets:
                     rows = max(self._rows, promised)
-                    warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
+                    warnings.warn(
+                        _added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=callers_line()
+                    )
             self._budgets.append(budget)
             self._read = None
             self._rows = max(self._rows, promised)
@@ -960,7 +963,7 @@ class PrivateData:
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
         if self.neighbours == REPLACE_ONE:  # of another the session asks, by the n that it releases
-            warn_large_delta(budget, self.mass, stacklevel=5)
+            warn_large_delta(budget, self.mass)
 
     def enter(
         self,
@@ -1079,14 +1082,14 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
     )
 
 
-def warn_large_delta(budget: Budget, n: int, stacklevel: int) -> None:
+def warn_large_delta(budget: Budget, n: int) -> None:
     """Warn where a mechanism that gives away one of n rows in full would keep the promise."""
     if budget.delta_exact * n > 1:
         warnings.warn(
             f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
             "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
             LargeDeltaWarning,
-            stacklevel=stacklevel,
+            stacklevel=callers_line(),
         )
 
 

@@ -34,6 +34,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
     VacuousPromiseWarning,
+    callers_line,
     check_kind,
     checked_integer,
     checked_list,
@@ -462,7 +463,7 @@ class OnlineIC(Answering):
                 f"{upward(plan.error_bound)}: the answer 1/2 to everything keeps it too. Raise n or epsilon, "
                 "ask fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
                 VacuousPromiseWarning,
-                stacklevel=3,
+                stacklevel=callers_line(),
             )
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
@@ -497,7 +498,7 @@ class OnlineIC(Answering):
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if resumed:
-                warn_other_rules(plan.purchases, stacklevel=4)
+                warn_other_rules(plan.purchases)
             told_before = isinstance(ledger, SqliteLedger) and resumed and told_in(ledger.beginning)
             if told_before and data.total is not None:
                 raise InvalidParameterError(
@@ -528,7 +529,7 @@ class OnlineIC(Answering):
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
             if told is not None and self._private and not resumed:
-                warn_large_delta(of_row, n, stacklevel=3)
+                warn_large_delta(of_row, n)
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from fractions import Fraction
 
 import attrs
@@ -36,8 +37,11 @@ from onlineic.errors import (
     LedgerMismatchError,
     LedgerRollbackError,
     LedgerWriteError,
+    MoreThanAnnouncedWarning,
     OnlineICError,
+    PrivateLabelsWarning,
     SessionStateError,
+    VacuousPromiseWarning,
 )
 from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
@@ -890,3 +894,25 @@ def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):
     assert audit.verified(read(path)).whole
     with pytest.raises(LedgerMismatchError, match="domain"):
         ic.OnlineIC.resume(path, table(domain=ic.Domain.of(a=4, b=6, c=["x", "y", "z"])))
+
+
+def test_warnings_name_the_line_that_uses_the_package_so_that_each_table_has_its_own():
+    one, other = (ic.PrivateData(np.full((20, 20), 9), ic.Domain.of(a=20, b=20)) for _ in range(2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        one.spend(ic.Budget(1.0))
+        other.spend(ic.Budget(1.0))
+        ic.OnlineIC(one, ic.Budget(1.0))
+        ic.OnlineIC(other, ic.Budget(1.0))  # of the same text
+        ic.OnlineIC(ic.PrivateData([9, 9], ic.Domain.of(a=2)), ic.Budget(1.0, 0.5))
+        ic.OnlineIC(one, ic.Budget(1.0), max_queries=1).answer_many([ic.where(a=1), ic.where(a=2)])
+        ic.OnlineIC.textbook(one, epsilon=1.0)
+        ic.Domain.from_json('{"a": {"labels": ["x", "y"], "NOT PRIVATE": true}}')
+
+    kinds = [told.category for told in caught]
+    assert 4 == kinds.count(BudgetsAddWarning)
+    assert {LargeDeltaWarning, MoreThanAnnouncedWarning, PrivateLabelsWarning, VacuousPromiseWarning} < {
+        *kinds
+    }
+    assert {__file__} == {told.filename for told in caught}
+    assert len({told.lineno for told in caught if told.category is BudgetsAddWarning}) == 4
