@@ -921,7 +921,9 @@ class PrivateData:
                 if self._budgets:
                     rows = max(self._rows, promised)
                     warnings.warn(
-                        _added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=callers_line()
+                        _added(self._budgets, budget, rows, self.unit),
+                        BudgetsAddWarning,
+                        stacklevel=callers_line(),
                     )
             self._budgets.append(budget)
             self._read = None
@@ -1068,12 +1070,14 @@ def united(tables: Sequence[PrivateData]) -> PrivateData:
     return PrivateData._united(tables, unused=False)
 
 
-def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
+def _added(before: Sequence[Budget], budget: Budget, rows: int, unit: Unit | None) -> str:
     """Return what a table costs a person with so many rows, that gets one more budget; each is of one row."""
     *earlier, one = (per_person(each, rows) for each in (*before, budget))
     epsilon = math.fsum(each.epsilon for each in earlier)
     delta = math.fsum(each.delta for each in earlier)
     person = f" a person with {rows} rows" if rows > 1 else ""
+    if unit is not None:  # rows are equal parts here, or as many as count
+        person = " a record" if unit.person is None else " a person"
     return (
         f"a table must have one total to keep one budget, got another of epsilon={one.epsilon:.6g}, "
         f"delta={one.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost{person} "

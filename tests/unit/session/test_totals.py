@@ -896,6 +896,15 @@ def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):
         ic.OnlineIC.resume(path, table(domain=ic.Domain.of(a=4, b=6, c=["x", "y", "z"])))
 
 
+def test_budgets_of_persons_with_all_their_rows_add_for_a_person():
+    rows, domain = {"id": [1, 1, 2], "a": [0, 1, 1]}, ic.Domain.of(a=2)
+    data = ic.PrivateData.from_records(rows, domain, unit=ic.Unit("id"))
+    ic.OnlineIC(data, ic.Budget(1.0))
+
+    with pytest.warns(BudgetsAddWarning, match=r"both together cost a person epsilon=2, delta=0\."):
+        ic.OnlineIC(data, ic.Budget(1.0))
+
+
 def test_warnings_name_the_line_that_uses_the_package_so_that_each_table_has_its_own():
     one, other = (ic.PrivateData(np.full((20, 20), 9), ic.Domain.of(a=20, b=20)) for _ in range(2))
     with warnings.catch_warnings(record=True) as caught:
