@@ -59,7 +59,8 @@ class Notices:
         """Say that the update rule failed on a release."""
         with contextlib.suppress(UpdateFailedWarning):
             warnings.warn(
-                f"{type(self._plan.update).__name__} failed on a release; the old hypothesis is kept.",
+                f"{type(self._plan.update).__name__} failed on a release; the old hypothesis is kept. "
+                "Find out why by onlineic.testing.check_update_rule(rule).",
                 UpdateFailedWarning,
                 stacklevel=callers_line(),
             )
