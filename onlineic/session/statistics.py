@@ -102,8 +102,8 @@ class SessionStatistics:
                 "n": self.counted.n,
                 "bound": self.counted.bound,
                 "beta": self.counted.beta,
-                "scale": str(self.counted.scale),
-                "draws": self.counted.draws,  # of the noise, exactly
+                "scale": str(self.counted.scale),  # of the noise, exactly
+                "draws": self.counted.draws,
             }
         found: dict[str, Any] = strict(told)
         return found
