@@ -294,7 +294,9 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
         what = "missing" if value is None else value.text
         text.append(f"  {what} in {len(rows):,} {place if len(rows) == 1 else place + 's'}: {some}{more}")
     if values is not None and len(ranked) > values:
-        text.append(f"  and {len(ranked) - values:,} more values; curator_report(values=None) shows all")
+        left_out = len(ranked) - values
+        more = f"{left_out:,} more value{'s' * (left_out != 1)}"
+        text.append(f"  and {more}; curator_report(values=None) shows all")
     hint = _hint(found.kind, found.mark, [value.value for value, _ in ranked if value is not None])
     return [*text, f"  -> {hint}"] if hint else text
 

@@ -357,3 +357,9 @@ def test_one_misfit_is_told_as_one(ages, said):
 
     assert f"TableReport({len(ages)} rows, {said} " in repr(report)
     assert f"{len(ages)} rows, {said[:-1]}.\n" in report.curator_report()
+
+
+def test_one_more_value_is_told_as_one():
+    report = PrivateData.check({"sex": ["a", "a", "b"]}, ic.Domain.of(sex=["F", "M"]))
+
+    assert "and 1 more value; curator_report" in report.curator_report(values=1)
