@@ -67,7 +67,7 @@ def textbook_plan(
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
-    checked_real(
+    epsilon = checked_real(
         "epsilon",
         budget.epsilon,
         above=0.0,
@@ -87,7 +87,7 @@ def textbook_plan(
         accuracy_of,
         n=n,
         max_queries=max_queries,
-        epsilon=budget.epsilon,
+        epsilon=epsilon,
         delta=budget.delta,
         beta=beta,
         alpha=alpha,
