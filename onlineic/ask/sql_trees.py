@@ -341,9 +341,15 @@ class Trees:
 
     def whole_text(self, node: Any) -> str:
         try:
-            return str(node.sql() if hasattr(node, "sql") else node)
+            return str(node.transform(self._as_accepted).sql() if hasattr(node, "sql") else node)
         except Exception:  # a tree that the parser made, and cannot write
             return type(node).__name__
+
+    def _as_accepted(self, node: Any) -> Any:
+        """Return a part under the name that statements and messages give it: sqlglot has another for it."""
+        if type(node).__name__ != "VariancePop":
+            return node
+        return self.exp.Anonymous(this="VAR_POP", expressions=[node.this])
 
     def bare(self, node: Any) -> Any:
         """Return what stands in brackets."""
