@@ -79,6 +79,7 @@ __all__ = [
     "UpdateFailedWarning",
     "VacuousPromiseWarning",
     "WideBoundWarning",
+    "callers_line",
     "check_choice",
     "check_function",
     "check_kind",
@@ -321,6 +322,21 @@ class OtherRulesWarning(UserWarning):
 
 class VacuousPromiseWarning(UserWarning):
     """A session was opened whose certified error bound is 1/2 or more: every answer of 1/2 keeps as much."""
+
+
+def callers_line() -> int:
+    """Return the `stacklevel` of a warning, called where it is made: that of the line that uses the package.
+
+    Python shows a text once a line. Were that one of ours, of two tables the second would not be told.
+    """
+    import os
+    import sys
+
+    inside, level = os.path.dirname(os.path.abspath(__file__)) + os.sep, 1
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((inside, "<attrs generated")):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def ends_a_call(error: BaseException) -> bool:

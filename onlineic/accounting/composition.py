@@ -17,6 +17,7 @@ LARGEST_COUNT = 10**6
 SLACK = 2.0**-40  # relative; far above the rounding of the float formulas it covers
 
 LARGEST_EPSILON = 600.0  # of `gaussian_delta`: its exponential is a number, and tails have their digits
+LEAST_DELTA = 2.0**-1070  # which `gaussian_delta` adds, however small mu is: for the rounding near 0
 
 
 def advanced_composition(epsilon: float, delta_prime: float, count: int) -> float:
@@ -242,7 +243,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     second = math.exp(epsilon) * tail if tail > 1e-300 else 0.0  # a subnormal tail has lost its digits
     # An argument's relative error u moves its tail by up to (1 + x^2) u; a tail is 0 beyond x = 100.
     moved = first * (4 + min(upper * upper, 1e4)) + second * (4 + min(lower * lower, 1e4) + epsilon)
-    rounding = 2.0**-50 * moved + 2.0**-1070
+    rounding = 2.0**-50 * moved + LEAST_DELTA
     return min(1.0, max(first - second, 0.0) + rounding)
 
 
@@ -255,14 +256,14 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Raises
     ------
     InvalidParameterError
-        If epsilon is not positive or delta outside (0, 1).
+        If epsilon is not positive or delta outside [2^-1070, 1).
 
     References
     ----------
     Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter).
     """
     epsilon = min(checked_real("epsilon", epsilon, above=0.0), LARGEST_EPSILON)
-    delta = checked_real("delta", delta, above=0.0, below=1.0)
+    delta = checked_real("delta", delta, at_least=LEAST_DELTA, below=1.0, remedy="raise it, or write 0")
     high = 1.0
     while gaussian_delta(high, epsilon) <= delta:
         high *= 2

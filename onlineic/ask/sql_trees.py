@@ -100,6 +100,10 @@ INSTEAD = {
     "field": "IN without a list; write IN (value, ...)",
     "join_mark": f"JOIN; {TABLE_REMEDY}",
 }
+BY_COUNTS = (
+    "it is not a linear query: in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the counts up"
+)
+BY_QUANTILE = f"{BY_COUNTS}; in Python write session.quantile('col', 0.5)"
 NODES_INSTEAD = {
     "Window": "window functions; ask plain aggregates",
     "Subquery": "subqueries; ask conditions on columns",
@@ -128,9 +132,12 @@ NODES_INSTEAD = {
         "or let the domain hold the period as another attribute, dates(.., by='month')",
     ),
     "Xor": "XOR; write (a AND NOT b) OR (NOT a AND b)",
-    "Quantile": "QUANTILE; use session.quantile",
-    "Median": "MEDIAN; it is not a linear query, use session.quantile",
-    "PercentileCont": "PERCENTILE_CONT; it is not a linear query, use session.quantile",
+    "Quantile": f"QUANTILE; {BY_QUANTILE}",
+    "ApproxQuantile": f"APPROX_QUANTILE; {BY_QUANTILE}",
+    "Median": f"MEDIAN; {BY_COUNTS}; in Python write session.median('col')",
+    "PercentileCont": f"PERCENTILE_CONT; {BY_QUANTILE}",
+    "PercentileDisc": f"PERCENTILE_DISC; {BY_QUANTILE}",
+    "WithinGroup": f"WITHIN GROUP; {BY_QUANTILE}",
     "Parameter": "parameters other than :name; write :name and pass params={'name': ...}",
     "SessionParameter": "parameters other than :name; write :name and pass params={'name': ...}",
     "Cube": "CUBE; ask each grouping in a statement of its own",
@@ -334,9 +341,15 @@ class Trees:
 
     def whole_text(self, node: Any) -> str:
         try:
-            return str(node.sql() if hasattr(node, "sql") else node)
+            return str(node.transform(self._as_accepted).sql() if hasattr(node, "sql") else node)
         except Exception:  # a tree that the parser made, and cannot write
             return type(node).__name__
+
+    def _as_accepted(self, node: Any) -> Any:
+        """Return a part under the name that statements and messages give it: sqlglot has another for it."""
+        if type(node).__name__ != "VariancePop":
+            return node
+        return self.exp.Anonymous(this="VAR_POP", expressions=[node.this])
 
     def bare(self, node: Any) -> Any:
         """Return what stands in brackets."""

@@ -420,7 +420,8 @@ def _edge(name: str, kind: Binned, cut: Cut, other: Cut) -> int:
         raise InvalidQueryError(
             f"{name} must be cut with < or >= at a bin edge (its bins are [{_number(edges[0])}, "
             f"{_number(edges[1])}), ...), got <=, >, <> or BETWEEN at {_number(value)}; the edges beside it "
-            f"are {low} and {high}, or declare integer=True if the column holds whole numbers."
+            f"are {low} and {high}"
+            f"{'' if kind.ends else ', or declare integer=True if the column holds whole numbers'}."
         )
     raise InvalidQueryError(
         f"{name} must be cut at a bin edge, got {_number(value)}; the nearest edges are {low} and {high}."

@@ -244,7 +244,7 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
         bounded = math.isfinite(answer.error_bound)
         value, around = decimals(float(answer.value), answer.error_bound)
         bound = f"± {around}" if bounded else "no bound  "
-        numbers = f"{value} {bound}  {answer.count:14,.1f} records  {answer.status:8}"
+        numbers = f"{value} {bound}  {answer.count:14,.1f} {answer.of_what}  {answer.status:8}"
         print(f"{numbers}  {spent:4.0%} spent  {said}")
     else:
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")

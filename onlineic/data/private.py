@@ -43,6 +43,7 @@ from onlineic.errors import (
     LedgerLockedError,
     SessionStateError,
     TooLargeError,
+    callers_line,
     check_choice,
     check_kind,
     checked_integer,
@@ -335,7 +336,7 @@ class PrivateData:
         InvalidQueryError
             If an attribute is unknown or there twice.
         InvalidParameterError
-            If the table is one of persons, or something was released of it.
+            If the table is one of persons in several parts, or something was released of it.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
         alone = self.unit is None or self.unit.moved == 1
@@ -349,9 +350,11 @@ class PrivateData:
         if isinstance(tables, Tables):
             cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
             made = type(self).__new__(type(self))._begin(domain, self._mass, cells)
-            return made._protecting(self.neighbours, self.n_at_most or 0)
-        columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
-        return type(self)._of_cells(iter(columns), weights, domain)
+        else:
+            columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
+            made = type(self)._of_cells(iter(columns), weights, domain)
+        made.unit = self.unit
+        return made._protecting(self.neighbours, self.n_at_most or 0)
 
     @classmethod
     @loader
@@ -917,7 +920,11 @@ class PrivateData:
                 self._check_delta(budget)
                 if self._budgets:
                     rows = max(self._rows, promised)
-                    warnings.warn(_added(self._budgets, budget, rows), BudgetsAddWarning, stacklevel=3)
+                    warnings.warn(
+                        _added(self._budgets, budget, rows, self.unit),
+                        BudgetsAddWarning,
+                        stacklevel=callers_line(),
+                    )
             self._budgets.append(budget)
             self._read = None
             self._rows = max(self._rows, promised)
@@ -958,7 +965,7 @@ class PrivateData:
     def _check_delta(self, budget: Budget) -> None:
         """Warn where a mechanism that gives away one row in full would keep the promise."""
         if self.neighbours == REPLACE_ONE:  # of another the session asks, by the n that it releases
-            warn_large_delta(budget, self.mass, stacklevel=5)
+            warn_large_delta(budget, self.mass)
 
     def enter(
         self,
@@ -1063,12 +1070,14 @@ def united(tables: Sequence[PrivateData]) -> PrivateData:
     return PrivateData._united(tables, unused=False)
 
 
-def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
+def _added(before: Sequence[Budget], budget: Budget, rows: int, unit: Unit | None) -> str:
     """Return what a table costs a person with so many rows, that gets one more budget; each is of one row."""
     *earlier, one = (per_person(each, rows) for each in (*before, budget))
     epsilon = math.fsum(each.epsilon for each in earlier)
     delta = math.fsum(each.delta for each in earlier)
     person = f" a person with {rows} rows" if rows > 1 else ""
+    if unit is not None:  # rows are equal parts here, or as many as count
+        person = " a record" if unit.person is None else " a person"
     return (
         f"a table must have one total to keep one budget, got another of epsilon={one.epsilon:.6g}, "
         f"delta={one.delta:.6g} after epsilon={epsilon:.6g}, delta={delta:.6g}: both together cost{person} "
@@ -1077,14 +1086,14 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int) -> str:
     )
 
 
-def warn_large_delta(budget: Budget, n: int, stacklevel: int) -> None:
+def warn_large_delta(budget: Budget, n: int) -> None:
     """Warn where a mechanism that gives away one of n rows in full would keep the promise."""
     if budget.delta_exact * n > 1:
         warnings.warn(
             f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
             "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
             LargeDeltaWarning,
-            stacklevel=stacklevel,
+            stacklevel=callers_line(),
         )
 
 

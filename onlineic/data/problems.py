@@ -93,7 +93,7 @@ class TableReport:
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
             for name, given in (("values", values), ("lines", lines))
         ]
-        text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {len(self.misfits)} misfits."]
+        text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {self._many}."]
         for found in self._found:
             text += ["", f"{found.misfit}."]
             text += _values_shown(found, self._place, *most)
@@ -104,9 +104,11 @@ class TableReport:
             said = "all fit the domain" if self.n else "one or more must be there to be loaded"
             return f"TableReport({self.n:,} rows, {said})"
         lines = "".join(f"\n  {each}." for each in self.misfits)
-        return (
-            f"TableReport({self.n:,} rows, {len(self.misfits)} misfits; curator_report() shows values){lines}"
-        )
+        return f"TableReport({self.n:,} rows, {self._many}; curator_report() shows values){lines}"
+
+    @property
+    def _many(self) -> str:
+        return f"{len(self.misfits)} misfit{'s' * (len(self.misfits) != 1)}"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -292,7 +294,9 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
         what = "missing" if value is None else value.text
         text.append(f"  {what} in {len(rows):,} {place if len(rows) == 1 else place + 's'}: {some}{more}")
     if values is not None and len(ranked) > values:
-        text.append(f"  and {len(ranked) - values:,} more values; curator_report(values=None) shows all")
+        left_out = len(ranked) - values
+        more = f"{left_out:,} more value{'s' * (left_out != 1)}"
+        text.append(f"  and {more}; curator_report(values=None) shows all")
     hint = _hint(found.kind, found.mark, [value.value for value, _ in ranked if value is not None])
     return [*text, f"  -> {hint}"] if hint else text
 

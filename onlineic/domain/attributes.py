@@ -10,6 +10,7 @@ import bisect
 import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
+from numbers import Real
 from typing import Any, final
 
 import attrs
@@ -38,6 +39,7 @@ from onlineic.errors import (
     InvalidQueryError,
     checked_integer,
     checked_list,
+    is_number_of,
     set_fields,
     shown,
 )
@@ -440,9 +442,12 @@ class Binned:
         for code in range(self.size - self.missing):
             if label == self.label(code):
                 return code
+        at = 0
+        if is_number_of(label, Real) and self.edges[0] <= label < self.edges[-1]:  # type: ignore[operator]
+            at = bisect.bisect_right(self.edges, label) - 1
         raise InvalidQueryError(
             f"{name} must be asked by a range on its bin edges, got {name}={shown(label)}; "
-            f"write e.g. span({short(self.edges[0])}, {short(self.edges[1])})."
+            f"write e.g. span({short(self.edges[at])}, {short(self.edges[at + 1])})."
         )
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
@@ -454,7 +459,8 @@ class Binned:
         elif closed and high != math.inf:
             raise InvalidQueryError(
                 f"{name} must be cut half-open, its bins are [a, b), got a closed end at {short(high)}; "
-                f"write span({short(low)}, {short(high)}), or declare integer=True for whole numbers."
+                f"write span({short(low)}, {short(high)})"
+                f"{'' if self.ends else ', or declare integer=True for whole numbers'}."
             )
         first, last = self._cut(name, low), self._cut(name, high)
         return self.cells * first, self.cells * max(first, last)

@@ -26,6 +26,7 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     PrivateLabelsWarning,
+    callers_line,
     checked_list,
     printable,
     set_fields,
@@ -216,7 +217,7 @@ class Domain:
                 f"read from the private table: NOT PRIVATE; check them, then remove {shown(FROM_ROWS)} "
                 f"there.",
                 PrivateLabelsWarning,
-                stacklevel=2,
+                stacklevel=callers_line(),
             )
         return domain
 

@@ -6,6 +6,7 @@ No module here can import the table (tests/test_layers.py).
 from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.listening import pays_to_listen
 from onlineic.plan.older import BoughtBefore
@@ -24,6 +25,7 @@ __all__ = [
     "DemandPurchases",
     "EngineForecast",
     "Facts",
+    "FirstTables",
     "FixedTables",
     "Forecast",
     "Plan",

@@ -5,17 +5,19 @@ from numbers import Real
 from typing import Any, final
 
 import attrs
+import numpy as np
 
+from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_list, set_fields, shown
 from onlineic.plan.kinds import is_dense
 from onlineic.plan.plan import MOST
-from onlineic.queries.expressions import Expression
+from onlineic.queries.expressions import Expression, dense
 from onlineic.queries.marginals import BoundMarginal, Marginal
 from onlineic.queries.query import Query
 
 # a question, or attributes that will be asked together
-Announced = str | Iterable[str] | Expression | Marginal | Query | BoundMarginal
+Announced = str | Iterable[str] | Expression | Marginal | Query | BoundMarginal | Floats
 REMEDY = "write 20, or [('age', 'sex'), 'city']"
 
 
@@ -68,6 +70,7 @@ def announcement(questions: object) -> Announcement:
     told = checked_list("questions", questions, remedy=REMEDY)
     if not told:
         raise InvalidParameterError("questions must name attributes, got none; leave it out.")
+    told = [dense(one) if _is_weights(one) else one for one in told]  # as a session takes them
     asked = [one for one in told if isinstance(one, Expression | Marginal | Query | BoundMarginal)]
     different = {one.key if isinstance(one, Query | BoundMarginal) else one for one in asked}
     named = [one for one in told if not (isinstance(one, Expression) and _is_array(one))]
@@ -103,6 +106,11 @@ def _names(told: object) -> tuple[Any, ...]:
         own = () if told.condition is None else told.condition.names
         return tuple(sorted({*told.names, *own}))
     return tuple(checked_list("questions", told, remedy=REMEDY))
+
+
+def _is_weights(told: object) -> bool:
+    """Whether this is an array of numbers: one of texts names attributes."""
+    return isinstance(told, np.ndarray) and told.dtype.kind in "biuf"
 
 
 def _is_array(expression: Expression) -> bool:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from onlineic.accounting.budget import Budget
+from onlineic.accounting.budget import LARGEST_EPSILON, Budget
 from onlineic.bounds.online import online_ic_accuracy
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -54,6 +54,8 @@ def textbook_plan(
 
     Raises
     ------
+    InvalidParameterError
+        If epsilon is above 20, where the theorem is not proved, or another parameter outside its range.
     InfeasibleAccuracyError
         If alpha is below the least feasible one, which the message names.
     TooLargeError
@@ -65,6 +67,13 @@ def textbook_plan(
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
+    epsilon = checked_real(
+        "epsilon",
+        budget.epsilon,
+        above=0.0,
+        at_most=LARGEST_EPSILON,  # above it noise is so small that the rounding of guesses counts (8.1)
+        remedy="lower it in textbook mode, whose theorem is proved up to there, or use OnlineIC(...)",
+    )
     if alpha is not None:
         alpha = checked_real("alpha", alpha, above=0.0, at_most=MOST_WISH)
     accuracy_of = update_bound_of(update := rule_for_stream(update, max_queries, n), domain)
@@ -78,7 +87,7 @@ def textbook_plan(
         accuracy_of,
         n=n,
         max_queries=max_queries,
-        epsilon=budget.epsilon,
+        epsilon=epsilon,
         delta=budget.delta,
         beta=beta,
         alpha=alpha,
@@ -143,7 +152,8 @@ def _least_held(update: Rule, domain: Domain, alpha: float) -> float:
 def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alpha: float) -> Plan:
     """Return the certificate of a known T(alpha): every error <= alpha + a_hit + a_miss."""
     budget, sparse, prior = settings.of_row, settings.sparse, settings.prior
-    if update_bound_of(update, domain, prior) is None:
+    bound_of = update_bound_of(update, domain, prior)
+    if bound_of is None:
         start = " from this prior" if prior is not None else ""
         raise InvalidParameterError(
             f"hard_answers must be given for {shown(update, 200)}, which has no proven T(alpha){start}."
@@ -158,6 +168,7 @@ def certified_plan(domain: Domain, n: int, settings: Settings, update: Rule, alp
         names = ("gumbel", "exponential")
 
     def certificates(wanted: float) -> Iterator[Plan]:
+        bound_of(wanted)  # of a rule that tells no bound here, no smaller accuracy is at fault
         for name in names:
             with contextlib.suppress(InvalidParameterError, InfeasibleAccuracyError):
                 yield made(name, wanted)

@@ -23,8 +23,9 @@ from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
+from onlineic.accounting.rounding import float_up
 from onlineic.domain.domain import Domain
-from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_ratio, set_fields, shown
+from onlineic.errors import BudgetExceededError, InvalidParameterError, checked_ratio, set_fields
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
@@ -93,9 +94,11 @@ class FirstTables:
         scales = tuple(checked_ratio("scales", scale, above=0.0) for scale in self.scales)
         set_fields(self, targets=tuple(self.targets), scales=scales, pure=bool(self.pure))
         if len(self.targets) != len(self.scales) or not self._paid:
+            cost = float_up(self.cost) if self.charge.order is None else math.ceil(self.cost)
             raise InvalidParameterError(
-                f"charge must pay for {len(self.targets)} tables at {len(self.scales)} scales, got "
-                f"{self.charge.amount} {self.charge.unit}; take what the plan made."
+                f"charge must pay for {len(self.targets)} tables at {len(self.scales)} scales, which cost "
+                f"{cost}, got {self.charge.amount} {self.charge.unit}; charge what they cost, or take "
+                "larger scales."
             )
 
     @property
@@ -219,7 +222,7 @@ def check_bought(
     if any(target.domain != domain for target in tables.targets) or not tables.drawable:
         raise InvalidParameterError(
             "purchases must be tables over the domain of the session, of noise that can be drawn, got "
-            f"others; nothing was spent: take targets of {shown(domain, 200)} and smaller scales."
+            f"others; nothing was spent: take targets of its {domain.size:,} cells and smaller scales."
         )
     # by whatever is equal to anything a total would have drawn too little for them
     if type(tables.neighbours) is not type(sparse.neighbours) or tables.neighbours != sparse.neighbours:

@@ -25,7 +25,7 @@ import attrs
 from attrs.validators import deep_iterable, instance_of
 
 from onlineic.accounting.budget import Filter
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning, callers_line
 from onlineic.ledger.lines import Line, account_from_json
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.defaults import RULES
@@ -44,7 +44,7 @@ def of_other_rules(beginning: Line) -> bool:
     return bool(beginning.get("rules") != RULES)
 
 
-def warn_other_rules(rule: PurchaseRule[Any], stacklevel: int) -> None:
+def warn_other_rules(rule: PurchaseRule[Any]) -> None:
     """Say that a session buys nothing more, if that is so, before anything is done with its file."""
     if rule.ended:
         warnings.warn(
@@ -52,7 +52,7 @@ def warn_other_rules(rule: PurchaseRule[Any], stacklevel: int) -> None:
             "what was told and bought stands, tests and hits go on at the recorded prices, and nothing else "
             "is bought. Use the version of onlineic that wrote it, or open a new ledger (budgets add).",
             OtherRulesWarning,
-            stacklevel=stacklevel,
+            stacklevel=callers_line(),
         )
 
 

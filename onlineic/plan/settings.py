@@ -158,9 +158,12 @@ class Settings:
         """Refuse a rule that is none, or that other settings contradict."""
         rule = self.purchases
         if rule is not None and not isinstance(rule, (PurchaseRule, FixedTables)):
+            got, remedy = f"a {type(rule).__name__}", "plan.TestsOnly()"
+            if isinstance(rule, type):
+                got, remedy = f"the class {rule.__name__}", f"{rule.__name__}()"
             raise InvalidParameterError(
-                f"purchases must be a PurchaseRule or FixedTables, got a {type(rule).__name__}; write "
-                "plan.TestsOnly(), or leave it out."
+                f"purchases must be a PurchaseRule or FixedTables, got {got}; write {remedy}, or leave it "
+                "out."
             )
         if self.questions is not None:
             set_fields(self, questions=announcement(self.questions))

@@ -48,7 +48,6 @@ ARITHMETIC = (
     "carry error_bound along, or ask for the sum as one question."
 )
 LONGEST_QUERY = 100  # letters of a query in a row or a title
-ANSWER_HEAD = ["query", "records", "bound", "status"]
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
 STATUS_SAID = {
     "easy": "from the hypothesis, tested",
@@ -660,6 +659,11 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return _html(self)
+
+
+def answer_head(of_what: str) -> list[str]:
+    """Return the names of the columns of `answer_rows`."""
+    return ["query", of_what, "bound", "status"]
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:

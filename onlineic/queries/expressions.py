@@ -374,7 +374,8 @@ def _form(expression: Expression, domain: Domain) -> tuple[bool, Joint]:
 def _dense_factors(domain: Domain, expression: Expression) -> Joint:
     if expression.shape not in ((domain.size,), domain.shape):
         raise InvalidQueryError(
-            f"weights must have shape ({domain.size},) or {domain.shape}, got {expression.shape}."
+            f"weights must have shape ({domain.size},) or {domain.shape}, one for each cell, got "
+            f"{expression.shape}; write where(name=weights([..])) for weights of one attribute."
         )
     if domain.size > JOINT_CELLS:
         raise TooLargeError(f"a dense query must have at most {JOINT_CELLS:,} cells, got {domain.size:,}.")
@@ -389,7 +390,7 @@ def _joint_factors(domain: Domain, expression: Expression) -> Joint:
     if len(set(axes)) < len(axes) or expression.shape != shape:
         raise InvalidQueryError(
             f"weights must have shape {shape}, one axis for each of {', '.join(names)}, got "
-            f"{expression.shape}."
+            f"{expression.shape}; list each attribute once, and its weights in the order of its values."
         )
     order = sorted(range(len(axes)), key=axes.__getitem__)
     weights = np.frombuffer(bytes(array)).reshape(shape).transpose(order)

@@ -194,10 +194,8 @@ class Query:
         if self.constant is not None:
             return f"{self.constant / (1 << self.grid_bits):g} for all"
         factors, turned = self.factors, self.complement
-        if turned and len(factors) == 1 and (last := factors[0]).table is None:
-            size = self.domain.shape[last.axes[0]]
-            if last.high == size and not self.domain.attributes[last.axes[0]].missing:
-                factors, turned = (Factor(last.axes, 0, last.low),), False  # as it was written
+        if turned and len(factors) == 1 and (other := _others(self.domain, factors[0])) is not None:
+            factors, turned = (other,), False  # as it was written
         parts = ", ".join(_written(self.domain, factor) for factor in factors)
         return f"{'~' * turned}where({parts})"
 
@@ -285,6 +283,17 @@ class Query:
         elif self.complement:
             result = (1 << self.grid_bits) - result
         return np.broadcast_to(result, self.domain.shape)
+
+
+def _others(domain: Domain, factor: Factor) -> Factor | None:
+    """Return a condition of one attribute that holds where this one does not, if it is shorter to write."""
+    axis, size = factor.axes[0], domain.shape[factor.axes[0]]
+    if factor.table is None:
+        shorter = factor.high == size and factor.low < size - domain.attributes[axis].missing
+        return Factor(factor.axes, 0, factor.low) if shorter else None
+    if len(factor.axes) > 1 or factor.bits or 2 * int(factor.table.sum()) < size:
+        return None
+    return Factor(factor.axes, table=1 - factor.table)
 
 
 def _written(domain: Domain, factor: Factor) -> str:

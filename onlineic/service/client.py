@@ -11,6 +11,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, Literal, NoReturn, final
 from urllib.parse import urlencode, urlsplit
 
@@ -21,6 +22,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import (
     BudgetError,
     DomainMismatchError,
@@ -40,6 +42,7 @@ from onlineic.errors import (
 )
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer
+from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.questions.derived import Answering
@@ -321,6 +324,11 @@ class Remote(Answering):
         told = self._call("GET", "/v1/statistics")
         facts = {one.name: told[one.name] for one in attrs.fields(SessionStatistics) if one.name in told}
         facts["budget"] = Budget(**facts["budget"])
+        if (unit := facts.get("unit")) is not None:
+            facts["unit"] = Unit(**unit)
+        if (counted := facts.pop("counted", None)) is not None:
+            noise = {"private": facts["private"], "draws": counted["draws"]}
+            facts["counted"] = Counted(counted["n"], Fraction(counted["scale"]), counted["beta"], **noise)
         for name in ("error_bound", "threshold", "alpha"):
             facts[name] = math.inf if facts[name] is None else facts[name]
         return SessionStatistics(**facts)

@@ -33,7 +33,7 @@ from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
 from onlineic.errors import InvalidQueryError, shown
-from onlineic.queries.answers import ANSWER_HEAD, REASON_SAID, STATUS_SAID, Answer, answer_rows
+from onlineic.queries.answers import REASON_SAID, STATUS_SAID, Answer, answer_head, answer_rows
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
@@ -168,7 +168,8 @@ def page_of(
     )
     rows = zip([at for at, _ in latest], answer_rows([answer for _, answer in latest]), strict=True)
     listed = [[at, *row] for at, row in rows][::-1]
-    released = bare(table(["at", *ANSWER_HEAD], listed, left=2)) if listed else note("Nothing yet.")
+    named = ["at", *answer_head(whose(statistics.unit))]
+    released = bare(table(named, listed, left=2)) if listed else note("Nothing yet.")
     record = card(
         "What was released",
         '<p id="news" role="status" hidden>More was released since: <a href="/">show it</a>.</p>'

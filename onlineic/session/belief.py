@@ -49,13 +49,18 @@ class Belief:
         Raises
         ------
         InvalidParameterError
-            If what the rule starts from is no hypothesis.
+            If what the rule starts from is no hypothesis over the domain.
         """
         start: object = update.init(domain, prior)  # of a rule that anybody may have written
         if not isinstance(start, Hypothesis):
             raise InvalidParameterError(
                 f"{type(update).__name__}.init must return a hypothesis, got a {type(start).__name__}; "
                 "return Histogram(domain), or an object with domain, supports, evaluate and evaluate_many."
+            )
+        if start.domain != domain:
+            raise InvalidParameterError(
+                f"{type(update).__name__}.init must return a hypothesis over the domain that it was "
+                "given, got one over another; return Histogram(domain)."
             )
         return cls(start)
 

@@ -19,13 +19,13 @@ from onlineic.display.frames import Framed
 from onlineic.display.html import card, note, table
 from onlineic.known_noise.instalments import Known
 from onlineic.queries.answers import (
-    ANSWER_HEAD,
     LONGEST_QUERY,
     Answer,
     Ground,
     Reason,
     Stated,
     Status,
+    answer_head,
     answer_rows,
 )
 from onlineic.queries.batch import Queries
@@ -430,7 +430,9 @@ class Answers(Sequence[Answer], Framed):
         rows: list[list[Any]] = [[place, *row] for place, row in zip(shown, told, strict=True)]
         left_out = len(self) - len(shown)
         gap = (SHOWN, left_out) if left_out else None
-        parts = [table(["", *ANSWER_HEAD], rows, left=2, longest=LONGEST_QUERY, gap=gap)]
+        parts = [
+            table(["", *answer_head(self._ground.of_what)], rows, left=2, longest=LONGEST_QUERY, gap=gap)
+        ]
         if left_out:
             more = "see to_dict(), values, counts, bounds"
             parts.append(note(f"{left_out:,} between them are not shown: {more}"))

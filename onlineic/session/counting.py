@@ -143,7 +143,7 @@ def drawn_number(
         private=is_private(noise),
     )
     if is_private(noise):
-        warn_large_delta(settings.of_row, parts_of(found.n, data.unit), stacklevel=6)
+        warn_large_delta(settings.of_row, parts_of(found.n, data.unit))
     return found
 
 

@@ -6,7 +6,12 @@ import warnings
 from typing import final
 
 from onlineic.display.text import upward
-from onlineic.errors import MoreThanAnnouncedWarning, UpdateFailedWarning, WideBoundWarning
+from onlineic.errors import (
+    MoreThanAnnouncedWarning,
+    UpdateFailedWarning,
+    WideBoundWarning,
+    callers_line,
+)
 from onlineic.plan.plan import Plan
 
 WIDE = 0.1  # a bound of a tenth of all records, or more, says next to nothing
@@ -32,7 +37,7 @@ class Notices:
                     f"error_bound must be <= {WIDE} to say much, got {upward(bound, 2)} of all: "
                     "raise epsilon or n, or lower max_queries or hard_answers. Said once a session.",
                     WideBoundWarning,
-                    stacklevel=2,
+                    stacklevel=callers_line(),
                 )
 
     def asked(self, answers: int) -> None:
@@ -47,14 +52,15 @@ class Notices:
                     "1 - m beta. Each answer keeps its own bound. Raise max_queries in the next session, or "
                     "questions where few were announced. Said once a session.",
                     MoreThanAnnouncedWarning,
-                    stacklevel=2,
+                    stacklevel=callers_line(),
                 )
 
     def failed(self) -> None:
         """Say that the update rule failed on a release."""
         with contextlib.suppress(UpdateFailedWarning):
             warnings.warn(
-                f"{type(self._plan.update).__name__} failed on a release; the old hypothesis is kept.",
+                f"{type(self._plan.update).__name__} failed on a release; the old hypothesis is kept. "
+                "Find out why by onlineic.testing.check_update_rule(rule).",
                 UpdateFailedWarning,
-                stacklevel=2,
+                stacklevel=callers_line(),
             )

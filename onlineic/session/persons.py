@@ -43,7 +43,7 @@ def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
         )
     if drawn:
         return settings
-    with planning(unit):
+    with planning(unit, settings):
         return attrs.evolve(settings, rows_per_person=unit.moved)
 
 
@@ -72,13 +72,21 @@ def finest(units: Sequence[Unit | None], made: Callable[[Unit | None], T]) -> tu
 
 
 @contextlib.contextmanager
-def planning(unit: Unit | None) -> Iterator[None]:
-    """Let an error of planning name the unit with which there may be a plan."""
+def planning(unit: Unit | None, settings: Settings) -> Iterator[None]:
+    """Let an error of planning name what divides the budget, or the unit with which there may be a plan."""
     try:
         yield
     except (InfeasibleAccuracyError, InvalidParameterError) as error:
         if unit is None or unit.units == UNITS[-1]:
-            raise
+            rows = settings.rows_per_person
+            if rows == 1:  # or the total of the table divided it
+                raise
+            name = "rows_per_person" if unit is None else "at_most"
+            raise type(error)(
+                f"{str(error).rstrip('.')}; epsilon and delta here are those of one row, from "
+                f"{settings.budget} with {name}={shown(rows)}: cap the rows of a person at fewer before "
+                "loading, or raise epsilon."
+            ) from None
         coarser = UNITS[UNITS.index(unit.units) + 1]
         raise type(error)(
             f"{str(error).rstrip('.')}; each of a person's {unit.units} parts is a record here: load the "

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
@@ -33,6 +34,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
     VacuousPromiseWarning,
+    callers_line,
     check_kind,
     checked_integer,
     checked_list,
@@ -61,7 +63,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Question
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
@@ -113,13 +115,20 @@ T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
 
 
-def check_answers(asked: Sequence[Any], given: Sequence[Any]) -> None:
-    """Raise `InvalidParameterError` unless these are as many answers as there are questions."""
+def check_answers(asked: Sequence[Question], given: Sequence[Any]) -> None:
+    """Raise `InvalidParameterError` unless these are as many answers as questions, each of its shape."""
     if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
         raise InvalidParameterError(
             f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
             "give one Answer a query, in their order."
         )
+    for place, (question, answer) in enumerate(zip(asked, given, strict=True)):
+        shape = question.cells.shape if isinstance(question, BoundMarginal) else ()
+        if np.shape(answer.value) != shape:  # numpy would spread a number over a table
+            raise InvalidParameterError(
+                f"answers[{place}] must have shape {shape}, as {shown(question, 200)} has, got "
+                f"{np.shape(answer.value)}; give one Answer a query, in their order."
+            )
 
 
 def check_record(ledger: object, noise: object) -> None:
@@ -295,7 +304,7 @@ class OnlineIC(Answering):
 
         def made(unit: Unit | None) -> tuple[Settings, Plan]:
             of_parts, n = of_persons(unit, data.total is not None, settings), parts_of(persons, unit)
-            with planning(unit):
+            with planning(unit, of_parts):
                 draws = data.n_at_most is not None and counted is None
                 return of_parts, session_plan(data.domain, n, after_count(of_parts) if draws else of_parts)
 
@@ -454,7 +463,7 @@ class OnlineIC(Answering):
                 f"{upward(plan.error_bound)}: the answer 1/2 to everything keeps it too. Raise n or epsilon, "
                 "ask fewer queries over fewer cells, or open OnlineIC(data, budget), which promises less.",
                 VacuousPromiseWarning,
-                stacklevel=3,
+                stacklevel=callers_line(),
             )
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
@@ -472,7 +481,7 @@ class OnlineIC(Answering):
             if released is None:
                 file, drawn = ledger if isinstance(ledger, LedgerFile) else None, True
                 released = drawn_number(data, settings, noise, file)
-                with planning(data.unit):
+                with planning(data.unit, settings):
                     plan = session_plan(data.domain, parts_of(released.n, data.unit), after_count(settings))
         if isinstance(ledger, LedgerFile):
             if ledger.new and public:  # no file is left of a session that the total of the table does not pay
@@ -489,7 +498,7 @@ class OnlineIC(Answering):
         try:
             resumed = isinstance(ledger, SqliteLedger) and not ledger.fresh
             if resumed:
-                warn_other_rules(plan.purchases, stacklevel=4)
+                warn_other_rules(plan.purchases)
             told_before = isinstance(ledger, SqliteLedger) and resumed and told_in(ledger.beginning)
             if told_before and data.total is not None:
                 raise InvalidParameterError(
@@ -520,7 +529,7 @@ class OnlineIC(Answering):
                 ledger.restart(package_version())  # after all that could refuse it
             data.begun(held)
             if told is not None and self._private and not resumed:
-                warn_large_delta(of_row, n, stacklevel=3)
+                warn_large_delta(of_row, n)
             if self._is_open:
                 raise SessionStateError(TWICE)
             self._loop = loop

@@ -98,6 +98,12 @@ class SessionStatistics:
         if self.counted is None:
             del told["counted"]
         else:
-            told["counted"] = {"n": self.counted.n, "bound": self.counted.bound, "beta": self.counted.beta}
+            told["counted"] = {
+                "n": self.counted.n,
+                "bound": self.counted.bound,
+                "beta": self.counted.beta,
+                "scale": str(self.counted.scale),  # of the noise, exactly
+                "draws": self.counted.draws,
+            }
         found: dict[str, Any] = strict(told)
         return found

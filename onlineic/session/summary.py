@@ -35,7 +35,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.known_noise.instalments import Known
 from onlineic.plan.plan import KNOWN, Plan, plan_facts, restarts_text
-from onlineic.queries.answers import ANSWER_HEAD, LONGEST_QUERY, Answer, answer_rows
+from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
@@ -174,7 +174,7 @@ class Summary:
             lines += [
                 "",
                 self._answers_note(len(self.answers)),
-                aligned(ANSWER_HEAD, answer_rows(self.answers)),
+                aligned(answer_head(self._what), answer_rows(self.answers)),
             ]
         return "\n".join(lines)
 
@@ -191,7 +191,7 @@ class Summary:
             lines += ["", *_markdown_table([shortened(one.name), self._what, "between"], _rows(one))]
         if self.answers:
             lines += ["", "## Answers", "", self._answers_note(len(self.answers)), ""]
-            lines += _markdown_table(ANSWER_HEAD, answer_rows(self.answers))
+            lines += _markdown_table(answer_head(self._what), answer_rows(self.answers))
         return "\n".join(lines) + "\n"
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -215,7 +215,7 @@ class Summary:
         shown = self.answers[len(self.answers) - min(most_answers, len(self.answers)) :]
         if shown:
             parts += [heading("Answers"), note(self._answers_note(len(shown)))]
-            parts.append(table(ANSWER_HEAD, answer_rows(shown), longest=LONGEST_QUERY))
+            parts.append(table(answer_head(self._what), answer_rows(shown), longest=LONGEST_QUERY))
         less = len(self.marginals) > most_marginals or len(shown) < len(self.answers)
         return card(
             self.title,

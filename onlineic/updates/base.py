@@ -4,12 +4,14 @@ Proof: docs/theory/updates.md, 7.7.
 """
 
 import abc
+import math
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError
+from onlineic.errors import InvalidParameterError, is_number_of, shown
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.product import ProductHistogram
@@ -127,13 +129,34 @@ def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
 def proven_bound(
     exact: Callable[[Domain, float], float | None], domain: Domain, *, otherwise: float
 ) -> Callable[[float], float] | None:
-    """Return alpha -> T(alpha), `otherwise` where a rule has none at this alpha; None if none is proven."""
-    if exact(domain, 0.5) is None:
+    """Return alpha -> T(alpha), `otherwise` where a rule has none at this alpha; None if none is proven.
+
+    None is also infinity, which no plan can pay.
+
+    Raises
+    ------
+    InvalidParameterError
+        If what the rule, which anybody may have written, tells is no number >= 0: here, and of each alpha.
+    """
+
+    def told(alpha: float) -> float | None:
+        value: Any = exact(domain, alpha)
+        if value is not None and not (is_number_of(value, Real) and value >= 0):
+            raise InvalidParameterError(
+                f"update_bound must be None or a number >= 0, got {shown(value)} at alpha={alpha:g}; return "
+                "floor T(alpha), or None where nothing is proven."
+            )
+        try:
+            return None if value is None else float(value)
+        except OverflowError:  # an integer beyond every float
+            return math.inf
+
+    if told(0.5) is None:
         return None
 
     def bound(alpha: float) -> float:
-        value = exact(domain, alpha)
-        return otherwise if value is None else float(value)
+        value = told(alpha)
+        return otherwise if value is None or value == math.inf else value
 
     return bound
 

@@ -258,7 +258,9 @@ def test_every_grid_is_taken_or_refused_by_name(grid_bits):
         (lambda: where(sex="x"), "sex must be one of its 2 values ('F', 'M'), got sex='x'; see the domain."),
         (lambda: where(ok=1), "ok must be one of its 3 values (True, False), got ok=1; see the domain."),
         (lambda: dense([0.5, 1.5]), "weights must lie in [0, 1], got weights[1]=1.5; write rescaled(...)."),
-        (lambda: dense([0.5, 1.0]), "weights must have shape (144,) or (6, 2, 3, 2, 3), got (2,)."),
+        (lambda: dense([0.5, 1.0]),
+         "weights must have shape (144,) or (6, 2, 3, 2, 3), one for each cell, got (2,); "
+         "write where(name=weights([..])) for weights of one attribute."),
         (lambda: where(int), "query must be data (conditions by attribute), got a type; "
                              "write where(attribute=condition)."),
         (lambda: where(w=below(1)), "w must be cut at a bin edge, got 1; the nearest edges are 0 and 2.5."),

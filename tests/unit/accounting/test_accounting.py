@@ -507,6 +507,16 @@ def test_extreme_arguments_stay_on_the_private_side():
     assert 1 - math.exp(-1) <= accounting.exact_delta(300.0, 5, 1499.0) < 0.6322  # all five at once
     assert 0.0 < accounting.gaussian_mu(1e-300, 1e-300) < 1e-299
     assert 13.0 < accounting.gaussian_mu(600, 1e-300) < math.sqrt(2 * 600)
+    assert 0.0 < accounting.gaussian_mu(1.0, 2.0**-1070) < 0.03
+
+
+def test_a_delta_that_no_gaussian_noise_keeps_is_refused_by_its_name():
+    with pytest.raises(InvalidParameterError) as refused:
+        accounting.gaussian_mu(1.0, 5e-324)
+
+    assert "delta must be a number in [7.90505e-323, 1), got delta=5e-324; raise it, or write 0." == str(
+        refused.value
+    )
 
 
 @pytest.mark.parametrize("order", [Fraction(65, 64), Fraction(3), Fraction(40), Fraction(3000)])

@@ -77,7 +77,7 @@ def test_a_dict_is_the_query_it_says_and_the_same_as_its_line(written, query):
         ({"sex": {"from": 3}}, 'write {"one_of": [..]}'),
         ({"age": [0, 30]}, "[17, 30]"),
         ({"age": {"from": 0}}, "inside [17, 90]"),
-        ({"pay": 15}, '{"from": 0, "below": 10}'),
+        ({"pay": 15}, '{"from": 10, "below": 20}'),
         ({"pay": [10, 20]}, '{"from": 10, "below": 20}'),
         ({"pay": {"from": 12}}, "nearest edges are 10 and 20"),
         ({"age": None}, '"missing": true'),

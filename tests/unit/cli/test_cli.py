@@ -600,3 +600,13 @@ def test_a_table_in_another_form_is_read_as_it_is_said_to_be_written(tmp_path, q
     assert 0.5 == pytest.approx(json.loads(capsys.readouterr().out)["value"], abs=0.1)
     assert 1 == main([*files, *form[2:], "--show-data-errors", queries('{"paid": null}')])
     assert "delimiter=';'" in capsys.readouterr().err
+
+
+def test_answers_about_persons_are_counted_in_persons(tmp_path, queries, capsys):
+    rows = [f"{i // 2},{'FM'[i % 2]}" for i in range(2000)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,sex", *rows]), encoding="utf-8")
+    (tmp_path / "rows.json").write_text('{"sex": ["F", "M"]}', encoding="utf-8")
+    files = ["--csv", str(tmp_path / "rows.csv"), "--domain", str(tmp_path / "rows.json")]
+
+    assert 0 == main(["ask", *files, *PAID, "--person", "id", queries("{}")])
+    assert "1,000.0 persons  easy" in capsys.readouterr().out

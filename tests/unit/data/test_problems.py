@@ -349,3 +349,17 @@ def test_records_written_by_the_csv_module_come_back(tmp_path):
     data = PrivateData.from_csv(tmp_path / "t.csv", domain, skipinitialspace=False)
 
     assert [1] * len(labels) == [data.exact_counts(ic.where(x=label).bind(domain)) for label in labels]
+
+
+@pytest.mark.parametrize(("ages", "said"), [([17, 200], "1 misfit;"), ([17, "x", 200], "2 misfits;")])
+def test_one_misfit_is_told_as_one(ages, said):
+    report = PrivateData.check({"age": ages}, ic.Domain.of(age=range(17, 91)))
+
+    assert f"TableReport({len(ages)} rows, {said} " in repr(report)
+    assert f"{len(ages)} rows, {said[:-1]}.\n" in report.curator_report()
+
+
+def test_one_more_value_is_told_as_one():
+    report = PrivateData.check({"sex": ["a", "a", "b"]}, ic.Domain.of(sex=["F", "M"]))
+
+    assert "and 1 more value; curator_report" in report.curator_report(values=1)

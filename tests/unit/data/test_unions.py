@@ -46,6 +46,28 @@ def test_a_projection_has_every_record_over_fewer_attributes(tables):
     assert wide == cells(narrow, narrow.domain)
 
 
+@pytest.mark.parametrize("cells_held", [8, 100])
+@pytest.mark.parametrize(
+    "unit", [ic.Unit("id", units=1), ic.Unit("id", weigh="rows", at_most=1)], ids=["persons", "rows"]
+)
+def test_a_projection_of_persons_in_one_part_still_protects_all_rows_of_a_person(
+    unit, cells_held, monkeypatch
+):
+    rows = {"id": [7, 7, 8, 9], **ROWS[0]}
+    private_n = unit.at_most is not None
+    if not private_n:
+        monkeypatch.setattr(private, "MAX_CELLS", cells_held)  # of more cells the rows are kept
+    near = {"neighbours": "add-remove", "n_at_most": 5} if private_n else {}
+    held = ic.PrivateData.from_records(rows, DOMAIN, unit=unit, **near)
+    narrow = held.projected("a", "c")
+
+    assert (unit, held.neighbours, held.n_at_most) == (narrow.unit, narrow.neighbours, narrow.n_at_most)
+    assert "all rows of a person (by 'id')" in repr(narrow)
+    assert (unit,) == narrow.units()
+    with pytest.raises(InvalidParameterError, match="protects all rows of a person"):
+        narrow.spend(ic.Budget(1.0))
+
+
 @pytest.mark.parametrize("first", ["counts", "rows"])
 def test_a_union_of_counts_and_rows_reads_as_much_however_many_cells_hold_records(first, monkeypatch):
     domain = ic.Domain.of(t=ic.integers(0, 2**17 + 1))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import onlineic as ic
 from onlineic.domain import Domain, binned, categorical, dates, integers, optional
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidQueryError, PrivateLabelsWarning
 from onlineic.queries import where
@@ -188,3 +189,28 @@ def test_a_domain_read_from_rows_warns():
     text = '{"a": {"labels": ["x"], "NOT PRIVATE": "labels were read from the private table"}, "b": 2}'
     with pytest.warns(PrivateLabelsWarning, match="labels of a that were read from the private table"):
         assert Domain.of(a=["x"], b=2) == Domain.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("condition", "remedy"),
+    [
+        ({"t": 38.0}, "write e.g. span(38, 38.5)."),
+        ({"t": 99}, "write e.g. span(34, 34.5)."),
+        ({"b": 12}, "write e.g. span(10, 20)."),
+        ({"t": ic.between(37, 38)}, "write span(37, 38)."),
+        ({"b": ic.between(0, 10)}, "write span(0, 10), or declare integer=True for whole numbers."),
+    ],
+)
+def test_the_bin_of_a_single_number_is_what_a_refusal_suggests(condition, remedy):
+    domain = ic.Domain.of(t=ic.number(34, 42, bins=16), b=ic.binned([0, 10, 20]))
+    with pytest.raises(InvalidQueryError) as refused:
+        ic.where(condition).bind(domain)
+
+    assert str(refused.value).endswith(f"; {remedy}")
+
+
+def test_statements_about_real_numbers_are_not_told_to_declare_whole_ones():
+    pytest.importorskip("sqlglot")
+    domain = ic.Domain.of(t=ic.number(34, 42, bins=16))
+    with pytest.raises(InvalidQueryError, match=r"the edges beside it are 37 and 37\.5\.$"):
+        ic.condition("t > 37", domain)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.errors import InvalidParameterError, LedgerMismatchError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerMismatchError
 from onlineic.ledger import Opened, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, session_plan
@@ -223,3 +223,13 @@ def test_an_announcement_is_taken_as_it_is_read():
     for bad in ({"count": 0}, {"count": True}, {"sets": [()]}, {"sets": 3}):
         with pytest.raises(InvalidParameterError, match="questions must"):
             Announcement(**bad)
+
+
+def test_arrays_of_weights_are_announced_as_they_are_asked():
+    weights = [np.eye(8)[place] for place in range(3)]
+
+    assert told([ic.dense(one) for one in weights]) == told(weights) == told(np.eye(8)[:3])
+    assert 3 == told(weights).count
+    assert told([("a", "b")]) == told([np.array(["a", "b"])])
+    with pytest.raises(InvalidQueryError, match=r"weights must lie in \[0, 1\], got weights\[0\]=2"):
+        told([np.full(8, 2.0)])

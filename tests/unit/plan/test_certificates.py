@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 
@@ -296,3 +297,44 @@ def test_an_alpha_that_the_median_cannot_be_held_at_is_refused_if_it_was_wished_
         textbook_plan(ic.Domain.of(x=8), 10**8, ic.Budget(1.0), ic.Median(), max_queries=100, alpha=0.001)
     with pytest.raises(TooLargeError, match="fewer cells"):
         textbook_plan(ic.Domain.of(x=64), 10**8, ic.Budget(1.0), ic.Median(), max_queries=10**6)
+
+
+# -- a rule of one's own -------------------------------------------------------------------
+
+
+@attrs.frozen
+class Promising(ic.UpdateRule):
+    """Tells this T(alpha), of every alpha below `until`."""
+
+    told: object
+    until: float = math.inf
+
+    def init(self, domain, prior=None):
+        return ic.Histogram(domain)
+
+    def update(self, hypothesis, measurements, alpha):
+        return hypothesis
+
+    def update_bound(self, domain, alpha):
+        return self.told if alpha < self.until else 3
+
+
+@pytest.mark.parametrize("told", [-3, math.nan, -math.inf, np.int64(-1), "3", True, [3]], ids=repr)
+def test_what_is_no_bound_on_updates_is_refused_by_name(told):
+    domain, said = ic.Domain.of(x=20), r"update_bound must be None or a number >= 0, got .* at alpha="
+    for rule in (Promising(told), Promising(told, 0.4)):
+        with pytest.raises(InvalidParameterError, match=said):
+            textbook_plan(domain, 10**6, ic.Budget(1.0), rule)
+        with pytest.raises(InvalidParameterError, match=said):
+            session_plan(domain, 10**6, ic.Budget(1.0, 1e-9), update=rule, certify=0.3)
+
+    assert not session_plan(domain, 10**6, ic.Budget(1.0, 1e-9), update=Promising(told)).certified
+
+
+@pytest.mark.parametrize("told", [math.inf, 10**400, None])
+def test_a_bound_that_no_budget_pays_is_none(told):
+    domain, rule = ic.Domain.of(x=20), Promising(told, 0.4)
+
+    assert 0.4 <= textbook_plan(domain, 10**6, ic.Budget(1.0), rule).alpha < 0.41
+    with pytest.raises(InfeasibleAccuracyError, match=r"certify must be >= 0\.4"):
+        session_plan(domain, 10**6, ic.Budget(1.0, 1e-9), update=rule, certify=0.3)

@@ -264,7 +264,7 @@ def test_questions_announce_the_attributes_that_they_name():
             {"purchases": ic.FixedTables(), "certify": 0.1},
             "purchases must be None or TestsOnly with certify",
         ),
-        ({"purchases": ic.FixedTables}, "purchases must be a PurchaseRule or FixedTables, got a type"),
+        ({"purchases": ic.FixedTables}, r"got the class FixedTables; write FixedTables\(\), or leave it out"),
         ({"questions": []}, "questions must name attributes, got none"),
         ({"questions": [("a", "a")]}, "that name some, got"),
         ({"questions": "a"}, "questions must be a list"),

@@ -9,12 +9,13 @@ import pytest
 
 import onlineic as ic
 import onlineic.plan.first_tables as tables_module
-from onlineic.accounting import TICK, laplace_charge, renyi_capacity
+from onlineic.accounting import TICK, Charge, laplace_charge, renyi_capacity
+from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.plan.announced import Announcement
-from onlineic.plan.first_tables import laplace_suits, pair_cover, too_many_pairs
-from onlineic.queries import PartitionRule, pairs_of
+from onlineic.plan.first_tables import FirstTables, laplace_suits, pair_cover, too_many_pairs
+from onlineic.queries import Partition, PartitionRule, pairs_of
 from support.cores import tables_of
 from support.noise import Wrapped
 
@@ -328,3 +329,18 @@ def test_where_pairs_are_too_many_numbers_are_taken_that_say_more_than_single_at
 
     assert start == told.start
     assert "session from single attributes" in {one.engine for one in told.engines}
+
+
+def test_tables_that_cost_more_than_their_charge_are_refused_with_what_they_cost():
+    domain = ic.Domain.of(a=3)
+    targets, order = (Partition(domain, (0,), (np.arange(3),)),), Fraction(16)
+    pure = Charge(Fraction(1, 2), "own")
+    cost = FirstTables(targets, (Fraction(9),), Charge(Fraction(2**50), "own", "ticks", order)).cost
+
+    with pytest.raises(
+        InvalidParameterError, match=r"1 scales, which cost 0\.66\d+, got 1/2 epsilon; charge"
+    ):
+        FirstTables(targets, (Fraction(3),), pure, pure=True)
+    with pytest.raises(InvalidParameterError, match=rf"which cost {cost}, got {cost - 1} ticks; charge what"):
+        FirstTables(targets, (Fraction(9),), Charge(cost - 1, "own", "ticks", order))
+    assert cost == FirstTables(targets, (Fraction(9),), Charge(cost, "own", "ticks", order)).charge.amount

@@ -375,6 +375,17 @@ def test_an_epsilon_beyond_every_formula_is_refused_by_name(epsilon, delta):
             textbook_plan(DOMAIN, n, budget, ic.MultiplicativeWeights(variant="book"))
 
 
+def test_a_textbook_plan_is_refused_above_the_epsilon_that_its_theorem_is_proved_for():
+    large = ic.Budget(math.nextafter(20.0, 21.0), allow_large_epsilon=True)
+    rule = ic.MultiplicativeWeights()
+
+    assert textbook_plan(DOMAIN, 1000, ic.Budget(20.0), rule).certified
+    with pytest.raises(
+        InvalidParameterError, match=r"epsilon must be a number in \(0, 20\], .* textbook mode, whose theorem"
+    ):
+        textbook_plan(DOMAIN, 1000, large, rule)
+
+
 def test_an_empty_table_is_refused_at_loading():
     with pytest.raises(InvalidDataError):
         ic.PrivateData([0, 0], ic.Domain.of(x=2))

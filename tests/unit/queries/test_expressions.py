@@ -149,7 +149,10 @@ def test_dense_takes_the_flat_and_the_full_shape():
     assert flat == full
     assert (values * 4).tolist() == np.ldexp(flat.weights().ravel(), 2 - flat.grid_bits).tolist()
     for wrong in ((2, 3, 2), (11,), (12, 1), (6, 2)):
-        assert "weights must have shape (12,) or (3, 2, 2)" in refusal(dense(np.zeros(wrong)), SMALL)
+        assert refusal(dense(np.zeros(wrong)), SMALL) == (
+            f"weights must have shape (12,) or (3, 2, 2), one for each cell, got {wrong}; write "
+            "where(name=weights([..])) for weights of one attribute."
+        )
 
 
 def test_later_changes_of_the_callers_array_do_not_reach_the_query():

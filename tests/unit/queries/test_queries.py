@@ -447,3 +447,20 @@ def test_weights_outside_the_unit_interval_are_refused_by_whatever_way_they_come
         by_hand.bind(domain)
     with pytest.raises(InvalidQueryError, match=r"\[0, 1\]"):
         (~by_hand).bind(domain)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "where(ward='ER')", "where(ward='ICU')", "where(ward=one_of('ER', 'ICU'))", "where(ward=None)",
+        "~where(ward=None)", "~where(ward='ICU')", "where(age=one_of(0, 3))", "where(age=between(0, 4))",
+        "where(ward=one_of('ER', 'Maternity'))", "~where(age=between(2, 3))", "where(sex='F')",
+    ],
+)  # fmt: skip
+def test_a_condition_on_one_attribute_is_shown_as_it_was_written(written):
+    domain = Domain.of(
+        ward=optional(["ER", "ICU", "Surgery", "Maternity"]), age=optional(range(10)), sex=["F", "M"]
+    )
+    asked = eval(written, {"where": where, "one_of": one_of, "between": between})
+
+    assert written == asked.bind(domain).written

@@ -121,6 +121,7 @@ def test_by_group_and_in_sql():
     alone = session.sql("SELECT VAR_POP(age) FROM t WHERE sex = 'F'")
     weighed = session.sql("SELECT VAR_POP(CASE WHEN sex = 'F' THEN age END) FROM t")
 
+    assert "VAR_POP(age)" in str(table).splitlines()[0].split()  # as it was written
     assert groups.values == pytest.approx(table.values[:, 0])
     assert alone.value == pytest.approx(weighed.value) == pytest.approx(groups.values[0])
     for at, chosen in enumerate((WOMEN, ~WOMEN)):

@@ -77,14 +77,15 @@ def page(port, token):
 def test_persons_are_protected_and_counted(served_by):
     def asked(remote, port, token):
         answer = remote.answer({"sex": "F"})
-        return answer, remote.n, remote.statistics().unit, page(port, token), remote.answer({"age": [20, 29]})
+        return answer, remote.n, remote.statistics(), page(port, token), remote.answer({"age": [20, 29]})
 
-    answer, n, unit, (about, text), other = served_by(asked, "--person", "id")
+    answer, n, told, (about, text), other = served_by(asked, "--person", "id")
 
     assert PEOPLE == n == about["n"]
     assert "persons" == answer.of_what
     assert abs(answer.count - PEOPLE / 2) <= answer.count_bound
-    assert "id" in str(unit)
+    assert ic.Unit("id") == told.unit
+    assert "all rows of a person (by 'id'), weighed to one" == told.protects
     assert f"{PEOPLE:,} persons" in text
 
     again = served_by(lambda remote, *_: remote.answer({"age": [20, 29]}), "--person", "id", first=False)
@@ -106,12 +107,14 @@ def test_a_private_number_of_records_is_released_with_its_error(served_by):
 
 def test_persons_who_may_be_there_or_not_are_both(served_by):
     def asked(remote, *_):
-        return remote.answer({"sex": "M"}), remote.n, remote.n_bound
+        return remote.answer({"sex": "M"}), remote.n, remote.n_bound, remote.statistics()
 
-    answer, n, n_bound = served_by(asked, "--person", "id", "--neighbours", "add-remove")
+    answer, n, n_bound, told = served_by(asked, "--person", "id", "--neighbours", "add-remove")
 
     assert abs(n - PEOPLE) <= n_bound
     assert n_bound > 0
+    assert (n, n_bound) == (told.counted.n, told.counted.bound)
+    assert told.protects.endswith("and whether it is there at all")
     assert abs(answer.value - 0.5) <= answer.fraction_bound
 
 

@@ -184,3 +184,16 @@ def test_a_rule_that_starts_from_no_hypothesis_is_refused_when_the_session_opens
         InvalidParameterError, match=r"Nowhere\.init must return a hypothesis, got a NoneType"
     ):
         ic.OnlineIC(data, ic.Budget(1.0, 1e-9), update=Nowhere(), noise=SimulatedNoise(1))
+
+
+def test_a_rule_that_starts_over_another_domain_is_refused_when_the_session_opens():
+    class Elsewhere(Moody):
+        def init(self, domain, prior=None):
+            return ic.Histogram(ic.Domain.of(elsewhere=3))
+
+    data = PrivateData(np.full(DOMAIN.shape, 100), DOMAIN)
+    with pytest.raises(
+        InvalidParameterError, match=r"Elsewhere\.init must .* over the domain that it was given"
+    ):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9), update=Elsewhere(), noise=SimulatedNoise(1))
+    assert () == data.budgets

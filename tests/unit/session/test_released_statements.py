@@ -17,7 +17,12 @@ from scipy.optimize import minimize_scalar
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.errors import InvalidQueryError, SessionExhaustedError, SessionSealedError
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    SessionExhaustedError,
+    SessionSealedError,
+)
 from onlineic.ledger import Easy, Hard, MemoryLedger
 from onlineic.ledger import memory as ledger_module
 from onlineic.noise import SimulatedNoise, scale_at_least
@@ -511,3 +516,19 @@ def test_a_repeat_that_was_rounded_from_farther_away_is_cut_too():
 
     assert "repeat" == again.status
     assert max(again.value, 1.0 - again.value) == again.error_bound
+
+
+@pytest.mark.parametrize("ask", ["joint_bounds", "snapshot"])
+def test_answers_of_another_shape_than_their_questions_are_refused(ask):
+    session = ic.OnlineIC(PrivateData([[100, 200], [300, 400]], ic.Domain.of(a=2, b=2)), PURE)
+    asked = [ic.where(a=1), ic.marginal("a"), ic.marginal("a", "b")]
+    number, line, table = session.answer_many(asked)
+
+    assert 3 == len(getattr(session, ask)(asked, [number, line, table]))
+    for given, place, said in (
+        ([line, line, table], 0, r"shape \(\), .* got \(2,\)"),
+        ([number, number, table], 1, r"shape \(2,\), .* got \(\)"),
+        ([number, line, line], 2, r"shape \(2, 2\), .* got \(2,\)"),
+    ):
+        with pytest.raises(InvalidParameterError, match=rf"answers\[{place}\] must have {said}; give one"):
+            getattr(session, ask)(asked, given)

@@ -617,7 +617,10 @@ def test_a_failed_update_keeps_the_answer_and_the_old_hypothesis_and_is_recorded
 
 def test_a_failed_update_warns_with_the_class_of_the_rule_alone():
     session = opened(update=Failing(lambda: 1 / 0), threshold=0.3, noise=Silent())
-    with pytest.warns(UpdateFailedWarning, match="^Failing failed"):
+    with pytest.warns(
+        UpdateFailedWarning,
+        match=r"^Failing failed .* Find out why by onlineic.testing.check_update_rule\(rule\)\.$",
+    ):
         session.answer(ic.where(a=2))
 
 

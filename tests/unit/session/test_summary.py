@@ -94,6 +94,18 @@ def test_the_latest_answers_are_those_that_were_given(session):
     assert () == session.summary(0).answers
 
 
+def test_answers_about_persons_are_counted_in_persons_everywhere():
+    rows, domain = {"id": [1, 1, 2, 3], "a": [0, 1, 1, 1]}, ic.Domain.of(a=2)
+    data = ic.PrivateData.from_records(rows, domain, unit=ic.Unit("id"))
+    session = ic.OnlineIC(data, ic.Budget(1.0), noise=SimulatedNoise(1))
+    answers = session.answer_many(Queries.where(domain, {"a": [0, 1]}))
+    summary = session.summary()
+
+    for said in (str(summary), summary.to_markdown(), summary.to_html(), answers._repr_html_()):
+        assert "persons" in said
+        assert "records" not in said.replace("number of records", "")
+
+
 def test_a_closed_session_is_summed_up_too():
     with ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1)) as session:
         session.answer(ic.where(age=20))

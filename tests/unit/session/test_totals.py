@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import warnings
 from fractions import Fraction
 
 import attrs
@@ -27,6 +28,7 @@ from onlineic.errors import (
     BudgetExceededError,
     BudgetsAddWarning,
     ForkedSessionError,
+    InvalidInputError,
     InvalidParameterError,
     LargeDeltaWarning,
     LedgerCorruptError,
@@ -35,8 +37,11 @@ from onlineic.errors import (
     LedgerMismatchError,
     LedgerRollbackError,
     LedgerWriteError,
+    MoreThanAnnouncedWarning,
     OnlineICError,
+    PrivateLabelsWarning,
     SessionStateError,
+    VacuousPromiseWarning,
 )
 from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
@@ -775,6 +780,26 @@ def test_a_failed_write_spends_and_reads_nothing(path, monkeypatch):
 # --- rows of a person ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("budget", [ic.Budget(1.0), ic.Budget(1.0, 1e-9)])
+def test_a_budget_that_many_rows_divide_is_refused_with_their_number_and_as_it_was_written(budget):
+    with pytest.raises(InvalidInputError) as refused:
+        ic.OnlineIC(table(), budget, rows_per_person=10**9)
+
+    assert str(refused.value).endswith(
+        f"; epsilon and delta here are those of one row, from {budget} with rows_per_person=1000000000: cap "
+        "the rows of a person at fewer before loading, or raise epsilon."
+    )
+
+
+def test_the_most_rows_of_a_person_are_named_where_they_divide_the_budget():
+    unit = ic.Unit("id", weigh="rows", at_most=10**7)
+    columns, domain = {"a": [0, 1, 1], "id": [1, 1, 2]}, ic.Domain.of(a=2)
+    data = ic.PrivateData.from_records(columns, domain, unit=unit, neighbours="add-remove", n_at_most=10**7)
+
+    with pytest.raises(InvalidInputError, match=r"from Budget\(epsilon=1.0, .* with at_most=10000000: cap"):
+        ic.OnlineIC(data, ic.Budget(1.0, 1e-9))
+
+
 def test_rows_per_person_divides_the_budget_and_is_kept_in_the_file(path):
     session = ic.OnlineIC(table(), WHOLE, rows_per_person=3, hard_answers=3, ledger=path, table=LABEL)
     sparse = session.plan.sparse
@@ -869,3 +894,34 @@ def test_a_ledger_of_a_domain_whose_names_are_not_sorted_is_resumed(path):
     assert audit.verified(read(path)).whole
     with pytest.raises(LedgerMismatchError, match="domain"):
         ic.OnlineIC.resume(path, table(domain=ic.Domain.of(a=4, b=6, c=["x", "y", "z"])))
+
+
+def test_budgets_of_persons_with_all_their_rows_add_for_a_person():
+    rows, domain = {"id": [1, 1, 2], "a": [0, 1, 1]}, ic.Domain.of(a=2)
+    data = ic.PrivateData.from_records(rows, domain, unit=ic.Unit("id"))
+    ic.OnlineIC(data, ic.Budget(1.0))
+
+    with pytest.warns(BudgetsAddWarning, match=r"both together cost a person epsilon=2, delta=0\."):
+        ic.OnlineIC(data, ic.Budget(1.0))
+
+
+def test_warnings_name_the_line_that_uses_the_package_so_that_each_table_has_its_own():
+    one, other = (ic.PrivateData(np.full((20, 20), 9), ic.Domain.of(a=20, b=20)) for _ in range(2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        one.spend(ic.Budget(1.0))
+        other.spend(ic.Budget(1.0))
+        ic.OnlineIC(one, ic.Budget(1.0))
+        ic.OnlineIC(other, ic.Budget(1.0))  # of the same text
+        ic.OnlineIC(ic.PrivateData([9, 9], ic.Domain.of(a=2)), ic.Budget(1.0, 0.5))
+        ic.OnlineIC(one, ic.Budget(1.0), max_queries=1).answer_many([ic.where(a=1), ic.where(a=2)])
+        ic.OnlineIC.textbook(one, epsilon=1.0)
+        ic.Domain.from_json('{"a": {"labels": ["x", "y"], "NOT PRIVATE": true}}')
+
+    kinds = [told.category for told in caught]
+    assert 4 == kinds.count(BudgetsAddWarning)
+    assert {LargeDeltaWarning, MoreThanAnnouncedWarning, PrivateLabelsWarning, VacuousPromiseWarning} < {
+        *kinds
+    }
+    assert {__file__} == {told.filename for told in caught}
+    assert len({told.lineno for told in caught if told.category is BudgetsAddWarning}) == 4
