@@ -26,6 +26,7 @@ from onlineic.queries.marginals import Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.synthetic import Synthetic, check_sampled
+from onlineic.session.session import check_answers
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64
@@ -475,11 +476,7 @@ class Range(Answering):
         chosen = checked_list("queries", queries, remedy="write them in brackets")
         given = checked_list("answers", answers, remedy="write what answer_many returned")
         asked = [self._read(one) for one in chosen]
-        if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
-            raise InvalidParameterError(
-                f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; give "
-                "one Answer a query, in their order."
-            )
+        check_answers([self.bind(one) for one in chosen], given)
         bounds, by_node = np.zeros(len(asked)), dict[str, list[tuple[_Part, Answer]]]()
         told: list[list[tuple[_Part, Answer]]] = [[] for _ in asked]
         unknown = np.zeros(len(asked))

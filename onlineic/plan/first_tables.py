@@ -180,6 +180,19 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     return attrs.evolve(tables, targets=tuple(targets))
 
 
+def checked_tables(named: object) -> FirstTables:
+    """Return what a rule names, if it and its parts are of the classes of this package.
+
+    A subclass may say one thing when it is priced, and another when it is charged or drawn.
+    """
+    if type(named) is FirstTables and {*map(type, (*named.targets, named.charge))} == CLASSES:
+        return named
+    raise InvalidParameterError(
+        f"purchases must name FirstTables with a Partition or more, got a {type(named).__name__}, or "
+        "parts of other classes; nothing was spent: mend the rule."
+    )
+
+
 def check_bought(
     tables: object, ledger: Ledger, sparse: NumericSparse, domain: Domain, planned: bool
 ) -> FirstTables:
@@ -208,12 +221,7 @@ def check_bought(
         If it is something else than tables of this package, is priced for another account, or cannot be
         read or drawn.
     """
-    # a subclass may say one thing when it is priced, and another when it is charged or drawn
-    if type(tables) is not FirstTables or {*map(type, (*tables.targets, tables.charge))} != CLASSES:
-        raise InvalidParameterError(
-            f"purchases must name FirstTables with a Partition or more, got a {type(tables).__name__}, or "
-            "parts of other classes; nothing was spent: mend the rule."
-        )
+    tables = checked_tables(tables)
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
             "purchases must be charged to an account that prices tables, got one of shares, or a charge of "

@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import Ledger, Opened, Record
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 
 S = TypeVar("S")
@@ -185,7 +185,8 @@ class Purchases:
 
     def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> FirstTables | None:
         read = tuple(questions[: self._rule.hears(heard)])
-        return self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
+        named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
+        return None if named is None else checked_tables(named)
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

@@ -11,7 +11,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.interactions import Predictor, cheapest
 from onlineic.interactions.demand import Demand, asked_of
-from onlineic.ledger import Opened
+from onlineic.ledger import Easy, EasyBatch, Hard, Opened
 from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.settings import Settings
@@ -140,6 +140,19 @@ def test_who_has_a_purse_is_heard_one_question_at_a_time():
     session.paid_by(Purse("ann", Fraction(0))).outcomes([where(a=1), where(b=1), where(c=1)])
 
     assert [where(a=1).bind(DOMAIN).key] == [one.key for one in bought(session)[0].heard]
+
+
+def test_what_is_due_after_so_many_questions_of_one_call_is_bought_there():
+    session, asked, last = listening(), 0, 0
+    ages, regions = ([(low, high) for low in range(size) for high in range(low, size - 1)] for size in (5, 6))
+    session.answer_many(
+        [where(a=ic.between(*a), b=b, c=ic.between(*c)) for b in (0, 1, 2) for a in ages for c in regions]
+    )
+    for record in session.transcript:
+        last = asked if isinstance(record, Opened) else last
+        asked += len(record.queries) if isinstance(record, EasyBatch) else isinstance(record, Easy | Hard)
+
+    assert 256 == last < asked
 
 
 @pytest.mark.parametrize("made", [{"share": 0}, {"after": (2, 3)}, {"after": (1,)}, {"one": 2}])
