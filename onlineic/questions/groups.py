@@ -18,7 +18,7 @@ from onlineic.display.text import (
     TOO_FEW,
     around,
     cut_rows,
-    midpoints,
+    of_bins,
     probability,
     shortened,
     sure,
@@ -146,7 +146,7 @@ class Groups(Framed):
         if self.rounded_up:
             lines.append(f"  {ROUNDED_UP.format(self.rounded_up)}")
         if self.bias:
-            lines.append(f"  {' '.join(midpoints(self.bias))}")
+            lines.append(f"  {' '.join(of_bins(self.bias))}")
         return "\n".join(lines)
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
@@ -208,7 +208,7 @@ class Groups(Framed):
             parts.append(note(ROUNDED_UP.format(self.rounded_up)))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
-            said.append(midpoints(self.bias))
+            said.append(of_bins(self.bias))
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
@@ -288,8 +288,8 @@ def group_by(
             "unbiased must be False of all but counts, got True; ask for counts, or leave it out."
         )
     Numbers.of(session.domain, of, where).check(where)
-    known = not session.n_bound
-    groups = [Numbers.of(session.domain, of, each, known) for each in _conditions(names, labels, where)]
+    known, unit = not session.n_bound, session.unit
+    groups = [Numbers.of(session.domain, of, each, known, unit) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))
     values, bounds, bias, start = np.zeros(len(groups)), np.zeros(len(groups)), 0.0, 0

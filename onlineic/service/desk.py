@@ -24,6 +24,7 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
@@ -101,6 +102,10 @@ class Capped(Answering):
     @property
     def n_bound(self) -> int:
         return self.asking.n_bound
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.asking.unit
 
     @property
     def beta(self) -> float:

@@ -173,11 +173,11 @@ def test_groups_and_statements_say_in_words_what_midpoints_do(session):
     groups = session.group_by("sex", aggregate="mean", of="pay")
     table = session.sql("SELECT sex, AVG(pay), AVG(age) FROM t GROUP BY sex")
 
-    assert "\n  midpoints of bins may be off by 10 besides" in repr(groups)
-    assert "AVG(pay): midpoints of bins may be off by 10 besides" in repr(table)
-    assert "may be off by 10 besides" in table._repr_html_()
+    assert "\n  values in bins may put it off by 10 besides" in repr(groups)
+    assert "AVG(pay): values in bins may put it off by 10 besides" in repr(table)
+    assert "may put it off by 10 besides" in table._repr_html_()
     assert "AVG(age): mid" not in repr(table)
-    assert "midpoints" not in repr(session.group_by("sex", aggregate="mean", of="age"))
+    assert "values in bins" not in repr(session.group_by("sex", aggregate="mean", of="age"))
 
 
 def test_a_group_of_too_few_records_is_called_so():
