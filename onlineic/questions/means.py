@@ -359,7 +359,7 @@ class Numbers:
             value = n * (width * part + self.low * share)
             bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
             bound += n * FLOATS * size
-            return value, bound, self._off(n * (share + off)) * n * min(1.0, share + off), share, off
+            return value, bound, self._off(n * (share + off)) * n * (share + off), share, off
         if aggregate == "variance":
             return self._variance(n, values, bounds)
         share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
