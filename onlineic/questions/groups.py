@@ -130,9 +130,14 @@ class Groups(Framed):
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: the labels of every attribute, value and error_bound, each under a free name."""
-        rows = [(*labels, value, bound) for labels, value, bound in self]
-        names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
+        """Return columns: the labels of every attribute, value and error_bound, each under a free name.
+
+        Where values in bins may put the numbers off, `bias` is one more: of all groups the largest.
+        """
+        more = (self.bias,) if self.bias else ()
+        rows = [(*labels, value, bound, *more) for labels, value, bound in self]
+        told = ("value", "error_bound", "bias")[: 2 + len(more)]
+        names = (*self.keys, *(free_name(name, self.keys) for name in told))
         return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
     def __repr__(self) -> str:

@@ -95,7 +95,8 @@ class AnswerTable(Framed):
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns of SELECT; after each aggregate stands its "NAME error_bound".
 
-        Where a column of SELECT is called so itself, the bound's name gets underscores after it.
+        Where values in bins may put it off, "NAME bias" comes next. Where a column of SELECT is called so
+        itself, the name gets underscores after it.
         """
         taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}
@@ -105,6 +106,9 @@ class AnswerTable(Framed):
                 bound = free_name(f"{name} error_bound", taken)
                 taken.add(bound)
                 result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
+                if off := self.biases[place - len(self.keys)]:
+                    taken.add(bias := free_name(f"{name} bias", taken))
+                    result[bias] = [off] * len(self)
         return result
 
     def _column(self, place: int) -> list[Any]:

@@ -189,6 +189,18 @@ def test_groups_and_statements_say_in_words_what_midpoints_do(session):
     assert "values in bins" not in repr(session.group_by("sex", aggregate="mean", of="age"))
 
 
+def test_columns_hold_what_values_in_bins_may_put_off(session):
+    groups = session.group_by("sex", aggregate="mean", of="pay").to_dict()
+    table = session.sql(
+        'SELECT sex, AVG(pay) AS p, AVG(age), COUNT(*) AS "p bias" FROM t GROUP BY sex'
+    ).to_dict()
+
+    assert (["sex", "value", "error_bound", "bias"], [10.0, 10.0]) == ([*groups], groups["bias"])
+    assert ["sex", "p", "p error_bound", "p bias_", "AVG(age)", "AVG(age) error_bound"] == [*table][:6]
+    assert [10.0, 10.0] == table["p bias_"]
+    assert "bias" not in session.group_by("sex", aggregate="mean", of="age").to_dict()
+
+
 def test_a_group_of_too_few_records_is_called_so():
     few = ic.PrivateData.from_counts(
         {"sex": ["F"], "age": [17]}, [10_000], ic.Domain.of(sex=["F", "M"], age=range(17, 37))
