@@ -358,7 +358,8 @@ def waiting(server, count):
         time.sleep(0.01)
 
 
-def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
+@pytest.mark.parametrize("ended", ["revoke", "renew"])
+def test_what_waits_under_a_token_that_is_worth_nothing_is_not_answered(tmp_path, ended):
     found = {}
     with served(opened(tmp_path / "a.db"), tmp_path) as server:
         call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
@@ -370,7 +371,7 @@ def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
             thread.start()
             waiting(server, 1)
             users = Users(server.users)
-            users.revoke("bob")
+            getattr(users, ended)("bob")
             users.close()
             before = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
         thread.join()
