@@ -62,6 +62,15 @@ def test_a_share_is_rounded_to_parts_by_a_hash_up_as_often_as_down():
         assert abs(one @ ENDS / 64 - cost) < 900 / 64
 
 
+def test_of_many_cells_and_of_many_runs_the_rounding_is_up_as_often_as_down():
+    domain = ic.Domain.of(stay=ic.number(0, 10, bins=1), place=2000, cost=ic.number(0, 10, bins=1))
+    columns = {"stay": [1.0] * 2000, "place": np.arange(2000), "cost": [1.0] * 2000}  # 6.4 parts of 64
+    data = ic.PrivateData.from_records(columns, domain)
+
+    for name in ("stay", "cost"):
+        assert abs(exact_marginal(data, name) @ [0, 10] - 1.0) < 0.01  # rounded down they are 0.94
+
+
 def test_missing_numbers_have_a_cell_and_are_in_no_sum():
     domain = ic.Domain.of(cost=ic.optional(COST, ["NA"]), sex=["F", "M"])
     columns = {"cost": [5, None, "NA", float("nan"), 5.0], "sex": ["F"] * 5}
