@@ -44,7 +44,7 @@ from onlineic.session.session import OnlineIC
 if TYPE_CHECKING:
     from onlineic.service.client import Remote
 
-FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent")
+FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent", "bias")
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
 Form = Literal["text", "json", "csv"]
@@ -264,8 +264,8 @@ def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, li
 
 def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
     """Write one row a number; of a table, `cell` tells in JSON which."""
-    for cell, value, count, status, bound in _numbers(answer):
-        _row((line, asked, cell, value, count, status, bound, spent))
+    for cell, value, count, status, bound, bias in _numbers(answer):
+        _row((line, asked, cell, value, count, status, bound, spent, bias))
 
 
 def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]]:
@@ -275,17 +275,17 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
                 which = dict(zip(answer.keys, labels, strict=True))
                 cell = json.dumps({**which, free_name("of", which): name})
                 value, bound = answer.values[place, column], answer.error_bounds[place, column]
-                yield cell, float(value), "", "", float(bound)
+                yield cell, float(value), "", "", float(bound), answer.biases[column]
     elif isinstance(answer, Derived):
-        yield "", answer.value, round(answer.count, 6), "", answer.error_bound
+        yield "", answer.value, round(answer.count, 6), "", answer.error_bound, answer.bias
     elif isinstance(answer.value, np.ndarray):
         names = list(answer.labels)
         for at in np.ndindex(answer.value.shape):
             cell = json.dumps({name: answer.labels[name][code] for name, code in zip(names, at, strict=True)})
             value, count = float(answer.value[at]), round(float(answer.count[at]), 6)
-            yield cell, value, count, answer.status, answer.error_bound
+            yield cell, value, count, answer.status, answer.error_bound, 0.0
     else:
-        yield "", answer.value, round(answer.count, 6), answer.status, answer.error_bound
+        yield "", answer.value, round(answer.count, 6), answer.status, answer.error_bound, 0.0
 
 
 def _row(fields: Iterable[Any]) -> None:

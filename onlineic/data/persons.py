@@ -1,7 +1,8 @@
 """Persons in parts: whose row it is, and how a person is shared out over cells, and over ends of bins.
 
-PRIVATE. What becomes of a person follows from that person's rows, their identifier and public constants
-alone, so that of neighbours one person's parts differ, whatever else the table holds.
+PRIVATE. Which parts a person has follows from that person's rows, their identifier and public constants
+alone. At which ends of a bin they lie is rounded for all that is in a cell, or for all records that are
+equal, so that a person more adds their own parts to the table, and moves no others.
 
 Proof: docs/theory/queries.md, 1.7, 1.8.
 """
@@ -25,7 +26,7 @@ from onlineic.errors import InvalidParameterError
 MANY = 2**40  # identifiers that a column may hold
 PUBLIC = b"onlineic persons"  # of the hash: the same at every load
 STEPS = 2**20  # of a number from one end of its bin to the other
-CHUNK = 2**13  # persons whose parts are held at a time
+CHUNK = 2**19  # parts that are held at a time
 NOTHING = IntegerRange(0, 1)  # in the place of a column's kind where its values are not looked at
 
 
@@ -133,30 +134,22 @@ class Parted:
             offsets = np.zeros(0) if self.persons is None else self.persons.offsets()
             held, parts, _ = shared_out(cells, rows, persons, offsets, most)
             return held, parts
-        if self.persons is None:
-            held = list(columns)
-            owner, offsets = np.arange(len(weight)), _mixed(columns)
-            parts = np.full(len(weight), units)
-        else:
+        axes = [axis for axis, kind in enumerate(self.domain.attributes) if has_ends(kind)]
+        if self.persons is not None:
             *cells, persons = columns
             offsets = self.persons.offsets()
             held, parts, owner = shared_out(cells, rows, persons, offsets, units)
-            weight = np.ones(len(offsets), np.int64)
-        axes = [axis for axis, kind in enumerate(self.domain.attributes) if has_ends(kind)]
-        if not axes:
-            return held, parts * weight[owner]
-        found: list[list[Column]] = []
-        for rows_of in _together(parts, units):
-            many = parts[rows_of]
-            drawn = [np.repeat(column[rows_of], many) for column in held]
-            own = offsets[owner[rows_of][np.cumsum(many) % units == 0]]
-            for axis in axes:
-                drawn[axis] = ended(drawn[axis], own, axis, self.domain.attributes[axis])
-            found.append([*drawn, np.repeat(weight[owner[rows_of]], many)])
-        if not found:  # of nobody
-            return held, parts
-        *cells, counts = [np.concatenate(column) for column in zip(*found, strict=True)]
-        return cells, counts
+            times = np.ones(len(offsets), np.int64)
+        else:
+            held, parts, owner = list(columns), np.full(len(weight), units), np.arange(len(weight))
+            offsets, times = np.zeros(0, np.uint64), weight
+            if len(axes) > 1:
+                held, parts, owner, offsets, times = _equal_together(held, weight, units)
+        if len(axes) > 1:
+            held, parts = in_runs(held, parts, owner, offsets, times, axes[:-1])
+        else:
+            parts = parts * times[owner]
+        return ended(held, parts, axes[-1]) if axes else (held, parts)
 
 
 def seen_by(domain: Domain, unit: Unit | None) -> Domain | Parted:
@@ -171,26 +164,115 @@ def has_ends(kind: Attribute) -> TypeGuard[Binned]:
     return isinstance(kind, Binned) and kind.ends
 
 
-def _together(parts: Ints, units: int) -> Iterator[slice]:
-    """Yield runs of rows that hold whole persons, not too many at a time."""
-    ends = np.flatnonzero(np.cumsum(parts) % units == 0) + 1  # of every person
-    for first in range(0, len(ends), CHUNK):
-        start = 0 if first == 0 else int(ends[first - 1])
-        yield slice(start, int(ends[min(first + CHUNK, len(ends)) - 1]))
+def _equal_together(
+    columns: list[Column], weight: Ints, units: int
+) -> tuple[list[Column], Ints, Ints, Any, Ints]:
+    """Return rows, parts, runs, a public hash of each run and how often it is there, of unnamed records.
 
-
-def ended(fine: Column, offsets: Any, axis: int, kind: Any) -> Ints:
-    """Return the ends on which parts lie, as many of each person as `offsets` has: systematically drawn.
-
-    The first j parts of a person are to lie so many steps in all above their lower ends, S_j of STEPS; that
-    many of them lie at upper ends is floor((S_j + V) / STEPS), with V in [0, STEPS) by the hash.
+    Equal records are one run, as long as all of their parts. It begins again after `STEPS` parts, where the
+    steps of all numbers sum up to whole parts: these cycles are alike, and are looked at once.
     """
-    bins, steps = np.divmod(fine.astype(np.int64), STEPS + 1)
-    sums = np.cumsum(steps.reshape(len(offsets), -1), axis=1)
-    keys = offsets * np.uint64(2 * axis + 1)
-    shift = (_scrambled(keys) % np.uint64(STEPS)).astype(np.int64)[:, None]
-    upper = (sums + shift) // STEPS - (sums - steps.reshape(sums.shape) + shift) // STEPS
-    return np.asarray(kind.cells * bins + upper.ravel())
+    columns, weight = _merged(columns, weight)
+    cycles, rest = np.divmod(weight, STEPS // units)
+    whole, some = np.flatnonzero(cycles), np.flatnonzero(rest)
+    rows = np.concatenate([whole, some])
+    parts = np.concatenate([np.full(len(whole), STEPS), units * rest[some]])
+    times = np.concatenate([cycles[whole], np.ones(len(some), np.int64)])
+    held = [column[rows] for column in columns]
+    return held, parts, np.arange(len(rows)), _mixed(held), times
+
+
+def in_runs(
+    columns: Sequence[Column], parts: Ints, owner: Ints, offsets: Any, times: Ints, axes: Sequence[int]
+) -> tuple[list[Column], Ints]:
+    """Return rows and parts with all numbers but the last on their ends, systematically drawn from every run.
+
+    The first j parts of a run are to lie so many steps in all above their lower ends, S_j of STEPS; that many
+    of them lie at upper ends is floor((S_j + V) / STEPS), with V in [0, STEPS) by the run's hash.
+
+    Parameters
+    ----------
+    columns : sequence of (rows,) arrays
+        Run by run.
+    parts, owner : (rows,) int64
+        Of each row, how many parts it has, and of which run.
+    offsets : (runs,) uint64
+        A public hash of each.
+    times : (runs,) int64
+        How many runs it stands for.
+    axes : sequence of int
+        Of the numbers.
+    """
+    found: list[list[Column]] = []
+    for rows in _whole_runs(parts, owner):
+        many, runs = parts[rows], owner[rows]
+        row = np.repeat(np.arange(len(many)), many)
+        starts = np.flatnonzero(np.diff(runs, prepend=-1))  # rows where runs begin
+        lengths = np.add.reduceat(many, starts)
+        begin, hashes = np.cumsum(lengths) - lengths, offsets[runs[starts]]
+        which, uppers = row, list[Ints]()  # which: one number for a row and the ends on which a part lies
+        for axis in axes:
+            steps = (columns[axis][rows].astype(np.int64) % (STEPS + 1))[row]
+            before = np.cumsum(steps) - steps
+            shift = (_scrambled(hashes * np.uint64(2 * axis + 1)) % np.uint64(STEPS)).astype(np.int64)
+            before += np.repeat(shift - before[begin], lengths)
+            uppers.append((before + steps) // STEPS - before // STEPS)
+            which = 2 * which + uppers[-1]
+            if len(uppers) % 16 == 0:  # so that it does not grow beyond an integer
+                which = np.unique(which, return_inverse=True)[1]
+        _, one, counts = np.unique(which, return_index=True, return_counts=True)
+        row = row[one]
+        held = [column[rows][row] for column in columns]
+        for axis, upper in zip(axes, uppers, strict=True):
+            held[axis] = 2 * (held[axis].astype(np.int64) // (STEPS + 1)) + upper[one]
+        found.append([*held, counts * times[runs[row]]])
+    if not found:  # of nobody
+        return list(columns), parts
+    *cells, counts = [np.concatenate(column) for column in zip(*found, strict=True)]
+    return cells, counts
+
+
+def _whole_runs(parts: Ints, owner: Ints) -> Iterator[slice]:
+    """Yield slices of rows that hold whole runs, not too many parts at a time."""
+    ends = np.flatnonzero(np.diff(owner, append=-1)) + 1
+    upto, first, start, before = np.cumsum(parts)[ends - 1], 0, 0, 0
+    while first < len(ends):
+        last = max(first + 1, int(np.searchsorted(upto, before + CHUNK, side="right")))
+        yield slice(start, int(ends[last - 1]))
+        first, start, before = last, int(ends[last - 1]), int(upto[last - 1])
+
+
+def ended(columns: Sequence[Column], parts: Ints, axis: int) -> tuple[list[Column], Ints]:
+    """Return cells and parts with the last number on its ends: all parts of a cell are shared out together.
+
+    They are to lie so many steps in all above the lower end, S of STEPS; that many of them lie at the upper
+    end is floor((S + V) / STEPS), with V in [0, STEPS) by a public hash of the cell.
+    """
+    bins, steps = np.divmod(columns[axis].astype(np.int64), STEPS + 1)
+    rounds, rest = np.divmod(parts, STEPS)
+    whole, rest = np.divmod(rest * steps, STEPS)
+    held = [bins if place == axis else column for place, column in enumerate(columns)]
+    held, parts, whole, rest = _merged(held, parts, rounds * steps + whole, rest)
+    upper = whole + (rest + (_mixed(held) % np.uint64(STEPS)).astype(np.int64)) // STEPS
+    held[axis] = 2 * held[axis]
+    cells = [np.concatenate([column, column + (place == axis)]) for place, column in enumerate(held)]
+    counts = np.concatenate([parts - upper, upper])
+    some = counts > 0
+    return [column[some] for column in cells], counts[some]
+
+
+def _merged(columns: Sequence[Column], *sums: Ints) -> Any:
+    """Return the rows that differ, as a list of columns, and sums over those that are equal."""
+    if not len(columns[0]):
+        return [*columns], *sums
+    order = np.lexsort(tuple(columns))
+    held = [column[order] for column in columns]
+    other = np.zeros(len(order), bool)
+    other[0] = True
+    for column in held:
+        other[1:] |= column[1:] != column[:-1]
+    first = np.flatnonzero(other)
+    return [column[first] for column in held], *(np.add.reduceat(one[order], first) for one in sums)
 
 
 def _mixed(columns: Sequence[Column]) -> Any:

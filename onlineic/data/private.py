@@ -22,7 +22,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from onlineic.accounting.of_table import per_person, per_row
-from onlineic.data.persons import Parted, seen_by
+from onlineic.data.persons import Parted, has_ends, seen_by
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.standing import Source, StandingTables
@@ -678,7 +678,10 @@ class PrivateData:
             )
         read = (held, weights, seen)
         held, parts = seen.parts(held, weights)
-        if many and seen.persons is not None:  # as many rows as are public: how many cells one has is not
+        alone = seen.persons is None and (
+            weights is not None or not any(map(has_ends, seen.domain.attributes))
+        )
+        if many and not alone:  # as many rows as are public: how many cells one has is not
             held, parts = [np.repeat(column, parts) for column in held], np.ones(int(parts.sum()), np.int64)
         data = cls._of_cells(iter(held), parts, seen.domain)
         data.unit = seen.unit

@@ -93,9 +93,9 @@ def around(value: float, bound: float, separated: bool = False) -> str:
     return f"{text} ± {reach}" if math.isfinite(bound) else f"{text} no bound"
 
 
-def midpoints(bias: float) -> tuple[str, str]:
+def of_bins(bias: float) -> tuple[str, str]:
     """Return what bins do to a number, and how far it may be off by that, beside its bound."""
-    return "midpoints of bins", f"may be off by {upward(bias)} besides"
+    return "values in bins", f"may put it off by {upward(bias)} besides"
 
 
 def probability(sure: float) -> str:

@@ -703,13 +703,15 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
 
 
 def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binned:
-    """Return the kind of a real number whose sums and means are exact, between two public ends.
+    """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 
     It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
     its value: a sum over records is a sum over ends, and no midpoints stand for values. What lies beyond
     `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
-    is loaded in parts, 64 a record (see `Unit`): a share is rounded to them by a public hash, up as often as
-    down, by at most 1/64 of a bin for a record. Only sessions ask it.
+    is loaded in parts, 64 a record (see `Unit`): what lies in one cell is rounded to them together, by a
+    public hash, up as often as down. `bias` of a mean or a sum says how much that can be, for every table: of
+    a mean at most 1/64 of a bin where it is the only number and each record is a person of its own. Only
+    sessions ask it.
 
     Parameters
     ----------

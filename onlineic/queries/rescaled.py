@@ -41,11 +41,13 @@ class Rescaled:
         """Return the mean weight of a record, and its error bound with the probability of the answer's.
 
         Both are the answer's times high - low, the value from low on: noise on weights in [-1, 1] is twice
-        that on weights in [0, 1]. n times the value is the sum over the records.
+        that on weights in [0, 1]. Where n is private the bound is of `fraction_bound`. n times the value is
+        the sum over the records, within n times the bound, where n is public; else that sum is known as
+        (high - low) `count` + low n, within n (high - low) `error_bound` + abs(low) `n_bound`.
         """
         width = self.high - self.low
         value = self.low + width * float(answer) if width else self.low
-        bound = width * float(answer.error_bound) if width else 0.0
+        bound = width * float(answer.fraction_bound) if width else 0.0
         slack = FLOATS * (abs(self.low) + abs(self.high))
         return value, bound * (1.0 + FLOATS) + self.rounding + slack
 

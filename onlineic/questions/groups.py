@@ -18,7 +18,7 @@ from onlineic.display.text import (
     TOO_FEW,
     around,
     cut_rows,
-    midpoints,
+    of_bins,
     probability,
     shortened,
     sure,
@@ -130,9 +130,14 @@ class Groups(Framed):
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: the labels of every attribute, value and error_bound, each under a free name."""
-        rows = [(*labels, value, bound) for labels, value, bound in self]
-        names = (*self.keys, free_name("value", self.keys), free_name("error_bound", self.keys))
+        """Return columns: the labels of every attribute, value and error_bound, each under a free name.
+
+        Where values in bins may put the numbers off, `bias` is one more: of all groups the largest.
+        """
+        more = (self.bias,) if self.bias else ()
+        rows = [(*labels, value, bound, *more) for labels, value, bound in self]
+        told = ("value", "error_bound", "bias")[: 2 + len(more)]
+        names = (*self.keys, *(free_name(name, self.keys) for name in told))
         return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
     def __repr__(self) -> str:
@@ -146,7 +151,7 @@ class Groups(Framed):
         if self.rounded_up:
             lines.append(f"  {ROUNDED_UP.format(self.rounded_up)}")
         if self.bias:
-            lines.append(f"  {' '.join(midpoints(self.bias))}")
+            lines.append(f"  {' '.join(of_bins(self.bias))}")
         return "\n".join(lines)
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
@@ -208,7 +213,7 @@ class Groups(Framed):
             parts.append(note(ROUNDED_UP.format(self.rounded_up)))
         said = [("bounds", f"hold all at once, with probability {probability(self.confidence)}")]
         if self.bias:
-            said.append(midpoints(self.bias))
+            said.append(of_bins(self.bias))
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
@@ -288,8 +293,8 @@ def group_by(
             "unbiased must be False of all but counts, got True; ask for counts, or leave it out."
         )
     Numbers.of(session.domain, of, where).check(where)
-    known = not session.n_bound
-    groups = [Numbers.of(session.domain, of, each, known) for each in _conditions(names, labels, where)]
+    known, unit = not session.n_bound, session.unit
+    groups = [Numbers.of(session.domain, of, each, known, unit) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))
     values, bounds, bias, start = np.zeros(len(groups)), np.zeros(len(groups)), 0.0, 0

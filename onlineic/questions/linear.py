@@ -12,6 +12,7 @@ from onlineic._typing import Bools, Floats
 from onlineic.ask.bind import as_condition
 from onlineic.display.text import around
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import (
     InvalidQueryError,
     TooFewRecordsError,
@@ -62,6 +63,11 @@ class AnsweringLinear(abc.ABC):
     def n_bound(self) -> int:
         """How far `n` may be from the number of records: 0 where that is public."""
         return 0
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who is protected, where the table was loaded with its parts; None where that is not known."""
+        return None
 
     @property
     @abc.abstractmethod

@@ -1,4 +1,7 @@
-"""Means and sums of an attribute, with bounds made of those of the linear answers behind them."""
+"""Means and sums of an attribute, with bounds made of those of the linear answers behind them.
+
+Proof: docs/theory/queries.md, 1.8.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ from onlineic.ask.bind import as_condition
 from onlineic.display.html import card, facts
 from onlineic.display.text import (
     around,
-    midpoints,
+    of_bins,
     probability,
     records,
     records_bound,
@@ -24,6 +27,7 @@ from onlineic.display.text import (
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import (
     InvalidQueryError,
     TooLargeError,
@@ -46,6 +50,7 @@ from onlineic.questions.linear import (
     too_few,
 )
 
+FINEST = 2.0**-21  # of a bin: half a step, to which values are rounded first
 Aggregate = Literal["count", "mean", "sum", "variance"]
 
 
@@ -67,9 +72,11 @@ class Derived:
         1 - beta: of one answer its own, of several that of all the session's answers at once. Where the
         session has none for these, 1 - m beta for m answers, each with a bound of its own.
     bias : float
-        How far midpoints of bins may be from the values in them, in the units of `value`: beside
-        `error_bound`, and with the same probability. 0 where the attribute's values are exact. Of a clipped
-        attribute what lies beyond its ends counts as them: how far beyond is in neither bound.
+        How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with the
+        same probability. Of bins with midpoints, how far these may be from the values; of a number between
+        two ends, the most by which the rounding of records to parts can move any table. 0 where the
+        attribute's values are exact. Of a clipped attribute what lies beyond its ends counts as them: how far
+        beyond is in neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
@@ -124,7 +131,7 @@ class Derived:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        bias = f" and {upward(self.bias)} for midpoints" if self.bias else ""
+        bias = f" and {upward(self.bias)} for values in bins" if self.bias else ""
         return (
             f"{self.name} = {around(self.value, self.error_bound)}{bias} "
             f"({sure(self.confidence)}), "
@@ -136,7 +143,7 @@ class Derived:
         bound = f"± {reach}, with probability {probability(self.confidence)}"
         said = [("bound", bound)]
         if self.bias:
-            said.append(midpoints(self.bias))
+            said.append(of_bins(self.bias))
         said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
         title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
@@ -214,8 +221,9 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
     -----
     Of a number with two ends a bin the square is known at the ends, and taken linear between them: of a bin
     of width h too large by (v - l)(u - v), at most h^2/4. Half of that is taken off, and `bias` is the other
-    half. A value that stands for those within h of it, as a midpoint does, has a standard deviation that is
-    off by h at most: `bias` is 2 h sd + h^2.
+    half, with what the rounding of records to parts can move (theory 1.8). A value that stands for those
+    within h of it, as a midpoint does, has a standard deviation that is off by h at most: `bias` is
+    2 h sd + h^2.
 
     With r and r' as in `mean`, t = s/(a + b) <= r, and errors e_s, e_r of s and r: (a + b)(t - t') =
     (s - s') - t' ((a + b) - (a' + b')), and r^2 - r'^2 = (r - r')(r + r').
@@ -226,7 +234,7 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
 def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
     check_answering(session)
     where = as_condition(where, session.domain)
-    numbers = Numbers.of(session.domain, attribute, where, n_public=not session.n_bound)
+    numbers = Numbers.of(session.domain, attribute, where, n_public=not session.n_bound, unit=session.unit)
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
@@ -266,6 +274,13 @@ class Numbers:
         Whether all records count, and their number is public: if not it is asked for, as of a condition.
     width : float
         Of the widest bin between two ends, 0 where there are none.
+    wrong : float
+        Between two ends, the largest share of a record that rounding can put at the wrong end.
+    cells : float
+        Number of records that rounding can put there in all cells that may meet the condition, inf where
+        that is not known.
+    fewest : int
+        Parts that are rounded together, at least; less than one of them is put at the wrong end.
     """
 
     attribute: str
@@ -277,6 +292,9 @@ class Numbers:
     bias: float
     everybody: bool
     width: float = 0.0
+    wrong: float = 1.0
+    cells: float = math.inf
+    fewest: int = 1
 
     @property
     def squares(self) -> Floats:
@@ -284,7 +302,14 @@ class Numbers:
         return self.shares**2
 
     @classmethod
-    def of(cls, domain: Domain, attribute: str, where: Where, n_public: bool = True) -> "Numbers":
+    def of(
+        cls,
+        domain: Domain,
+        attribute: str,
+        where: Where,
+        n_public: bool = True,
+        unit: Unit | None = None,
+    ) -> "Numbers":
         axis = domain.axis(attribute)
         kind = domain.attributes[axis]
         values, reach = _valued(attribute, kind)
@@ -303,11 +328,13 @@ class Numbers:
             shares[: len(values)][kept] = np.clip((values[kept] - low) / (high - low), 0.0, 1.0)
         everybody = n_public and condition is None and bool(held.all())
         bias = float(reach[kept].max(initial=0.0))
-        width = 0.0
+        width, rounded = 0.0, (1.0, math.inf, 1)
         if isinstance(kind, Binned) and kind.ends:
             bins = held[: len(values)].reshape(-1, 2).any(axis=1)
             width = float(np.diff(np.asarray(kind.edges, np.float64))[bins].max(initial=0.0))
-        return cls(attribute, condition, held, low, high, shares, bias, everybody, width)
+            if unit is not None:  # else it may be made of several tables, each rounded by itself
+                rounded = _rounded(domain, axis, condition, int(bins.sum()), unit)
+        return cls(attribute, condition, held, low, high, shares, bias, everybody, width, *rounded)
 
     def check(self, condition: Where) -> None:
         """Raise `InvalidQueryError` if nobody can count."""
@@ -332,18 +359,26 @@ class Numbers:
             value = n * (width * part + self.low * share)
             bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
             bound += n * FLOATS * size
-            return value, bound, self.bias * n * min(1.0, share + off), share, off
+            return value, bound, self._off(n * (share + off)) * n * (share + off), share, off
         if aggregate == "variance":
-            return self._variance(values, bounds)
+            return self._variance(n, values, bounds)
         share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
         if not self.everybody and not share > 2.0 * max(bounds):
             return math.nan, math.inf, 0.0, share, off
         value = min(max(self.low + width * values[0] / share, self.low), self.high)
         bound = min(width * max(bounds) / share if width else 0.0, max(value - self.low, self.high - value))
-        return value, bound + FLOATS * size, self.bias, share, off
+        return value, bound + FLOATS * size, self._off(n * (share - off)), share, off
+
+    def _off(self, records: float) -> float:
+        """Return how far bins may put off the mean of so many records, or of more."""
+        return self.bias + self.width * (self._wrong(records) + FINEST)
+
+    def _wrong(self, records: float) -> float:
+        """Return the largest share of so many records, or of more, that may lie at the wrong end of bins."""
+        return min(self.wrong, self.cells / records if records > 0.0 else math.inf)
 
     def _variance(
-        self, values: Sequence[float], bounds: Sequence[float]
+        self, n: int, values: Sequence[float], bounds: Sequence[float]
     ) -> tuple[float, float, float, float, float]:
         """Return value, bound, bias, share that counts and its bound of a variance; NaN of too few."""
         (*parts, square), (*errors, off_square) = values, bounds
@@ -359,9 +394,11 @@ class Numbers:
         exact = min(max(width**2 * (square / share - mean**2), 0.0), largest + 2.0 * excess)
         value = min(max(exact - excess, 0.0), largest)
         bound = min(width**2 * bound + FLOATS * width**2, max(value, largest - value))
-        deviation = math.sqrt(value + bound)
-        bias = excess if self.width else 2.0 * self.bias * deviation + self.bias**2
-        return value, bound, bias, share, off
+        if not self.width:
+            return value, bound, 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2, share, off
+        moved = self.width * (math.sqrt(self._wrong(n * (share - off)) / self.fewest) + FINEST)
+        deviation = math.sqrt(value + bound + excess) + self.width / 2.0
+        return value, bound, excess + 2.0 * deviation * moved + moved**2, share, off
 
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""
@@ -369,6 +406,21 @@ class Numbers:
         if self.condition is None:
             return where() if whole else where({self.attribute: weights(codes)})
         return self.condition if whole else where({self.attribute: weights(codes)}) & self.condition
+
+
+def _rounded(
+    domain: Domain, axis: int, condition: Expression | None, bins: int, unit: Unit
+) -> tuple[float, float, int]:
+    """Return `wrong`, `cells` and `fewest` of a number between two ends, of so many bins (theory 1.8)."""
+    ends = [isinstance(kind, Binned) and kind.ends for kind in domain.attributes]
+    alone, units, cells = unit.person is None, unit.units, math.inf
+    wrong, fewest = (1.0 / units, units) if alone else (1.0, 1)
+    if not any(ends[axis + 1 :]):
+        others = (place for place in range(len(ends)) if place != axis)
+        cells = bins * math.prod(int(allowed(domain, place, condition).sum()) for place in others) / units
+        if before := sum(ends[:axis]):  # the ends of these share out a record first
+            wrong, fewest = min(1.0, wrong * 2.0 ** min(before, 64)), 1
+    return wrong, cells, fewest
 
 
 def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ from onlineic._typing import Floats
 from onlineic.ask.sql import Aggregate, Statement
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, TOO_FEW, around, midpoints, probability, shortened
+from onlineic.display.text import MOST_ROWS, TOO_FEW, around, of_bins, probability, shortened
 from onlineic.domain.attributes import Attribute, Categorical, Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
@@ -48,7 +48,7 @@ class AnswerTable(Framed):
     confidences : tuple of float
         Of every aggregate.
     biases : tuple of float
-        Of every aggregate, how far midpoints of bins may be from the values in them: beside `error_bounds`.
+        Of every aggregate, how far values in bins may put it off: beside `error_bounds`, as of `Derived`.
     answers : tuple of Answer
         What it was made of.
     columns : tuple of (str, int)
@@ -95,7 +95,8 @@ class AnswerTable(Framed):
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns of SELECT; after each aggregate stands its "NAME error_bound".
 
-        Where a column of SELECT is called so itself, the bound's name gets underscores after it.
+        Where values in bins may put it off, "NAME bias" comes next. Where a column of SELECT is called so
+        itself, the name gets underscores after it.
         """
         taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}
@@ -105,6 +106,9 @@ class AnswerTable(Framed):
                 bound = free_name(f"{name} error_bound", taken)
                 taken.add(bound)
                 result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
+                if off := self.biases[place - len(self.keys)]:
+                    taken.add(bias := free_name(f"{name} bias", taken))
+                    result[bias] = [off] * len(self)
         return result
 
     def _column(self, place: int) -> list[Any]:
@@ -123,7 +127,7 @@ class AnswerTable(Framed):
         ]
         if left_out := self._left_out(shown):
             lines.append(f"... {left_out}")
-        told = [f"{name}: {' '.join(midpoints(bias))}" for name, bias in self._biased()]
+        told = [f"{name}: {' '.join(of_bins(bias))}" for name, bias in self._biased()]
         stamp = "".join(f"; {words}" for words in (*told, self.chosen) if words)
         stamp += "" if self.private else ", NOT PRIVATE"
         lines.append(f"({len(self.answers)} answer{'s' * (len(self.answers) != 1)}{stamp})")
@@ -156,7 +160,7 @@ class AnswerTable(Framed):
             (shortened(name), f"bounds hold for all rows at once, with probability {probability(sure)}")
             for name, sure in zip(self.names, self.confidences, strict=True)
         ]
-        said += [(shortened(name), " ".join(midpoints(bias))) for name, bias in self._biased()]
+        said += [(shortened(name), " ".join(of_bins(bias))) for name, bias in self._biased()]
         title = f"{len(self):,} row{'s' * (len(self) != 1)}"
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 

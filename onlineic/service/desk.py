@@ -24,6 +24,7 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
@@ -51,7 +52,7 @@ class UnreadyError(OnlineICError):
 
 
 class RevokedError(OnlineICError):
-    """The token of who asks was revoked while the question waited; nothing was asked."""
+    """The token of who asks was revoked or renewed while the question waited; nothing was asked."""
 
 
 @final
@@ -101,6 +102,10 @@ class Capped(Answering):
     @property
     def n_bound(self) -> int:
         return self.asking.n_bound
+
+    @property
+    def unit(self) -> Unit | None:
+        return self.asking.unit
 
     @property
     def beta(self) -> float:
@@ -321,12 +326,12 @@ class Desk:
         """Answer the jobs of one turn, make all durable, and reply."""
         self.turns += 1
         try:
-            names = users.names()
+            digests = users.digests()
         except OnlineICError as error:  # nothing was asked
             for job in jobs:
                 job.error = error
         else:
-            self._together(jobs, names)
+            self._together(jobs, digests)
         for job in jobs:
             self.answered.update(job.found)
         self._lines += [
@@ -342,7 +347,7 @@ class Desk:
             self._lines = []
         jobs[0].future.get_loop().call_soon_threadsafe(_reply, jobs)
 
-    def _together(self, jobs: list[Job], names: frozenset[str]) -> None:
+    def _together(self, jobs: list[Job], digests: frozenset[str]) -> None:
         """Answer the jobs, make all durable in one write, and swap the view.
 
         Where that fails, nothing that was answered may leave, by a reply or by a view: it is not recorded.
@@ -351,7 +356,7 @@ class Desk:
             pool = self.pool()
             with self._session.together():
                 for job in jobs:
-                    self._one(job, names, pool)
+                    self._one(job, digests, pool)
             if not self.broken:
                 self.view = self._session.view()
         except BaseException as error:  # whatever it is, who waits is told, and this thread goes on
@@ -363,13 +368,13 @@ class Desk:
                     "what was answered could not be recorded, and is not told; ask later."
                 )
 
-    def _one(self, job: Job, names: frozenset[str], pool: Fraction) -> None:
+    def _one(self, job: Job, digests: frozenset[str], pool: Fraction) -> None:
         """Run one job: what fails of it is its own."""
         capped = None
         try:
-            if job.user.name not in names:
+            if job.user.digest not in digests:
                 raise RevokedError("a token must be given that is valid.")
-            limit = job.user.part(len(names)) * pool
+            limit = job.user.part(len(digests)) * pool
             capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
             job.started = capped.asking.length
             job.result = job.act(capped)

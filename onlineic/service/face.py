@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidQueryError
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
@@ -62,6 +63,8 @@ class Public(Protocol):
 class Asked(Public, Protocol):
     """All of it as one asker has it: `session.Asking`."""
 
+    @property
+    def unit(self) -> Unit | None: ...
     @property
     def length(self) -> int: ...
     def answer(self, query: Any) -> Answer: ...

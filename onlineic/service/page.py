@@ -542,7 +542,7 @@ def _derived_block(said: str, found: Derived) -> str:
         value, reach = within(found.value, found.error_bound, separated=True)
         text = f"The {said}: {value}, at most {reach} off{_sure(found.confidence)}."
     if found.bias:
-        text += f" The values are midpoints of bins, which adds up to {upward(found.bias)}."
+        text += f" Values in bins may put it off by {upward(found.bias)} besides."
     about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
     return card(
         around(found.value, found.error_bound, separated=True),

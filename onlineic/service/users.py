@@ -51,6 +51,8 @@ class User:
         Of what hits can spend, in [0, 1]; None: twice an equal share.
     per_minute : int
         Questions.
+    digest : str
+        Of the token.
     """
 
     name: str
@@ -58,6 +60,7 @@ class User:
     revoked: float | None
     share: Fraction | None
     per_minute: int
+    digest: str = attrs.field(default="", repr=False)
 
     def part(self, active: int) -> Fraction:
         """Return the share, where so many users are active."""
@@ -197,11 +200,11 @@ class Users:
     @property
     def active(self) -> int:
         """How many users are not revoked."""
-        return len(self.names())
+        return len(self.digests())
 
-    def names(self) -> frozenset[str]:
-        """Return the names of those who are not revoked."""
-        return frozenset(user.name for user in self._read().values() if user.revoked is None)
+    def digests(self) -> frozenset[str]:
+        """Return those of the tokens that are worth something, one of each user who is not revoked."""
+        return frozenset(digest for digest, user in self._read().items() if user.revoked is None)
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -226,7 +229,9 @@ class Users:
             if self._seen is None or self._seen[0] != version:
                 sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
                 users = {
-                    digest: User(name, created, revoked, None if share is None else Fraction(share), many)
+                    digest: User(
+                        name, created, revoked, None if share is None else Fraction(share), many, digest
+                    )
                     for digest, name, created, revoked, share, many in self._connection.execute(sql)
                 }
                 self._seen = (version, users)

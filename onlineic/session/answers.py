@@ -658,12 +658,13 @@ class AnswerBook:
         wide = self._plan.error_bound if in_theorem else easy
         said = stated(estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
-            said = said._replace(error_bound=min(1.0, wide + question.rounding))
+            said = said._replace(error_bound=min(1.0 + bounds.slack, wide + question.rounding))
         answer = self._stating(question, value, "easy", said, "covered")
         hard = self._plan.error_bound if in_theorem else bounds.if_hard(question, target, self._taken.spent)
         joint = max(self.error_bound(), jointly + question.rounding)
         joint = min(joint, bounds.known(question, value) + question.rounding)
-        return answer, min(hard + question.rounding, 1.0), min(joint, 1.0), False
+        # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
+        return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
 
     # -- what was told, and what is kept --
 

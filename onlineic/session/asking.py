@@ -9,6 +9,7 @@ import attrs
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.errors import OnlineICError, checked_list
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger
 from onlineic.queries.answers import Answer
@@ -107,6 +108,10 @@ class Asking(Answering):
     @property
     def n_bound(self) -> int:
         return self._session.n_bound
+
+    @property
+    def unit(self) -> Unit | None:
+        return self._session.unit
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         return self._session.unprojected(queries)

@@ -67,7 +67,8 @@ class Explanation:
     bound_easy, bound_hard : float
         Largest error bound of one answer if all tests turn out easy, or all are measured; fractions. Measured
         ones are mostly bounded more narrowly: the farther what was learned lies from what was measured, the
-        wider. What the first tables say enters once they are bought. inf where they cannot be paid.
+        wider; above 1 where noise, or a private n, is as large. What the first tables say enters once they
+        are bought. inf where they cannot be paid.
     bound_derived : float or None
         Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
         groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be

@@ -57,15 +57,91 @@ def ends_of(rows, unit=None):
     return data.exact_counts(Partition(NUMBERS, (0, 1), (np.arange(4), np.arange(2))))
 
 
-@pytest.mark.parametrize("others", [[], [(0.3, 0.2)], [(0.3, 0.2), (3, 0.5)]])
-def test_one_record_moves_its_own_parts_over_the_ends(others):
-    rest = ends_of(others) if others else np.zeros(8, np.int64)
-    alone = [ends_of([row]) for row in VALUES]
-    held = [ends_of([*others, row]) for row in VALUES]
+ALONE = ic.Domain.of(y=ic.number(0, 4, bins=[0, 1, 4]), x=2)
+DOMAINS = {  # one number, or several: of these the last is rounded by cells, the others by runs
+    "one": (ALONE, list(itertools.product((0, 0.3, 0.37, 1.7, 4), (0, 1)))[:7]),
+    "two": (NUMBERS, VALUES[:6]),
+    "three": (
+        ic.Domain.of(y=ic.number(0, 4, bins=2), z=ic.number(0, 1, bins=1), w=ic.number(0, 1, bins=1)),
+        [(0.3, 0.2, 0.9), (0.3, 0.2, 0.1), (1.1, 0.2, 0.41), (3.3, 0.7, 0.6), (4, 1, 0)],
+    ),
+}
 
-    assert all(np.array_equal(one, rest + own) for one, own in zip(held, alone, strict=True))
-    assert {64} == {int(own.sum()) for own in alone}
-    assert 128 == max(np.abs(one - two).sum() for one, two in itertools.combinations(held, 2))
+
+def counts_of(domain, rows, counts=None, unit=None, ids=None):
+    """Return the parts on every cell of a table of records, or of persons."""
+    if not rows:
+        return np.zeros(domain.size, np.int64)
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(domain.names)}
+    if counts is not None:
+        data = ic.PrivateData.from_counts(columns, counts, domain)
+    else:
+        named = {} if ids is None else {"id": ids}
+        data = ic.PrivateData.from_records(columns | named, domain, unit=unit)
+    cells = tuple(np.arange(size) for size in domain.shape)
+    return data.exact_counts(Partition(domain, tuple(range(len(cells))), cells))
+
+
+def moves(domain, values, most=3):
+    """Return what one record more adds, and how far one that is another moves, over all small tables."""
+    added, moved = set(), set()
+    for many in range(most + 1):
+        for others in itertools.combinations_with_replacement(values, many):
+            rest = counts_of(domain, [*others])
+            held = [counts_of(domain, [*others, row]) for row in values]
+            added |= {(int((one - rest).min()) >= 0, int((one - rest).sum())) for one in held}
+            moved |= {int(np.abs(one - two).sum()) for one, two in itertools.combinations(held, 2)}
+    return added, moved
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_one_record_moves_no_more_than_its_parts_over_the_ends(name):
+    domain, values = DOMAINS[name]
+    added, moved = moves(domain, values)
+
+    assert {(True, 64)} == added
+    assert 128 == max(moved)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_one_of_many_equal_records_moves_no_more_than_its_parts(name):
+    domain, values = DOMAINS[name]
+    for row, others in itertools.product(values[1:3], ([], [(values[-1], 5)])):
+        rows, many = [row, *(other for other, _ in others)], [count for _, count in others]
+        held = [
+            counts_of(domain, rows, [count, *many])
+            for around in (100, 2**14, 2**40)
+            for count in range(around - 1, around + 2)
+        ]
+        more = [two - one for one, two in itertools.pairwise(held) if (two - one).sum() < 1000]
+        assert 6 == len(more)
+        assert {(0, 64)} == {(min(0, int(one.min())), int(one.sum())) for one in more}
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_order_and_counts_leave_the_parts_where_they_are(name):
+    domain, values = DOMAINS[name]
+    rows = [*values, *values[:3], *values[:1]]
+    held = counts_of(domain, rows)
+
+    assert np.array_equal(held, counts_of(domain, rows[::-1]))
+    several = [1 + (place < 3) + (place < 1) for place in range(len(values))]
+    assert np.array_equal(held, counts_of(domain, values, several))
+    assert np.array_equal(held, counts_of(domain, rows, [1] * len(rows)))
+
+
+@pytest.mark.parametrize("units", [64, 16, 1])
+def test_one_person_moves_no_more_than_their_parts_over_the_ends(units):
+    domain, values = DOMAINS["one"]
+    unit, histories = Unit("id", units=units), [*itertools.combinations_with_replacement(values[:4], 2)]
+    for others in ([], [values[1]], [values[1], values[2], values[2]]):
+        ids = [f"p{place // 2}" for place in range(len(others))]
+        rest = counts_of(domain, others, unit=unit, ids=ids)
+        held = [
+            counts_of(domain, [*others, *rows], unit=unit, ids=[*ids, "new", "new"]) for rows in histories
+        ]
+        assert {(True, units)} == {(bool((one >= rest).all()), int((one - rest).sum())) for one in held}
+        assert all(np.abs(one - two).sum() <= 2 * units for one, two in itertools.combinations(held, 2))
 
 
 def test_one_person_with_two_rows_moves_their_own_parts_over_the_ends():
@@ -79,16 +155,28 @@ def test_one_person_with_two_rows_moves_their_own_parts_over_the_ends():
     assert 128 == max(np.abs(one - two).sum() for one, two in itertools.combinations(held, 2))
 
 
-def test_a_slip_that_draws_ends_across_records_moves_others(monkeypatch):
-    honest = persons.ended
+def by_the_table(honest, columns, parts, axis):
+    """Round with a hash that all other records have a say in."""
+    cells = [*columns, np.full(len(parts), parts.sum())]
+    *held, _, counts = *honest(cells, parts, axis)[0], honest(cells, parts, axis)[1]
+    return held, counts
 
-    def across(fine, offsets, axis, kind):
-        return honest(fine, np.cumsum(offsets), axis, kind)
 
-    monkeypatch.setattr("onlineic.data.persons.ended", across)
-    others = [(0.3, 0.2), (3, 0.5)]
-    left = {tuple(ends_of([row, *others]) - ends_of([row])) for row in VALUES}
-    assert len(left) > 1
+def across_records(honest, columns, parts, owner, offsets, *more):
+    """Hash runs with those that lie before them."""
+    return honest(columns, parts, owner, np.cumsum(offsets), *more)
+
+
+@pytest.mark.parametrize(
+    ("name", "called", "slip"),
+    [("one", "ended", by_the_table), ("two", "ended", by_the_table), ("two", "in_runs", across_records)],
+)
+def test_a_slip_in_sharing_out_ends_moves_others(monkeypatch, name, called, slip):
+    honest = getattr(persons, called)
+    monkeypatch.setattr(f"onlineic.data.persons.{called}", lambda *given: slip(honest, *given))
+    added, moved = moves(*DOMAINS[name], most=2)
+
+    assert added != {(True, 64)} or max(moved) > 128
 
 
 def spoiled(spoil):

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import onlineic
+import onlineic as ic
 from onlineic.ask.json import parsed_query
 from onlineic.cli import ask, main
 from onlineic.cli import demo as demo_module
 from onlineic.domain import Domain
 from onlineic.errors import InvalidQueryError
+from onlineic.noise import SimulatedNoise
 from onlineic.queries import at_least, below, between, one_of, where
 from onlineic.session import OnlineIC
 
@@ -143,7 +145,7 @@ def test_json_writes_null_for_no_bound_and_csv_inf(table, queries, capsys, monke
     assert "untested" == answers[-1]["status"] == rows[-1]["status"]
     assert (None, "inf") == (answers[-1]["error_bound"], rows[-1]["error_bound"])
     assert list(ask.FIELDS) == list(rows[0])
-    assert {*ask.FIELDS} - {"cell"} <= {*answers[0]}
+    assert {*ask.FIELDS} - {"cell", "bias"} <= {*answers[0]}
 
 
 def test_text_format_shows_value_bound_count_status_and_budget(table, queries, capsys):
@@ -610,3 +612,16 @@ def test_answers_about_persons_are_counted_in_persons(tmp_path, queries, capsys)
 
     assert 0 == main(["ask", *files, *PAID, "--person", "id", queries("{}")])
     assert "1,000.0 persons  easy" in capsys.readouterr().out
+
+
+def test_csv_holds_what_values_in_bins_may_put_off():
+    domain = ic.Domain.of(pay=ic.binned([0, 10, 30]), age=range(5))
+    data = ic.PrivateData.from_records({"pay": [5, 20] * 500, "age": [1, 2] * 500}, domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))
+    found = [
+        session.mean("pay"),
+        session.sql("SELECT AVG(age), AVG(pay) FROM t"),
+        session.sql("SELECT COUNT(*) FROM t"),
+    ]
+
+    assert [10.0, 0.0, 10.0, 0.0] == [bias for one in found for *_, bias in ask._numbers(one)]

@@ -636,12 +636,12 @@ def test_bounds_at_once_ask_nothing():
 
     assert (one.joint_bounds([ic.where(age=2), constant], [answer, every]) < 1).all()
     cells = ic.Answer(np.full(5, 0.2), np.full(5, 0.2), "easy", 1.0, False)
-    for other, given in ((ic.where(age=3), answer), (ic.marginal("age"), cells)):
+    for other, said in ((ic.where(age=3), answer), (ic.marginal("age"), cells)):
         with pytest.raises(InvalidParameterError, match="queries must be answered by this range"):
-            one.joint_bounds([ic.where(age=2), other], [answer, given])
-    for other, given in ((ic.where(age=2), cells), (ic.marginal("age"), answer)):
+            one.joint_bounds([ic.where(age=2), other], [answer, said])
+    for other, said in ((ic.where(age=2), cells), (ic.marginal("age"), answer)):
         with pytest.raises(InvalidParameterError, match=r"answers\[0\] must have shape"):
-            one.joint_bounds([other], [given])
+            one.joint_bounds([other], [said])
     untested = ic.Answer(answer.value, answer.count, "untested", 1.0, False)
     assert [math.inf] == one.joint_bounds([ic.where(age=3)], [untested]).tolist()
     assert counted == [held[label].statistics().asked for label in LABELS]

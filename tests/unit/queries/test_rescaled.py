@@ -46,6 +46,15 @@ def test_a_parity_is_one_dense_query_with_twice_the_bound():
     assert math.isinf(parity.restored(Answer(0.25, 0.0, "untested", math.inf))[1])
 
 
+def test_of_a_private_number_of_records_the_bound_is_of_the_mean_over_them():
+    agree = ic.rescaled(a=np.array([-1.0, -1.0, -1.0, 1.0]))
+    value, bound = agree.restored(
+        Answer(0.95, 95.0, "hard", 0.0, n=100, n_bound=5)
+    )  # 95 of 95: the mean is 1
+
+    assert abs(value - 1.0) <= bound < 0.3
+
+
 def test_a_session_answers_a_real_column_within_its_bound():
     grid = ic.Grid(0.0, 0.3, points=4)
     question = ic.rescaled(a=grid)

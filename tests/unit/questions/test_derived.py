@@ -10,6 +10,7 @@ from onlineic import between, where
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError, TooLargeError
 from onlineic.noise import SimulatedNoise
 from onlineic.questions import cdf, group_by, mean, quantile, total
+from onlineic.questions.means import Numbers
 from support.noise import Silent
 from support.sessions import Still
 
@@ -168,16 +169,36 @@ def test_midpoints_have_a_bias_of_their_own(session):
     assert 0.0 == session.mean("age").bias
 
 
+def test_of_a_private_number_of_records_midpoints_of_a_sum_may_be_those_of_more_than_n():
+    numbers = Numbers.of(ic.Domain.of(x=ic.binned([-100, 100, 300])), "x", where(x=ic.below(100)), False)
+    value, bound, bias, *_ = numbers.worked_out("sum", 1000, [0.0, 1.0], [0.0, 0.01])
+
+    assert (0.0, 100 * 1010) == (value, pytest.approx(bias))  # 1,010 records may lie at -100
+    assert bound < 1e-6
+
+
 def test_groups_and_statements_say_in_words_what_midpoints_do(session):
     """An interval around a mean of bins holds without the values only with what midpoints are off by."""
     groups = session.group_by("sex", aggregate="mean", of="pay")
     table = session.sql("SELECT sex, AVG(pay), AVG(age) FROM t GROUP BY sex")
 
-    assert "\n  midpoints of bins may be off by 10 besides" in repr(groups)
-    assert "AVG(pay): midpoints of bins may be off by 10 besides" in repr(table)
-    assert "may be off by 10 besides" in table._repr_html_()
+    assert "\n  values in bins may put it off by 10 besides" in repr(groups)
+    assert "AVG(pay): values in bins may put it off by 10 besides" in repr(table)
+    assert "may put it off by 10 besides" in table._repr_html_()
     assert "AVG(age): mid" not in repr(table)
-    assert "midpoints" not in repr(session.group_by("sex", aggregate="mean", of="age"))
+    assert "values in bins" not in repr(session.group_by("sex", aggregate="mean", of="age"))
+
+
+def test_columns_hold_what_values_in_bins_may_put_off(session):
+    groups = session.group_by("sex", aggregate="mean", of="pay").to_dict()
+    table = session.sql(
+        'SELECT sex, AVG(pay) AS p, AVG(age), COUNT(*) AS "p bias" FROM t GROUP BY sex'
+    ).to_dict()
+
+    assert (["sex", "value", "error_bound", "bias"], [10.0, 10.0]) == ([*groups], groups["bias"])
+    assert ["sex", "p", "p error_bound", "p bias_", "AVG(age)", "AVG(age) error_bound"] == [*table][:6]
+    assert [10.0, 10.0] == table["p bias_"]
+    assert "bias" not in session.group_by("sex", aggregate="mean", of="age").to_dict()
 
 
 def test_a_group_of_too_few_records_is_called_so():

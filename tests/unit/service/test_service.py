@@ -358,7 +358,8 @@ def waiting(server, count):
         time.sleep(0.01)
 
 
-def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
+@pytest.mark.parametrize("ended", ["revoke", "renew"])
+def test_what_waits_under_a_token_that_is_worth_nothing_is_not_answered(tmp_path, ended):
     found = {}
     with served(opened(tmp_path / "a.db"), tmp_path) as server:
         call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
@@ -370,7 +371,7 @@ def test_what_waits_of_a_user_who_is_revoked_is_not_answered(tmp_path):
             thread.start()
             waiting(server, 1)
             users = Users(server.users)
-            users.revoke("bob")
+            getattr(users, ended)("bob")
             users.close()
             before = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
         thread.join()
@@ -823,3 +824,14 @@ def test_the_extra_is_small():
         path.stat().st_size for one in files if (path := one.locate()).is_file() and path.suffix != ".pyc"
     )
     assert size < 15e6, f"{size / 1e6:.1f} MB"
+
+
+def test_a_remote_mean_has_the_bias_of_the_session(tmp_path):
+    """How records were rounded to parts follows from whose they are, which the server tells."""
+    domain = ic.Domain.of(cost=ic.number(0, 50_000, bins=4), sex=["F", "M"])
+    data = ic.PrivateData.from_counts({"cost": [120.0, 9.0], "sex": ["F", "M"]}, [10_000, 5_000], domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=tmp_path / "a.db", table="t", durability="all")
+    with served(session, tmp_path) as server, ic.connect(server.url, server.tokens["ann"]) as remote:
+        assert session.unit == remote.unit == ic.Unit(None)
+        told = remote.mean("cost"), remote.sql("SELECT AVG(cost) FROM t")
+    assert {12_500 * (8 / (64 * 15_000) + 2.0**-21)} == {one.bias for one in told}

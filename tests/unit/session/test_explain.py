@@ -282,3 +282,19 @@ def test_a_textbook_session_explains_with_the_bound_of_its_theorem():
     told = session.explain(where(a=1))
 
     assert told.bound_easy == told.bound_hard == pytest.approx(session.plan.error_bound)
+
+
+def test_bounds_of_a_measured_answer_or_of_a_private_n_may_be_beyond_1():
+    """A number with much noise is released as it was drawn; few records among a noisy n are far from it."""
+    domain = ic.Domain.of(x=range(8), y=range(9), z=range(30))
+    columns, beyond = {name: np.zeros(400, int) for name in domain.names}, 0
+    for seed in (0, 3, 7):
+        data = ic.PrivateData.from_records(columns, domain, neighbours="add-remove", n_at_most=1000)
+        session = ic.OnlineIC(data, ic.Budget(0.05, 1e-6), noise=SimulatedNoise(seed), questions=10)
+        for place in range(3):
+            question = ic.where(x=ic.below(place + 1), y=0, z=ic.below(3 + place))
+            told, answer = session.explain(question), session.answer(question)
+            stated = told.bound_hard if answer.status == "hard" else told.bound_easy
+            assert answer.error_bound <= stated * (1 + 1e-9)
+            beyond += answer.error_bound > 1.0
+    assert beyond > 3
