@@ -5,14 +5,15 @@
 A made-up table of 50,000 visits with nine columns, and ten questions: two counts, two means, five tables of
 counts and a quantile. AIM and MST (dpmm) make synthetic tables, of which the answers are taken; AIM has 27
 rounds of 300 steps, since its 144 of 1,000 do not finish in the time that a rival has. MWEM+PGM (mbi) is told
-the sets of columns, and answers from its graphical model. OpenDP has
-Gaussian noise, told the ten and composed by zCDP; SmartNoise and diffprivlib get a tenth of the budget for
-each question, the latter with delta 0. Sessions are told nothing, that ten questions come, that their 26
-answers do (of a mean and a quantile they take several), or the sets of columns. All have (1, 1e-6). Neighbours are those that each package has: SmartNoise and diffprivlib protect
-a record that is there or not, which is up to half the noise. Of a table the error is that of its worst
-cell, in records. The ratio is to OpenDP's, geometric mean over nine questions without the quantile. Rivals
-run in environments of their own, with their own noise. Simulated noise of ours: NOT PRIVATE. Writes
-results/rivals.json; the markdown table and the figure are made from that file alone.
+the sets of columns, and answers from its graphical model. OpenDP has Gaussian noise, told the ten and
+composed by zCDP; SmartNoise and diffprivlib get a tenth of the budget for each question, the latter with
+delta 0. Sessions are told nothing, that ten questions come, that their 26 answers do (of a mean and a
+quantile they take several), or the sets of columns. All have (1, 1e-6). Neighbours are those that each
+package has: SmartNoise and diffprivlib protect a record that is there or not, which is up to half the noise.
+Of a table the error is that of its worst cell, in records. The ratio is to OpenDP's, geometric mean over nine
+questions without the quantile. Rivals run in environments of their own, with their own noise. Simulated noise
+of ours: NOT PRIVATE. Writes results/rivals.json; the markdown table and the figure are made from that file
+alone.
 """
 
 import json
@@ -235,7 +236,8 @@ def figure(result: dict, path: Path) -> None:
     canvas = Figure(figsize=(8.0, 4.2), layout="constrained")
     axes = canvas.add_subplot()
     for row, colour in zip(result["rows"], ["#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#999999",
-                                            "#CC79A7", "#000000", "#F0E442", "#8B4513"], strict=False):  # fmt: skip
+                                            "#CC79A7", "#000000", "#F0E442", "#8B4513"],
+                           strict=False):  # fmt: skip
         ratios = [one / other for one, other in zip(row["errors"][:-1], base["errors"][:-1], strict=True)]
         axes.plot(ratios, range(len(ratios)), "o", color=colour, markersize=5, label=row["engine"])
     axes.axvline(1.0, color="#555555", linewidth=0.8)
