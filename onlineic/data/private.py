@@ -122,7 +122,7 @@ class PrivateData:
     __slots__ = (
         "__weakref__", "_budgets", "_door", "_files", "_mass", "_process", "_read", "_reads", "_rows",
         "_sessions", "_tables", "_total",
-        "domain", "loading", "n_at_most", "neighbours", "unit",
+        "domain", "loading", "n_at_most", "neighbours", "unit", "whole",
     )  # fmt: skip
 
     @loader
@@ -158,6 +158,7 @@ class PrivateData:
         self.n_at_most: int | None = None
         self.unit: Unit | None = None
         self._read: tuple[list[Column], Ints | None, Parted] | None = None  # rows, until parts are settled
+        self.whole = True  # whether it has all attributes over which parts were rounded to ends of bins
         self.loading = "given as columns or counts"
         self._budgets: list[Budget] = []  # of one row each
         self._rows = 1
@@ -353,7 +354,7 @@ class PrivateData:
         else:
             columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
             made = type(self)._of_cells(iter(columns), weights, domain)
-        made.unit = self.unit
+        made.unit, made.whole = self.unit, False
         return made._protecting(self.neighbours, self.n_at_most or 0)
 
     @classmethod
@@ -683,6 +684,11 @@ class PrivateData:
         )
         if many and not alone:  # as many rows as are public: how many cells one has is not
             held, parts = [np.repeat(column, parts) for column in held], np.ones(int(parts.sum()), np.int64)
+        elif many and (ends := sum(map(has_ends, seen.domain.attributes))):
+            # a row of counts becomes at most so many, and equal ones one: empty rows hide how many are left
+            empty = (rows << (ends + 1)) - len(parts)
+            held = [np.concatenate([column, np.zeros(empty, column.dtype)]) for column in held]
+            parts = np.concatenate([parts, np.zeros(empty, parts.dtype)])
         data = cls._of_cells(iter(held), parts, seen.domain)
         data.unit = seen.unit
         data._read = read if seen.unit in cut_anew(seen.unit) else None

@@ -710,8 +710,9 @@ def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binn
     `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
     is loaded in parts, 64 a record (see `Unit`): what lies in one cell is rounded to them together, by a
     public hash, up as often as down. `bias` of a mean or a sum says how much that can be, for every table: of
-    a mean at most 1/64 of a bin where it is the only number and each record is a person of its own. Only
-    sessions ask it.
+    a mean at most 1/64 of a bin where it is the only number and each record is a person of its own. What
+    sharing out the rows of a person with several can do it does not say. Counts at a single end are counts of
+    parts. Only sessions ask it.
 
     Parameters
     ----------

@@ -43,7 +43,8 @@ class Rescaled:
         Both are the answer's times high - low, the value from low on: noise on weights in [-1, 1] is twice
         that on weights in [0, 1]. Where n is private the bound is of `fraction_bound`. n times the value is
         the sum over the records, within n times the bound, where n is public; else that sum is known as
-        (high - low) `count` + low n, within n (high - low) `error_bound` + abs(low) `n_bound`.
+        (high - low) `count` + low n, within n (high - low) `error_bound` + abs(low) `n_bound`, and `rounding`
+        for each record.
         """
         width = self.high - self.low
         value = self.low + width * float(answer) if width else self.low

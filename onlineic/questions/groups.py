@@ -25,7 +25,7 @@ from onlineic.display.text import (
     upward,
     within,
 )
-from onlineic.domain.attributes import Label
+from onlineic.domain.attributes import Binned, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -292,8 +292,15 @@ def group_by(
         raise InvalidQueryError(
             "unbiased must be False of all but counts, got True; ask for counts, or leave it out."
         )
+    for name in names:  # a group is a condition, and values lie between the ends of a bin
+        kind = session.domain.attribute(name)
+        if isinstance(kind, Binned) and kind.ends:
+            raise InvalidQueryError(
+                f"keys must be no number between two ends in a {aggregate} by group, got {name}; ask for "
+                "each bin by a condition, or load the attribute as binned(..)."
+            )
     Numbers.of(session.domain, of, where).check(where)
-    known, unit = not session.n_bound, session.unit
+    known, unit = not session.n_bound, session.rounded_in
     groups = [Numbers.of(session.domain, of, each, known, unit) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))

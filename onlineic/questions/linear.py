@@ -11,6 +11,7 @@ import numpy as np
 from onlineic._typing import Bools, Floats
 from onlineic.ask.bind import as_condition
 from onlineic.display.text import around
+from onlineic.domain.attributes import Binned
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -65,8 +66,8 @@ class AnsweringLinear(abc.ABC):
         return 0
 
     @property
-    def unit(self) -> Unit | None:
-        """Who is protected, where the table was loaded with its parts; None where that is not known."""
+    def rounded_in(self) -> Unit | None:
+        """In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown."""
         return None
 
     @property
@@ -206,6 +207,20 @@ def narrowing(domain: Domain, condition: object) -> Expression | None:
     expression = checked_condition(domain, condition)
     query = expression.bind(domain)
     return None if query.constant == 1 << query.grid_bits and not query.rounding else expression
+
+
+def check_ends(domain: Domain, condition: Expression | None) -> None:
+    """Raise `InvalidQueryError` if a condition tells the ends of a bin apart, between which values lie."""
+    for factor in () if condition is None else condition.bind(domain).factors:
+        for place, axis in enumerate(factor.axes):
+            kind = domain.attributes[axis]
+            if isinstance(kind, Binned) and kind.ends:
+                held = np.moveaxis(factor.weights(domain), place, 0)[: 2 * len(kind.edges) - 2]
+                if (held[::2] != held[1::2]).any():
+                    raise InvalidQueryError(
+                        f"{domain.names[axis]} must weigh both ends of a bin alike in a condition of a mean, "
+                        "a sum or a variance, got one that tells them apart; cut it at edges of bins."
+                    )
 
 
 def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:

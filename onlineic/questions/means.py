@@ -43,6 +43,7 @@ from onlineic.questions.linear import (
     allowed,
     asked_together,
     check_answering,
+    check_ends,
     counted,
     narrowing,
     nobody,
@@ -74,8 +75,9 @@ class Derived:
     bias : float
         How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with the
         same probability. Of bins with midpoints, how far these may be from the values; of a number between
-        two ends, the most by which the rounding of records to parts can move any table. 0 where the
-        attribute's values are exact. Of a clipped attribute what lies beyond its ends counts as them: how far
+        two ends, the most by which the rounding of parts to ends can move any table; what sharing out the
+        rows of a person with several can do is in neither bound (theory 1.7). 0 where the attribute's values
+        are exact. Of a clipped attribute what lies beyond its ends counts as them: how far
         beyond is in neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
@@ -234,7 +236,9 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
 def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, where: Where) -> Derived:
     check_answering(session)
     where = as_condition(where, session.domain)
-    numbers = Numbers.of(session.domain, attribute, where, n_public=not session.n_bound, unit=session.unit)
+    numbers = Numbers.of(
+        session.domain, attribute, where, n_public=not session.n_bound, unit=session.rounded_in
+    )
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
@@ -314,6 +318,7 @@ class Numbers:
         kind = domain.attributes[axis]
         values, reach = _valued(attribute, kind)
         condition = narrowing(domain, where)
+        check_ends(domain, condition)
         held = np.arange(kind.size) < len(values)
         held &= allowed(domain, axis, condition)
         kept = held[: len(values)]

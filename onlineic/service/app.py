@@ -280,7 +280,9 @@ class Service:
             "n_bound": session.n_bound,
             "beta": session.beta,
             "answers_tables": session.answers_tables,
-            "unit": None if (unit := getattr(session, "unit", None)) is None else attrs.asdict(unit),
+            "rounded_in": None
+            if (unit := getattr(session, "rounded_in", None)) is None
+            else attrs.asdict(unit),
             "budget": {"epsilon": statistics.budget.epsilon, "delta": statistics.budget.delta},
             "rows_per_person": statistics.rows_per_person,
             "plan": {"hard_answers": view.plan.hard_answers, "max_queries": view.plan.max_queries},

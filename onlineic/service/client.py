@@ -174,7 +174,7 @@ class Remote(Answering):
         self._open: list[http.client.HTTPConnection] = []  # one or none, shared by ranges of it
         self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
         self._n_bound = 0
-        self._unit: Unit | None = None
+        self._rounded_in: Unit | None = None
         self._span: dict[str, str] = {}
         self._learn()
 
@@ -207,8 +207,8 @@ class Remote(Answering):
             raise
         self._domain = Domain.from_json(json.dumps(about["domain"]))
         self._n, self._beta, self._tables = about["n"], about["beta"], about["answers_tables"]
-        self._n_bound, unit = about["n_bound"], about.get("unit")  # of a server of 0.1.0 none
-        self._unit = None if unit is None else Unit(**unit)
+        self._n_bound, unit = about["n_bound"], about.get("rounded_in")  # of a server of 0.1.0 none
+        self._rounded_in = None if unit is None else Unit(**unit)
 
     # -- the face of a session ------------------------------------------------------------------------------
 
@@ -225,8 +225,8 @@ class Remote(Answering):
         return int(self._n_bound)
 
     @property
-    def unit(self) -> Unit | None:
-        return self._unit
+    def rounded_in(self) -> Unit | None:
+        return self._rounded_in
 
     @property
     def beta(self) -> float:

@@ -104,8 +104,8 @@ class Capped(Answering):
         return self.asking.n_bound
 
     @property
-    def unit(self) -> Unit | None:
-        return self.asking.unit
+    def rounded_in(self) -> Unit | None:
+        return self.asking.rounded_in
 
     @property
     def beta(self) -> float:

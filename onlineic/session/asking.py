@@ -110,8 +110,8 @@ class Asking(Answering):
         return self._session.n_bound
 
     @property
-    def unit(self) -> Unit | None:
-        return self._session.unit
+    def rounded_in(self) -> Unit | None:
+        return self._session.rounded_in
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         return self._session.unprojected(queries)

@@ -6,6 +6,7 @@ each of its tests and releases moves by no more than the relation says. So the t
 Proof: docs/theory/queries.md, 1.9.
 """
 
+import contextlib
 from fractions import Fraction
 
 import attrs
@@ -16,7 +17,7 @@ from onlineic.accounting.renyi import renyi_capacity
 from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import FAILED, guarded, is_private, log_failure, records_of
 from onlineic.domain.unit import parts_of, persons_of
-from onlineic.errors import InvalidParameterError, TooFewRecordsError
+from onlineic.errors import InvalidParameterError, LargeDeltaWarning, TooFewRecordsError
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
 from onlineic.plan.settings import Settings
@@ -143,7 +144,8 @@ def drawn_number(
         private=is_private(noise),
     )
     if is_private(noise):
-        warn_large_delta(settings.of_row, parts_of(found.n, data.unit))
+        with contextlib.suppress(LargeDeltaWarning):  # where it is an error: the number is drawn and paid
+            warn_large_delta(settings.of_row, parts_of(found.n, data.unit))
     return found
 
 

@@ -1002,6 +1002,11 @@ class OnlineIC(Answering):
         return self._data.unit
 
     @property
+    def rounded_in(self) -> Unit | None:
+        """In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown."""
+        return self.unit if self._data.whole and not self._loop.plan.purchases.ended else None
+
+    @property
     def beta(self) -> float:
         """Failure probability of every stated bound."""
         return self._loop.beta

@@ -136,6 +136,44 @@ def test_of_many_cells_a_record_is_as_many_rows_as_parts():
     assert 1000 * share == pytest.approx(columns["cost"].mean(), rel=0.01)
 
 
+def test_of_many_cells_counts_keep_as_many_rows_wherever_the_records_lie():
+    """How many cells are met is private, and reads take as long as there are rows."""
+    wide, rows = ic.Domain.of(a=2**14, b=2**12, cost=ic.number(0, 8, bins=4)), 100
+    question = ic.where(cost=ic.weights(np.repeat([0, 2, 4, 6, 8], 2)[1:-1] / 8))
+    for a in (np.zeros(rows, np.int64), np.arange(rows)):
+        columns = {"a": a, "b": a, "cost": np.full(rows, 3.0)}
+        data = ic.PrivateData.from_counts(columns, np.ones(rows, np.int64), wide)
+        assert 4 * rows == len(data._tables.columns((0,))[0][0])
+        assert 3 / 8 == pytest.approx(exact_values(data, [question])[0], abs=1 / 64)
+
+
+def test_a_table_with_fewer_attributes_than_it_was_loaded_with_says_a_whole_bin():
+    """Parts were rounded in each cell of all attributes: of how many cells that was is not known any more."""
+    domain = ic.Domain.of(g=50, cost=ic.number(0, 4000, bins=4))
+    columns = {"g": np.arange(50), "cost": np.full(50, 500.0), "id": np.arange(50)}
+    data = ic.PrivateData.from_records(columns, domain, unit=Unit("id", units=1))
+    whole = ic.OnlineIC(data, ic.Budget(15.0, 1e-9), noise=SimulatedNoise(1))
+    other = ic.PrivateData.from_records(columns, domain, unit=Unit("id", units=1)).projected("cost")
+    part = ic.OnlineIC(other, ic.Budget(15.0, 1e-9), noise=SimulatedNoise(1))
+
+    assert Unit("id", units=1) == whole.rounded_in == part.unit
+    assert part.rounded_in is None
+    assert 1000 <= part.mean("cost").bias <= 1001
+
+
+def test_conditions_and_groups_that_tell_the_ends_of_a_bin_apart_have_no_mean(claims):
+    *_, session = claims
+    upper = np.zeros(16)
+    upper[1] = 1.0
+
+    for ask in (session.mean, session.sum, session.variance):
+        with pytest.raises(InvalidQueryError, match="cost must weigh both ends of a bin alike"):
+            ask("cost", ic.where(cost=ic.weights(upper)))
+    with pytest.raises(InvalidQueryError, match="keys must be no number between two ends in a mean by group"):
+        session.group_by("cost", None, "mean", "cost")
+    assert 16 == len(list(session.group_by("cost")))
+
+
 @pytest.fixture(scope="module")
 def claims():
     """A table of log-normal costs, its costs, and a session about it."""

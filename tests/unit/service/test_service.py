@@ -832,6 +832,6 @@ def test_a_remote_mean_has_the_bias_of_the_session(tmp_path):
     data = ic.PrivateData.from_counts({"cost": [120.0, 9.0], "sex": ["F", "M"]}, [10_000, 5_000], domain)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=tmp_path / "a.db", table="t", durability="all")
     with served(session, tmp_path) as server, ic.connect(server.url, server.tokens["ann"]) as remote:
-        assert session.unit == remote.unit == ic.Unit(None)
+        assert session.rounded_in == remote.rounded_in == ic.Unit(None)
         told = remote.mean("cost"), remote.sql("SELECT AVG(cost) FROM t")
     assert {12_500 * (8 / (64 * 15_000) + 2.0**-21)} == {one.bias for one in told}

@@ -397,6 +397,7 @@ def test_a_delta_is_compared_with_the_released_number():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ic.OnlineIC(table(), ic.Budget(1.0, 1e-9))
+        ic.OnlineIC(table(), ic.Budget(1.0, 1e-2))  # the number is drawn and paid: nothing stops it any more
 
 
 def test_a_used_ledger_is_refused_before_anything_is_counted():
