@@ -188,12 +188,29 @@ def test_a_session_that_listened_under_other_rules_buys_nothing_more_and_says_so
         session = resumed(path)
     with session:
         assert told == [session.answer(one).value for one in queries(3)]
-        assert session.rounded_in is None  # other rules may have rounded numbers in another way
         session.answer_many(queries(60))
         session.synthetic(10)
     assert 1 == len([one for one in said if one.category is OtherRulesWarning])
     assert 1 == kinds(path).count("opened")
     assert audit.verified(read(path)).whole
+
+
+def test_a_number_that_other_rules_may_have_rounded_in_another_way_says_a_whole_bin(path, monkeypatch):
+    domain = ic.Domain.of(cost=ic.number(0, 100, bins=4), sex=2)
+    rows = {"cost": np.arange(2_000) % 100, "sex": np.arange(2_000) % 2}
+    monkeypatch.setattr(durable, "RULES", "others")
+    with ic.OnlineIC(
+        ic.PrivateData.from_records(rows, domain), ic.Budget(1.0, 1e-6), ledger=path, table=LABEL
+    ) as session:
+        assert ic.Unit(None) == session.rounded_in
+        told = session.mean("cost")
+    with pytest.warns(OtherRulesWarning):
+        session = ic.OnlineIC.resume(path, ic.PrivateData.from_records(rows, domain))
+    with session:
+        assert session.rounded_in is None
+        again = session.mean("cost")
+    assert told.value == again.value
+    assert told.bias < 1 < 25 <= again.bias
 
 
 def test_a_certified_file_that_began_with_tables_tells_what_it_told_and_certifies_no_more(path):
