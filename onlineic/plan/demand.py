@@ -20,7 +20,7 @@ import numpy as np
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.accounting.renyi import TICK
-from onlineic.errors import InvalidParameterError, shown
+from onlineic.errors import InvalidParameterError, checked_ratio, set_fields, shown
 from onlineic.interactions.demand import KIN, Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
@@ -102,6 +102,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     count: int | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
+        for name in ("share", "one"):  # a float would be no charge
+            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
         counts, parts = self.after, (Fraction(0), *self.parts)
         rising = all(one < other for one, other in itertools.pairwise(parts))
         counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))

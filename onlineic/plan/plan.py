@@ -16,7 +16,7 @@ from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.spending import Spending
 from onlineic.queries.partitions import PartitionRule
 from onlineic.sparse.base import NumericSparse
@@ -111,7 +111,7 @@ class Plan:
         """Which mechanism tests, by what the record has spent."""
         return Spending(
             self.sparse,
-            self.purchases.planned(self.sparse.account()),
+            planned_by(self.purchases, self.sparse.account()),
             self.hit_price,
             self.next_share,
             self.reserve,

@@ -61,7 +61,7 @@ from onlineic.plan.plan import (
     tested_beta,
 )
 from onlineic.plan.planned_purchases import PlannedPurchases
-from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -191,7 +191,7 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
         beta=settings.beta,
         threshold=settings.threshold,
         partition=True,
-        reserved=purchases.planned(account) / account.capacity,
+        reserved=planned_by(purchases, account) / account.capacity,
         room=ROOM if settings.threshold is None else 0,
         restarts=settings.restarts,
     )

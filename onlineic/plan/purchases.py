@@ -14,6 +14,7 @@ import attrs
 from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
+from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
@@ -107,6 +108,14 @@ class PurchaseRule(abc.ABC, Generic[S]):
     def owed(self, heard: S, account: Filter) -> Fraction:
         """Return the charge of what questions to come will buy, in the unit of the account."""
         return Fraction(0)
+
+
+def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
+    """Return what all purchases of a rule may cost by its own word, if an account can pay that, or raise."""
+    return checked_ratio(
+        f"{type(rule).__name__}.planned", rule.planned(account), at_least=0.0, at_most=float(account.capacity),
+        remedy="return a part of account.capacity",
+    )  # fmt: skip
 
 
 @final

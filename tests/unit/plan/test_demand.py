@@ -161,6 +161,22 @@ def test_shares_and_counts_that_do_not_rise_are_refused(made):
         DemandPurchases(**made)
 
 
+def test_a_share_may_be_a_float_and_names_itself_where_it_is_none():
+    assert DemandPurchases(share=Fraction(1, 2)) == DemandPurchases(share=0.5)
+    with pytest.raises(InvalidParameterError, match="share must be"):
+        DemandPurchases(share="half")
+
+
+@pytest.mark.parametrize("said", [-1, float("nan"), 10**30, "half"])
+def test_what_a_rule_plans_must_be_paid_by_the_account(said):
+    class Saying(Own):
+        def planned(self, account):
+            return said
+
+    with pytest.raises(InvalidParameterError, match=r"Saying\.planned must be"):
+        session_plan(DOMAIN, 2_000, ic.Budget(1.0, 1e-9), purchases=Saying())
+
+
 def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_many_records():
     few = ic.Domain.of({f"x{place}": 6 for place in range(4)})
     many = ic.Domain.of({f"x{place}": 12 for place in range(14)})
