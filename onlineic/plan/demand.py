@@ -21,7 +21,7 @@ from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.accounting.renyi import TICK
 from onlineic.errors import InvalidParameterError, checked_ratio, set_fields, shown
-from onlineic.interactions.demand import KIN, Asked, Axes, Demand, asked_axes, asked_of
+from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
@@ -32,7 +32,6 @@ from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
-AFTER = (1, 4, 16, 64, 256)  # questions: each instalment follows four times as many as the one before
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
 
@@ -76,8 +75,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     after : tuple of int
         Questions after which an instalment is bought, rising; the first one comes before the first question.
     parts : tuple of Fraction
-        Of that, which are spent by then; the last one is 1. As long as the questions to come are mostly
-        guessed, most is kept: after t questions a part of t / (t + 5) is spent, as t of t + 5 are known.
+        Of that, which are spent by then; the last one is 1.
     one : Fraction, in (0, 1]
         Of what is left, for a question that is publicly hard.
     announced : tuple of tuple of int
@@ -94,8 +92,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     """
 
     share: Fraction = Fraction(9, 10)
-    after: tuple[int, ...] = AFTER
-    parts: tuple[Fraction, ...] = (*(Fraction(told, told + KIN) for told in AFTER[:-1]), Fraction(1))
+    after: tuple[int, ...] = (1, 4, 16, 64, 256)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
     one: Fraction = Fraction(1, 8)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})

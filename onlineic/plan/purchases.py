@@ -113,9 +113,12 @@ class PurchaseRule(abc.ABC, Generic[S]):
 def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
     """Return what all purchases of a rule may cost by its own word, if an account can pay that, or raise."""
     return checked_ratio(
-        f"{type(rule).__name__}.planned", rule.planned(account), at_least=0.0, at_most=float(account.capacity),
+        f"{type(rule).__name__}.planned",
+        rule.planned(account),
+        at_least=0.0,
+        at_most=float(account.capacity),
         remedy="return a part of account.capacity",
-    )  # fmt: skip
+    )
 
 
 @final
