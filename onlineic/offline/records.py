@@ -50,7 +50,7 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
     >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
     >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
     >>> counted = offline.count(data, epsilon=0.2)
-    >>> abs(counted.n - 9_000) <= counted.bound, counted.bound  # ln(100)/.2
+    >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
     (True, 23)
     >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
     True
