@@ -672,21 +672,22 @@ class PrivateData:
         held, many = list(columns), seen.domain.size > MAX_CELLS
         _check_rows(held[0], weights)
         rows = len(held[0]) if seen.persons is None else len(seen.persons)
-        if many and rows * seen.unit.units > MAX_ROWS:
+        ends = sum(map(has_ends, seen.domain.attributes))
+        every = seen.unit.units * (rows if weights is None else int(weights.sum()))
+        most = min(rows << (ends + 1), every)  # rows that rows of counts can become
+        if many and max(rows * seen.unit.units, most if ends else 0) > MAX_ROWS:
             raise TooLargeError(
                 f"records must be at most {MAX_ROWS // seen.unit.units:,} over {seen.domain.size:,} cells "
                 f"with units={seen.unit.units}, got {rows:,}; take fewer units, or fewer attributes."
             )
         read = (held, weights, seen)
         held, parts = seen.parts(held, weights)
-        alone = seen.persons is None and (
-            weights is not None or not any(map(has_ends, seen.domain.attributes))
-        )
+        alone = seen.persons is None and (weights is not None or not ends)
         if many and not alone:  # as many rows as are public: how many cells one has is not
             held, parts = [np.repeat(column, parts) for column in held], np.ones(int(parts.sum()), np.int64)
-        elif many and (ends := sum(map(has_ends, seen.domain.attributes))):
+        elif many and ends:
             # a row of counts becomes at most so many, and equal ones one: empty rows hide how many are left
-            empty = (rows << (ends + 1)) - len(parts)
+            empty = most - len(parts)
             held = [np.concatenate([column, np.zeros(empty, column.dtype)]) for column in held]
             parts = np.concatenate([parts, np.zeros(empty, parts.dtype)])
         data = cls._of_cells(iter(held), parts, seen.domain)
