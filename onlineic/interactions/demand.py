@@ -20,9 +20,7 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
 from onlineic.queries.tables import spread
 
-# questions that those to come count as, beside the ones asked. With 5, and t / (t + 5) of all purchases spent
-# after t questions, five attributes of fourteen err by .9, but fourteen that are all asked by up to 1.5
-KIN = 10.0
+KIN = 10.0  # questions that those to come count as, beside the ones asked: with 3 or 30 errors are as large
 MOST_ORDER = 3  # attributes of a question that is expected, at most
 MOST_SETS = 3000  # sets of attributes that are expected, at most: all up to three of 26 attributes
 MOST_JOINT = 2**16  # cells of a joint weight table whose levels are told apart

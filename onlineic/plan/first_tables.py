@@ -194,7 +194,7 @@ def checked_tables(named: object) -> FirstTables:
 
 
 def check_bought(
-    tables: object, ledger: Ledger, sparse: NumericSparse, domain: Domain, planned: bool
+    tables: FirstTables, ledger: Ledger, sparse: NumericSparse, domain: Domain, planned: bool
 ) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
@@ -204,7 +204,8 @@ def check_bought(
 
     Parameters
     ----------
-    tables : object
+    tables : FirstTables
+        As `checked_tables` returns them.
     ledger : Ledger
     sparse : NumericSparse
     domain : Domain
@@ -221,7 +222,6 @@ def check_bought(
         If it is something else than tables of this package, is priced for another account, or cannot be
         read or drawn.
     """
-    tables = checked_tables(tables)
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
             "purchases must be charged to an account that prices tables, got one of shares, or a charge of "

@@ -101,7 +101,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return next((one for one in self.tables if one.released_by(record, n)), None)
 
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
-        return heard > 0 or super().holds(record, heard, n)
+        return heard > 0 or not self.tables or self.held_by(record, heard, n) is not None
 
     def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
         """Return in words what is wrong with tables that the plan does not name, or None.

@@ -123,3 +123,6 @@ class PlannedPurchases(PurchaseRule[Asked]):
             return next((one for one in self.openings if one.released_by(record, n)), None)
         later = None if self.later is None else self.later.tables(heard, self.first)
         return later if later is not None and later.released_by(record, n) else None
+
+    def holds(self, record: Opened, heard: Asked, n: int) -> bool:
+        return self.held_by(record, heard, n) is not None

@@ -77,8 +77,8 @@ class Derived:
         same probability. Of bins with midpoints, how far these may be from the values; of a number between
         two ends, the most by which the rounding of parts to ends can move any table; what sharing out the
         rows of a person with several can do is in neither bound (theory 1.7). 0 where the attribute's values
-        are exact. Of a clipped attribute what lies beyond its ends counts as them: how far
-        beyond is in neither bound.
+        are exact. Of a clipped attribute what lies beyond its ends counts as them: how far beyond is in
+        neither bound.
     count, count_bound : float
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
