@@ -26,6 +26,7 @@ ROUNDS = 20  # of a fixed point that a few rounds find
 MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
 PAIRED = 10  # rounds over three pairs, after which they hardly move
 LEAST = 0.01  # of a mean size: nothing is believed to be smaller
+GROUPS = 8  # of parts of about one mass, by which a sum over the blocks of a product is taken
 
 Key = tuple[tuple[int, int], ...]  # (axis, level), levels above 0
 
@@ -141,12 +142,15 @@ class Sizes:
         c^2 of interactions of one, two, three and more attributes.
     own : mapping of Key to float
         c^2 of subspaces of which something was released.
+    margins : tuple of float64 arrays, (codes,)
+        Masses of the codes of each attribute, roughly.
     """
 
     levels: tuple[Levels, ...]
     masses: tuple[Floats, ...]
     shares: tuple[float, ...]
     own: Mapping[Key, float]
+    margins: tuple[Floats, ...]
 
     @classmethod
     def learned(cls, domain: Domain, tables: Sequence[Table]) -> "Sizes":
@@ -155,10 +159,9 @@ class Sizes:
         for table in tables:
             for place, (axis, _) in enumerate(table.key):
                 having.setdefault(axis, []).append((place, table))
-        margins = [_margin(one, having.get(axis, ())) for axis, one in enumerate(levels)]
-        prior = cls(
-            levels, tuple(map(_masses, levels, margins)), (ALONE**2, OF_TWO**2, (OF_TWO * OF_MORE) ** 2), {}
-        )
+        margins = tuple(_margin(one, having.get(axis, ())) for axis, one in enumerate(levels))
+        usual = (ALONE**2, OF_TWO**2, (OF_TWO * OF_MORE) ** 2)
+        prior = cls(levels, tuple(map(_masses, levels, margins)), usual, {}, margins)
         pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
         for table in tables:
             for part in _parts_of(table, 2):
@@ -193,6 +196,32 @@ class Sizes:
                 key = tuple((int(axis), int(subspaces[row, axis])) for axis in axes)
                 shares[row] = self.own.get(key, shares[row])
         return np.asarray(result * shares)
+
+    def told(self, keys: Sequence[Key], precision: Floats) -> Floats:
+        """Return which part of each subspace is told at these precisions, and not hidden by noise, (keys,).
+
+        The mean over its blocks of signal / (1 + signal), where the expected square of a block goes with its
+        mass, as that of a count does: of few heavy blocks all is told when of many light ones nothing is.
+        """
+        means = precision * self.squares(rows_of(keys, len(self.levels)))
+        found = np.ones(len(keys))
+        for place, key in enumerate(keys):
+            heavier, many = np.ones(1), np.ones(1)
+            for axis, level in key:
+                more, parts = self._groups[axis][level]
+                heavier = np.multiply.outer(heavier, more).ravel()
+                many = np.multiply.outer(many, parts).ravel()
+            signal = means[place] * heavier
+            found[place] = float((many * signal / (1.0 + signal)).sum())
+        return found
+
+    @cached_property
+    def _groups(self) -> list[list[tuple[Floats, Floats]]]:
+        """By attribute and level: masses of groups of parts over the mean, and the share of parts of each."""
+        return [
+            [_grouped(np.bincount(classes, margin).astype(np.float64)) for classes in one.classes]
+            for one, margin in zip(self.levels, self.margins, strict=True)
+        ]
 
     def _see(self, seen: "dict[Key, _Seen]", table: Table, beyond: Floats) -> None:
         """Note what a table says of the interactions of its attributes, less what its noise makes of them."""
@@ -284,6 +313,17 @@ def _margin(levels: Levels, tables: Iterable[tuple[int, Table]]) -> Floats:
     return np.asarray(codes / codes.sum())
 
 
+def _grouped(masses: Floats) -> tuple[Floats, Floats]:
+    """Return the masses of at most `GROUPS` groups of parts over the mean, and the share of parts of each."""
+    ranked = np.sort(masses)
+    places = np.arange(len(ranked))
+    if len(ranked) > GROUPS:
+        places = np.minimum(np.cumsum(ranked) / ranked.sum() * GROUPS, GROUPS - 1).astype(np.int64)
+    counts, sums = np.bincount(places), np.bincount(places, ranked)
+    held = counts > 0
+    return sums[held] / counts[held] / ranked.mean(), counts[held] / len(ranked)
+
+
 def _masses(levels: Levels, margin: Floats) -> Floats:
     squares = [float((np.bincount(classes, margin) ** 2).sum()) for classes in levels.classes]
     return np.asarray(np.array(squares) / np.array(levels.parts))
@@ -327,22 +367,22 @@ def expected_misfit(domain: Domain, tables: Sequence[Table], sizes: Sizes | None
     """
     sizes = Sizes.learned(domain, tables) if sizes is None else sizes
     levels, width = levels_of(domain), len(domain.shape)
-    keys: dict[Key, None] = {}
+    found: dict[Key, None] = {}
     for table in tables:
         for order in range(1, MOST_TOLD + 1):
             for some in itertools.combinations(table.key, order):
                 for choice in itertools.product(*[range(1, level + 1) for _, level in some]):
-                    keys.setdefault(
+                    found.setdefault(
                         tuple((axis, level) for (axis, _), level in zip(some, choice, strict=True))
                     )
-    subspaces, held = rows_of([*keys], width), rows_of([table.key for table in tables], width)
+    keys = [*found]
+    subspaces, held = rows_of(keys, width), rows_of([table.key for table in tables], width)
     precision = informed(levels, subspaces, held) @ np.array([table.precision for table in tables])
     dimensions = np.ones(len(subspaces))
     for axis, one in enumerate(levels):
         parts = np.array(one.parts, np.float64)
         dimensions *= np.concatenate([[1.0], np.diff(parts)])[subspaces[:, axis]]
-    signal = precision * sizes.squares(subspaces)
-    told = float((dimensions * signal / (1.0 + signal)).sum())
+    told = float((dimensions * sizes.told(keys, precision)).sum())
     return 1.0 - told / sum(table.counts.size for table in tables)
 
 

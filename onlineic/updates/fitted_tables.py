@@ -21,8 +21,8 @@ from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
 
-# of a fit: the best stop of a stream lies between .7 and .94, and at 1 a fit would not begin
-LEAST_MISFIT, MOST_MISFIT = 0.75, 0.97
+# of a fit to tables that tell no sizes, and of any at most: at 1 a fit would not begin
+USUAL_MISFIT, MOST_MISFIT = 0.75, 0.97
 # class cells times tables up to which a fit may take all its evaluations: beyond, it would take longer than
 # the few seconds that somebody waits for an answer
 FEW_ENTRIES = 2**21
@@ -110,13 +110,13 @@ class FittedTables(UpdateRule[Any]):
             return self._further(hypothesis, tables) if learned else hypothesis
         levels = domain if pieces is None else pieces.domain  # those of long attributes are of their grid
         levelled, sizes = told_by(levels, tuple(_over_codes(one, pieces) for one in tables))
-        misfit = expected_misfit(levels, levelled, sizes) if levelled else LEAST_MISFIT
-        misfit = min(MOST_MISFIT, max(LEAST_MISFIT, misfit))
+        misfit = expected_misfit(levels, levelled, sizes) if levelled else USUAL_MISFIT
+        misfit = min(MOST_MISFIT, max(0.0, misfit))
         rule = MaximumEntropy(self._limit(domain, tables), misfit=misfit, most_cells=self.most_cells)
         return rule.update(held, tables, alpha)
 
     def most_passes(self, releases: int) -> int:
-        whole = MaximumEntropy(self.evaluations, misfit=LEAST_MISFIT).most_passes(releases)
+        whole = MaximumEntropy(self.evaluations, misfit=USUAL_MISFIT).most_passes(releases)
         return max(whole, self.steps, self.dear_steps, MixtureOfProducts().most_passes(releases))
 
     def _goes_on(
