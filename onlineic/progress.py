@@ -40,7 +40,7 @@ def advance(stage: str, done: int, total: int) -> None:
 
 @final
 class reporting:  # noqa: N801
-    """A block in which all that counts its steps tells a callback: fits, openings, batches, comparisons.
+    """A block in which all that counts its steps tells a callback: fits, purchases, batches, comparisons.
 
     Parameters
     ----------

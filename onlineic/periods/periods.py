@@ -842,7 +842,7 @@ class Periods:
         book = self._book
         if book.calendar.level(label) == book.calendar.finest and book.n(label) <= WARM_MOST:
             return DESIGNS  # whether it has a start depends on which nodes were asked before
-        return max(1, len(self.node(label).plan.openings or ()))
+        return max(1, len(self.node(label).plan.first_choices or ()))
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.

@@ -75,7 +75,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
     tables: tuple[FirstTables, ...] = attrs.field(validator=deep_iterable(instance_of(FirstTables)))
 
     @property
-    def openings(self) -> tuple[FirstTables, ...] | None:
+    def first_choices(self) -> tuple[FirstTables, ...] | None:
         return self.tables or None
 
     def planned(self, account: Filter) -> Fraction:

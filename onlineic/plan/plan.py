@@ -97,14 +97,14 @@ class Plan:
 
     # a rule of one's own may say another thing each time: prices and bounds go by what it has said once
     @cached_property
-    def openings(self) -> tuple[FirstTables, ...] | None:
+    def first_choices(self) -> tuple[FirstTables, ...] | None:
         """What may be bought with the first question, as the rule says; None: that goes by what is asked."""
-        return self.purchases.openings
+        return self.purchases.first_choices
 
     @property
     def first_tables(self) -> FirstTables | None:
         """The tables that are bought with the first question, unless that one chooses others."""
-        return self.openings[0] if self.openings else None
+        return self.first_choices[0] if self.first_choices else None
 
     @cached_property
     def spending(self) -> Spending:
@@ -139,7 +139,7 @@ class Plan:
     def drawn(self) -> Filter:
         """The account as a total of the table pays it: with what first tables cost wherever they come."""
         account = self.sparse.account()
-        saved = (one.cost - one.charge.amount for one in self.openings or ())
+        saved = (one.cost - one.charge.amount for one in self.first_choices or ())
         return attrs.evolve(account, capacity=account.capacity + max([Fraction(0), *saved]))
 
     @property

@@ -59,7 +59,7 @@ class PlannedPurchases(PurchaseRule[Asked]):
                 )
 
     @property
-    def openings(self) -> tuple[FirstTables, ...]:
+    def first_choices(self) -> tuple[FirstTables, ...]:
         return tuple(one for one in (self.first, self.dense, self.ranges) if one is not None)
 
     def planned(self, account: Filter) -> Fraction:
@@ -85,7 +85,7 @@ class PlannedPurchases(PurchaseRule[Asked]):
         elif facts.question is not None and facts.question.constant is not None:
             return None  # it is answered without the table
         else:
-            tables = self.opening(facts.question)
+            tables = self.chosen_by(facts.question)
         return tables if tables is not None and tables.affordable(facts.account) else None
 
     def owed(self, heard: Asked, account: Filter) -> Fraction:
@@ -110,7 +110,7 @@ class PlannedPurchases(PurchaseRule[Asked]):
             said.append(("later tables", f"released for {part:.0%}: of triples, {when}; or {again}"))
         return said
 
-    def opening(self, question: Question | None) -> FirstTables:
+    def chosen_by(self, question: Question | None) -> FirstTables:
         """Return what is released before this question, as the first, or before there is any."""
         if self.dense is not None and question is not None and is_dense(question):
             return self.dense
@@ -120,7 +120,7 @@ class PlannedPurchases(PurchaseRule[Asked]):
 
     def held_by(self, record: Opened, heard: Asked, n: int) -> FirstTables | None:
         if not heard.releases:
-            return next((one for one in self.openings if one.released_by(record, n)), None)
+            return next((one for one in self.first_choices if one.released_by(record, n)), None)
         later = None if self.later is None else self.later.tables(heard, self.first)
         return later if later is not None and later.released_by(record, n) else None
 

@@ -61,7 +61,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
     ended: ClassVar[bool] = False  # whether nothing is bought any more, and what was told stands
 
     @property
-    def openings(self) -> tuple[FirstTables, ...] | None:
+    def first_choices(self) -> tuple[FirstTables, ...] | None:
         """What may be released with the first question, where that is settled before it; None: it is not.
 
         One of these, the first unless the question chooses another; nothing, if there are none.
@@ -129,7 +129,7 @@ class TestsOnly(PurchaseRule[None]):
     __test__ = False  # its name is no test of pytest's
 
     @property
-    def openings(self) -> tuple[FirstTables, ...]:
+    def first_choices(self) -> tuple[FirstTables, ...]:
         return ()
 
     def start(self) -> None:

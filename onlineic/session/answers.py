@@ -266,7 +266,7 @@ class AnswerBook:
         self._improvements.bought(before, record.measurements)
         if type(self._plan.purchases) is not PlannedPurchases:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-        if self._plan.openings is None:
+        if self._plan.first_choices is None:
             for question in record.heard:  # what was planned is bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
             self._bounds.buy_instalment(before, record.measurements)
@@ -554,7 +554,7 @@ class AnswerBook:
         whole, owed = self._plan.partitions is not None, self._awaited
         if self._plan.purchases.ended:
             owed = Fraction(0)
-        elif self._plan.openings is None:
+        elif self._plan.first_choices is None:
             owed = max(Fraction(0), self._spending.bought - self._taken.bought)
         elif not self._taken.instalments:  # nothing is bought: all of it is owed
             owed = max(Fraction(0), self._spending.bought - spent.amount)

@@ -357,9 +357,9 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
         )
     rule, account = plan.purchases, plan.sparse.account()
-    later, openings = (
+    later, first_choices = (
         rule.later if type(rule) is PlannedPurchases else None,
-        getattr(rule, "openings", None) or (),
+        getattr(rule, "first_choices", None) or (),
     )
     first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
     if (
@@ -367,10 +367,10 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         or type(plan.hit_price) is not Fraction
         or type(plan.next_share) not in (type(None), Fraction)
         or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
-        or any(one.first not in (None, first) for one in openings)
+        or any(one.first not in (None, first) for one in first_choices)
         # by whatever neighbours and account tables say that they are paid: those of the mechanism count
-        or any(one.neighbours != plan.sparse.neighbours for one in (*openings, later or plan.sparse))
-        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in openings)
+        or any(one.neighbours != plan.sparse.neighbours for one in (*first_choices, later or plan.sparse))
+        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in first_choices)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "

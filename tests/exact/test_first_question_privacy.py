@@ -1,6 +1,6 @@
 """The exact law of whole pure sessions that the first question opens: it alone tells what is bought.
 
-Every stream of questions of each kind, every pattern of hits: the two openings have different tables, noise
+Every stream of questions of each kind, every pattern of hits: the two choices have different tables, noise
 and prices, and which is bought is part of the transcript. Were it chosen by a private count, neighbours would
 have transcripts that the other cannot have; were the dearer bought at the price of the cheaper, a loss would
 pass its charge. Laws are sums in closed form, all else that depends on the data is discrete Laplace noise.
@@ -222,7 +222,7 @@ def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
         return self.dense if seen[0] else self.first
 
     monkeypatch.setattr(ic.OnlineIC, "answer", looked)
-    monkeypatch.setattr(PlannedPurchases, "opening", chosen)
+    monkeypatch.setattr(PlannedPurchases, "chosen_by", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 
 

@@ -186,8 +186,8 @@ def test_what_buys_by_the_questions_is_the_default_of_many_attributes_and_of_man
     assert pays_to_listen(few, 10**6, budget)
     assert not pays_to_listen(few, 10**6, ic.Budget(0.01, 1e-9))
     plans = [session_plan(domain, 20_000, budget) for domain in (few, many)]
-    assert [True, False] == [bool(plan.openings) for plan in plans]
-    assert session_plan(many, 20_000, budget, purchases=ic.FixedTables()).openings
+    assert [True, False] == [bool(plan.first_choices) for plan in plans]
+    assert session_plan(many, 20_000, budget, purchases=ic.FixedTables()).first_choices
     assert DemandPurchases() == session_plan(many, 20_000, ic.Budget(1.0)).purchases
     # one table of all cells has less Laplace noise than any others that cost as much
     assert not pays_to_listen(many, 10**6, ic.Budget(1.0), cells=True)

@@ -112,7 +112,7 @@ def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     (target,), (scale,) = plan.purchases.dense.targets, plan.purchases.dense.scales
 
     assert (DOMAIN.size, True) == (target.blocks, plan.purchases.dense.pure)
-    assert plan.purchases.openings == (plan.first_tables, plan.purchases.dense)
+    assert plan.purchases.first_choices == (plan.first_tables, plan.purchases.dense)
     unit = plan.first_tables.charge.amount * (1 if budget.pure else 2.0**-40)
     assert 2 / scale <= (unit if budget.pure else 1.2 * unit + 0.1)
 
@@ -526,7 +526,7 @@ class SaidAndBought(PurchaseRule):
     bought: FirstTables
 
     @property
-    def openings(self):
+    def first_choices(self):
         return (self.said,)
 
     def planned(self, account):

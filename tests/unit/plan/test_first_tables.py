@@ -146,7 +146,7 @@ def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_cod
     plan = session_plan(ic.Domain.of(x=range(size)), 20_000, ic.Budget(epsilon, delta))
     codes, ranges = plan.first_tables, plan.purchases.ranges
 
-    assert plan.purchases.openings == (codes, ranges)
+    assert plan.purchases.first_choices == (codes, ranges)
     assert (codes.targets, codes.pure) == (ranges.targets, ranges.pure)
     assert codes.charge.amount == ranges.charge.amount == plan.spending.bought
     assert codes.charge.event != ranges.charge.event

@@ -214,9 +214,9 @@ class Turning(PurchaseRule):
         return account.capacity * Fraction(9, 10) if len(self.said) < 3 else Fraction(0)
 
     @property
-    def openings(self):
-        self.said.append("openings")
-        return () if self.said.count("openings") < 2 else None
+    def first_choices(self):
+        self.said.append("first_choices")
+        return () if self.said.count("first_choices") < 2 else None
 
     def start(self):
         return Asked()
@@ -243,9 +243,9 @@ def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
     """Tests with more noise than their bounds are made by would err by more than these say."""
     plan = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), purchases=Turning())
     assert plan.spending is plan.spending
-    assert () == plan.openings == plan.openings
+    assert () == plan.first_choices == plan.first_choices
     assert plan.first_tables is None
-    assert ["planned", "planned", "openings"] == plan.purchases.said
+    assert ["planned", "planned", "first_choices"] == plan.purchases.said
 
 
 def test_tables_are_priced_by_plain_numbers_that_stay():

@@ -233,7 +233,7 @@ def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_a
 @pytest.mark.statistical
 @pytest.mark.parametrize("data", [DATA, FEW], ids=["cells, Laplace", "pairs, Gaussian"])
 def test_intervals_of_queries_that_were_fixed_before_hold_as_often_as_they_say(data):
-    """A thousand openings, queries fixed before; a standard error a tenth too small or too large is found."""
+    """A thousand starts, queries fixed before; a standard error a tenth too small or too large is found."""
     session = opened(data)
     tables, n = session.plan.first_tables, data.n
     design = TableDesign(tables.targets, [float(scale) for scale in tables.scales], tables.pure)
