@@ -360,10 +360,17 @@ def told_by(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[tupl
 def expected_misfit(domain: Domain, tables: Sequence[Table], sizes: Sizes | None = None) -> float:
     """Return 2 loss / blocks of the best linear fit to these tables: one less its degrees of freedom.
 
+    A fit that goes on from there fits noise, and one that stops before leaves what was told.
+
     Parameters
     ----------
     sizes : Sizes, optional
         Those by these tables, if they are known.
+
+    References
+    ----------
+    Morozov (1966) for a stop where the residual is what noise leaves; Hastie & Tibshirani (1990), 3.5, for the
+    degrees of freedom of a linear fit: the sum of signal / (1 + signal).
     """
     sizes = Sizes.learned(domain, tables) if sizes is None else sizes
     levels, width = levels_of(domain), len(domain.shape)
