@@ -369,7 +369,7 @@ def expected_misfit(domain: Domain, tables: Sequence[Table], sizes: Sizes | None
 
     References
     ----------
-    Morozov (1966) for a stop where the residual is as large as noise; Hastie & Tibshirani (1990), section 3.5,
+    Morozov (1966) for a stop where the residual is as large as noise; Hastie & Tibshirani (1990), 3.5,
     for the degrees of freedom of a linear fit: the sum of signal / (1 + signal).
     """
     sizes = Sizes.learned(domain, tables) if sizes is None else sizes
