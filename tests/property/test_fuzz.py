@@ -78,7 +78,7 @@ def outcome(call):
 @given(written=st.dictionaries(names, conditions, max_size=3), raw=objects, many=st.booleans())
 def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
     session = SESSION
-    before = (all_spent(session), len(session.transcript), ASKED.reads)
+    before = (all_spent(session), len(session.transcript), TABLE.reads)
 
     def ask():
         query = ic.where({name: condition(one) for name, one in written.items()}) if written else raw
@@ -86,15 +86,15 @@ def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
 
     found = outcome(ask)
     if isinstance(found, OnlineICError):
-        assert before == (all_spent(session), len(session.transcript), ASKED.reads)
+        assert before == (all_spent(session), len(session.transcript), TABLE.reads)
     else:
         assert np.isfinite(found.value).all()
         assert found.status in ("easy", "hard", "repeat", "untested")
 
 
-ASKED = PrivateData(COUNTS, DOMAIN)
+TABLE = PrivateData(COUNTS, DOMAIN)
 SESSION = ic.OnlineIC(
-    ASKED,
+    TABLE,
     ic.Budget(1.0),
     hard_answers=3,
     threshold=0.1,
