@@ -29,7 +29,7 @@ from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import MaximumEntropy
-from support.inside import all_spent, table_of
+from support.sessions import all_spent
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2)
@@ -136,7 +136,7 @@ def play(setting, counts, pattern):
 def checked(setting, counts, pattern):
     """Play, and check that all that is released is a fresh draw on the exact counts, paid before."""
     session, director, answers = play(setting, counts, pattern)
-    n, data = sum(counts), table_of(session)
+    n, data = sum(counts), PrivateData(np.array(counts).reshape(2, 2), DOMAIN)
     released, spent, spending = [], Spent(), session.plan.spending
     for record in session.transcript:
         sparse, spent = spending.at(spent), spending.after(spent, record)

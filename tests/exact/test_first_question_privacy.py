@@ -23,7 +23,7 @@ from onlineic.noise import Noise
 from onlineic.plan import PlannedPurchases, Spent
 from onlineic.queries import Marginal, Query, marginal
 from onlineic.updates import MaximumEntropy
-from support.inside import all_spent, table_of
+from support.sessions import all_spent
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=2, b=2, c=2)
@@ -80,11 +80,15 @@ def outcomes(questions, pattern):
         yield from [True] if hit else [False] * (1 if isinstance(question, Marginal) else 2)
 
 
+def table(counts):
+    return PrivateData(counts.reshape(SHAPE), DOMAIN)
+
+
 def play(counts, questions, pattern, settled):
     """Run a session through a pattern: (session, director, statuses of what was tested)."""
     ledger = MemoryLedger()
     director = Director(ledger, outcomes(questions, pattern))
-    data = PrivateData(counts.reshape(SHAPE), DOMAIN)
+    data = table(counts)
     if settled:  # the account is, as with a file: cells are bought in the place of the pairs
         data.draw_on(TableBudget(BUDGET))
     session = ic.OnlineIC(data, BUDGET, ledger=ledger, noise=director, hard_answers=2)
@@ -104,9 +108,9 @@ def public(session):
     return shown
 
 
-def log_law(session, questions, statuses):
+def log_law(session, data, questions, statuses):
     """ln P(pattern): sums of e^(-x rho), whose mean over the geometric noise of the threshold is closed."""
-    plan, data, law, spent = session.plan, table_of(session), {0.0: 1.0}, Spent()
+    plan, law, spent = session.plan, {0.0: 1.0}, Spent()
     tested = iter(zip(questions, statuses, strict=True))
     for record in session.transcript:
         sparse = plan.spending.at(spent)  # what tests next is in the record
@@ -143,7 +147,7 @@ def negative(terms):
     return {at: -part for at, part in terms.items()}
 
 
-def moved(session, other, director):
+def moved(session, data, others, director):
     """The loss of all released numbers: how far their counts lie apart, in scales of the noise they got."""
     loss, n = 0.0, session.n
     released = []
@@ -151,7 +155,7 @@ def moved(session, other, director):
         released += record.measurements if isinstance(record, Opened) else ()
         released += [record.measurement] if isinstance(record, Hard) else []
     for one, (scale, draw) in zip(released, director.released, strict=True):
-        left, right = (np.atleast_1d(table_of(each).exact_counts(one.target)) for each in (session, other))
+        left, right = (np.atleast_1d(each.exact_counts(one.target)) for each in (data, others))
         bits = one.target.grid_bits if isinstance(one.target, Query) else 0
         assert np.array_equal(left + draw, np.rint(one.values * (n << bits)))
         loss += np.abs(left - right).sum() / float(scale)
@@ -160,7 +164,7 @@ def moved(session, other, director):
 
 def losses(counts, neighbour, questions, settled=False):
     """For every transcript: its worst loss, what it was charged, and what was bought at the start."""
-    rows = {}
+    rows, data, others = {}, table(counts), table(neighbour)
     for pattern in itertools.product((False, True), repeat=len(questions)):
         session, director, tested = play(counts, questions, pattern, settled)
         other, _, again = play(neighbour, questions, pattern, settled)
@@ -169,8 +173,8 @@ def losses(counts, neighbour, questions, settled=False):
         assert 0 == director.unpaid
         assert tested == ["hard" if hit else "easy" for hit in pattern[: len(tested)]]
         asked = questions[: len(tested)]
-        loss = moved(session, other, director)
-        loss += log_law(session, asked, tested) - log_law(other, asked, again)
+        loss = moved(session, data, others, director)
+        loss += log_law(session, data, asked, tested) - log_law(other, others, asked, again)
         if public(session) != public(other):  # a transcript that the neighbour cannot have
             loss = math.inf
         hits = [record for record in session.transcript if isinstance(record, Hard)]
@@ -178,7 +182,7 @@ def losses(counts, neighbour, questions, settled=False):
         run = session.plan.sparse.start_charge().amount
         charged = opened.charge.amount + max(sum((hit.charge.amount for hit in hits), Fraction(0)), run)
         assert charged <= max(all_spent(session), opened.charge.amount + run)
-        rows[tuple(tested)] = loss, charged, opened, math.exp(log_law(session, asked, tested))
+        rows[tuple(tested)] = loss, charged, opened, math.exp(log_law(session, data, asked, tested))
     assert sum(row[3] for row in rows.values()) == pytest.approx(1.0, abs=1e-9)
     return list(rows.values())
 
@@ -212,16 +216,18 @@ def test_no_transcript_loses_more_than_its_opening_and_its_hits_were_charged(nam
 
 def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
     """Neighbours on two sides of its boundary buy different tables: what one tells the other cannot."""
-    answer, seen = ic.OnlineIC.answer, []
+    begin, seen = ic.OnlineIC.__init__, []
 
-    def looked(self, question):
-        seen[:] = [table_of(self).exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]]
-        return answer(self, question)
+    def looked(self, data, *arguments, **settings):
+        seen[:] = [
+            data.exact_counts(CORNER.bind(DOMAIN)) >= COUNTS[0]
+        ]  # each session is asked before the next
+        begin(self, data, *arguments, **settings)
 
     def chosen(self, question):
         return self.dense if seen[0] else self.first
 
-    monkeypatch.setattr(ic.OnlineIC, "answer", looked)
+    monkeypatch.setattr(ic.OnlineIC, "__init__", looked)
     monkeypatch.setattr(PlannedPurchases, "chosen_by", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 

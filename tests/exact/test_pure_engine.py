@@ -14,8 +14,7 @@ from onlineic.noise.laws import DiscreteLaplace
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived
 from onlineic.sparse import ExponentialSparse
-from support.inside import all_spent
-from support.sessions import plan_once
+from support.sessions import all_spent, plan_once
 
 DOMAIN = ic.Domain.of(a=12, b=3, c=["x", "y"])
 

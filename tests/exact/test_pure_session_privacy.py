@@ -21,7 +21,7 @@ from onlineic.noise import Noise
 from onlineic.queries import Marginal, Partition, marginal
 from onlineic.sparse import ExponentialSparse
 from onlineic.updates import MaximumEntropy
-from support.inside import all_spent
+from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=2, b=2)
 CORNER, XOR = ic.where(a=0, b=0), ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))

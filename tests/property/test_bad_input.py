@@ -15,8 +15,8 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidInputError, OnlineICError
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
-from support.inside import all_spent, table_of
 from support.noise import Wrapped
+from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=4, b=["x", "y", "z"], c=ic.binned([0.0, 1.0, 2.5]))
 SHAPE = DOMAIN.shape
@@ -38,7 +38,7 @@ class Watched(Wrapped):
 
 
 def neighbours():
-    """Two sessions on tables that differ in one record, at the same point of the same stream."""
+    """Two sessions, with table and noise, at one point of a stream, on tables that differ in one record."""
     counts = np.zeros(SHAPE, int)
     counts[0, 0, 0], counts[2, 1, 1], counts[3, 2, 0] = SECRET, 5_000, 777_777
     other = counts.copy()
@@ -46,9 +46,9 @@ def neighbours():
     other[1, 1, 1] += 1
     sessions = {}
     for table in (counts, other):
-        noise = Watched()
+        data, noise = PrivateData(table, DOMAIN), Watched()
         session = ic.OnlineIC(
-            PrivateData(table, DOMAIN),
+            data,
             ic.Budget(1.0),
             hard_answers=3,
             threshold=0.1,
@@ -56,15 +56,16 @@ def neighbours():
             noise=noise,
         )
         session.answer_many([ic.where(a=0), ic.where(a=1, b="y")])
-        sessions[session] = noise
+        sessions[session] = data, noise
     return sessions
 
 
 SESSIONS = neighbours()
 
 
-def digest(session, noise):
+def digest(session, held):
     """All that an answer may change: hypothesis, charges, records, noise, reads, counters."""
+    data, noise = held
     records = [
         (type(record).__name__, record.guess, record.query.key)
         if isinstance(record, Easy | Hard)
@@ -75,7 +76,7 @@ def digest(session, noise):
         session.hypothesis.probabilities().tobytes(),
         all_spent(session),
         records,
-        table_of(session).reads,
+        data.reads,
         session.statistics(),
         noise.drawn,
     )
@@ -247,12 +248,11 @@ SETTINGS = {
 def test_a_session_opens_or_refuses_by_name(name, value, textbook):
     """The argument that cannot be is refused with a named class, in the same words on neighbouring tables."""
     outcomes = set()
-    for session in SESSIONS:
-        data = table_of(session)
-        given_settings = SETTINGS | {"data": data, name: value}
-        reads = data.reads
+    for held, _ in SESSIONS.values():
+        given_settings = SETTINGS | {"data": held, name: value}
+        reads = held.reads
         data = given_settings.pop("data")
-        opened_before = len(table_of(session).budgets)
+        opened_before = len(held.budgets)
         try:
             if textbook:
                 for absent in ("hard_answers", "threshold", "prior"):
@@ -266,15 +266,15 @@ def test_a_session_opens_or_refuses_by_name(name, value, textbook):
             assert 0 == len(opened.transcript)
         except OnlineICError as error:
             outcomes.add((type(error).__name__, str(error)))
-            assert len(table_of(session).budgets) == opened_before
-        assert reads == table_of(session).reads
+            assert len(held.budgets) == opened_before
+        assert reads == held.reads
 
     assert 1 == len(outcomes)
     assert str(SECRET) not in next(iter(outcomes))[1]
 
 
 def test_copies_of_what_holds_private_numbers_are_refused():
-    session, *_ = SESSIONS
-    for private in (session, table_of(session), SimulatedNoise(4)):
+    (session, (data, _)), *_ = SESSIONS.items()
+    for private in (session, data, SimulatedNoise(4)):
         with pytest.raises(TypeError):
             pickle.dumps(private)

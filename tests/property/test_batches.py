@@ -12,7 +12,6 @@ from onlineic.errors import DomainMismatchError, InvalidQueryError, SessionExhau
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, canonical
-from support.inside import ledger_of, table_of
 
 DOMAIN = ic.Domain.of(a=5, b=range(3, 10), c=["x", "y", "z"])
 COUNTS = np.random.default_rng(1).multinomial(20_000, np.random.default_rng(2).dirichlet(np.full(105, 0.2)))
@@ -28,10 +27,14 @@ SESSIONS = {
 }
 
 
-def opened(name, seed, **more):
+def table():
+    return ic.PrivateData(COUNTS, DOMAIN)
+
+
+def opened(name, seed, data=None, **more):
     chosen = {"max_queries": 300, "noise": SimulatedNoise(seed), **SESSIONS[name], **more}
     budget = ic.Budget(chosen.pop("epsilon", 2.0), chosen.pop("delta", 0.0))
-    return ic.OnlineIC(ic.PrivateData(COUNTS, DOMAIN), budget, **chosen)
+    return ic.OnlineIC(data or table(), budget, **chosen)
 
 
 def textbook(seed, **more):
@@ -190,8 +193,8 @@ def test_keys_of_many_long_attributes_take_several_words_and_are_exact():
 
 def test_a_repeat_is_not_tested_again_and_a_hit_ends_what_was_tested_with_the_old_hypothesis():
     """Reads are of tested queries alone; behind a hit they are made again, under what was learned."""
-    session = opened("numbers", 1)
-    data = table_of(session)
+    data, ledger = table(), MemoryLedger()
+    session = opened("numbers", 1, data, ledger=ledger)
     queries = stream(2, 60)
     session.answer_many(queries)
     hits, reads = session.statistics().hard, data.reads
@@ -200,7 +203,7 @@ def test_a_repeat_is_not_tested_again_and_a_hit_ends_what_was_tested_with_the_ol
     assert hits >= 2
     assert data.reads == reads
     assert {"repeat"} == {answer.status for answer in again if answer.error_bound > 0} - {"easy"}
-    batches = [record for record in ledger_of(session).records() if isinstance(record, EasyBatch)]
+    batches = [record for record in ledger.records() if isinstance(record, EasyBatch)]
     assert len(batches) <= hits + 2
     assert sum(map(len, batches)) == sum(isinstance(record, Easy) for record in session.transcript)
 
@@ -224,15 +227,16 @@ def test_a_repeat_that_was_rounded_from_farther_away_says_so(batch):
 
 
 def test_batches_put_together_by_hand_or_of_another_domain_are_refused_before_anything_is_read():
-    session = opened("gumbel", 1)
-    reads = table_of(session).reads
+    data = table()
+    session = opened("gumbel", 1, data)
+    reads = data.reads
     batch = Queries.where(DOMAIN, {"a": [0, 1]})
     forged = Queries(DOMAIN, batch.boxes, (), 2)
     other = Queries.where(ic.Domain.of(a=5, b=7), {"a": [0, 1]})
     for bad, error in ((forged, InvalidQueryError), (other, DomainMismatchError)):
         with pytest.raises(error):
             session.answer_many(bad)
-    assert (reads, 0) == (table_of(session).reads, session.statistics().asked)
+    assert (reads, 0) == (data.reads, session.statistics().asked)
     assert 0 == len(session.answer_many(Queries.where(DOMAIN, {"a": np.zeros(0, int)})))
 
 

@@ -14,8 +14,7 @@ from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
 from support.failures import FAILURES, INTERRUPTS, SECRET, BrokenError, frames, plant
-from support.inside import all_spent, table_of
-from support.sessions import plan_once
+from support.sessions import all_spent, plan_once
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
@@ -34,9 +33,9 @@ PRIVATE = [  # (owner, method): all that runs between the read and the record
 ]
 
 
-def opened(noise=None):
+def opened(noise=None, data=None):
     return ic.OnlineIC(
-        PrivateData(COUNTS, DOMAIN),
+        data or PrivateData(COUNTS, DOMAIN),
         ic.Budget(1.0),
         hard_answers=5,
         threshold=0.2,
@@ -84,9 +83,10 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
         for occurrence in (1, 2, 3):
             for after in (False, True):
                 caplog.clear()
+                data = PrivateData(COUNTS, DOMAIN)
                 with monkeypatch.context() as patched:
                     calls = plant(patched, owner, name, occurrence, failure, after=after)
-                    session = opened()
+                    session = opened(data=data)
                     reached = None
                     try:
                         ask(session)
@@ -136,10 +136,10 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     record.getMessage().rpartition(":")[0] for record in caplog.records
                 ]
                 assert all(record.exc_info is None for record in caplog.records)
-                reads = table_of(session).reads
+                reads = data.reads
                 with pytest.raises(SessionSealedError):
                     session.answer(ic.where(a=1, b=1))
-                assert (reads, transcript) == (table_of(session).reads, session.transcript)
+                assert (reads, transcript) == (data.reads, session.transcript)
     assert injected >= {"unread": 0 if ask is one_at_a_time else 6}.get(name, 0)
 
 
@@ -158,8 +158,8 @@ def test_the_injections_are_more_than_two_hundred(monkeypatch):
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("owner", [MemoryLedger, ic.Histogram])
 def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, failure, monkeypatch):
-    noise = SimulatedNoise(1)
-    session = opened(noise)
+    noise, data = SimulatedNoise(1), PrivateData(COUNTS, DOMAIN)
+    session = opened(noise, data)
     name = "reserve" if owner is MemoryLedger else "evaluate"
     with monkeypatch.context() as patched:
         plant(patched, owner, name, 1, failure, after=False)
@@ -169,7 +169,7 @@ def test_a_failure_before_the_read_changes_nothing_but_a_reservation(owner, fail
     noise_after = noise.discrete_laplace(scale, 1).tolist()
 
     assert not session.statistics().sealed
-    assert (0, 0) == (table_of(session).reads, session.statistics().asked)
+    assert (0, 0) == (data.reads, session.statistics().asked)
     assert SimulatedNoise(1).discrete_laplace(scale, 1).tolist() == noise_after
     assert session.answer(QUERIES[0]).status in ("easy", "hard")
 

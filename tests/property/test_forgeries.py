@@ -19,8 +19,7 @@ from onlineic.audit import total_report, verified
 from onlineic.errors import OnlineICError
 from onlineic.ledger import read
 from onlineic.ledger.lines import canonical_text, chained
-from support.inside import ledger_of
-from support.ledgers import opened, queries, quick_folder, resumed, table
+from support.ledgers import opened, queries, quick_folder, resumed, table, with_ledger
 
 ASKED = queries()
 WHOLE = ic.Budget(1.0, 1e-9)
@@ -59,13 +58,13 @@ def ledgers():
     with quick_folder() as folder:
         for kind, durability in (("exponential", "hits"), ("gumbel", "all"), ("laplace", "hits")):
             path = folder / f"{kind}.db"
-            session = opened(path, kind, durability=durability)
+            session, ledger = with_ledger(opened, path, kind, durability=durability)
             for query in ASKED[:6]:
                 session.answer(query)
             if kind == "gumbel":
                 session.answer(ic.marginal("a", "b"))
             session.answer_many([*ASKED[6:20], ASKED[0], ic.where()])
-            ledger_of(session).release()
+            ledger.release()
             for start in (20, 30):
                 with resumed(path) as session:
                     session.answer_many(ASKED[start : start + 10])
@@ -206,7 +205,7 @@ def test_a_session_is_made_of_an_edited_file_or_refused_by_name_and_reads_nothin
                 shutil.copy(base, path)
                 try:
                     store(path, forged(lines, at, path_of, rng.choice(list(edits(held)))))
-                    ledger_of(resumed(path, data)).release()
+                    with_ledger(resumed, path, data)[1].release()
                     made += 1
                 except OnlineICError:
                     refused += 1

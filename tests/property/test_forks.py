@@ -9,12 +9,10 @@ import pytest
 
 import onlineic as ic
 from onlineic import baselines, offline
-from onlineic.door import Door
-from onlineic.errors import ForkedSessionError
+from onlineic.errors import ForkedSessionError, InvalidParameterError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
-from support.inside import LOCKS
-from support.ledgers import LABEL, queries, quick_folder, table
+from support.ledgers import DOMAIN, LABEL, queries, quick_folder, table
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This process:DeprecationWarning"),
@@ -86,29 +84,82 @@ def parent():
         )
 
 
-def held(lock, act):
-    """Act while another thread has a lock."""
-    has, done = threading.Event(), threading.Event()
+class Waiting:
+    """What a call looks at while nobody else may come in: a unit, a budget, a question of counts.
 
-    def hold():
-        if isinstance(lock, Door):
-            lock.run(wait)
-        else:
-            with lock:
-                wait()
+    It waits until it may go on, and then changes nothing.
+    """
 
-    def wait():
-        has.set()
-        done.wait()
+    domain, grid_bits = DOMAIN, 0
 
-    thread = threading.Thread(target=hold)
+    def __init__(self):
+        self.inside, self.done = threading.Event(), threading.Event()
+
+    def wait(self):
+        self.inside.set()
+        self.done.wait()
+
+    def __eq__(self, unit):
+        self.wait()
+        return True
+
+    __hash__ = None
+
+    @property
+    def neighbours(self):
+        self.wait()
+        return "others"
+
+    def total(self, tables, mass):
+        self.wait()
+        return 0
+
+    def derived(self, asker):
+        self.wait()
+        return asker.answer(ASKED[0])
+
+
+def refused(total, budget):
+    with pytest.raises(InvalidParameterError, match="nothing was spent"):
+        total.draw(budget)
+
+
+INSIDE = {  # calls that are in their middle when they look at what waits
+    "session": lambda one, waiting: one.session.explain(waiting.derived),
+    "sessions of the table": lambda one, waiting: one.data.cut_into(waiting),
+    "total": lambda one, waiting: refused(one.total, waiting),
+    "read": lambda one, waiting: one.data.exact_counts(waiting),
+}
+
+
+def held(name, parent, act):
+    """Act while another thread is inside of a call."""
+    waiting = Waiting()
+    thread = threading.Thread(target=INSIDE[name], args=(parent, waiting))
     thread.start()
-    has.wait()
     try:
+        assert waiting.inside.wait(10)
         return act()
     finally:
-        done.set()
+        waiting.done.set()
         thread.join()
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_call_of_another_thread_waits_for_the_one_that_is_inside(name, parent):
+    """Without forks: these are locks that a fork could find closed."""
+    second = Waiting()
+    thread = threading.Thread(target=INSIDE[name], args=(parent, second))
+
+    def begun():
+        thread.start()
+        return second.inside.wait(0.1)
+
+    came_in = held(name, parent, begun)
+    second.done.set()
+    thread.join()
+
+    assert (False, True) == (came_in, second.inside.is_set())
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -118,9 +169,9 @@ def test_a_forked_process_is_refused_whatever_it_asks_and_whoever_held_a_lock(na
     closed = (parent.folder / "closed.db").read_bytes()
 
     assert {"none": 0} == {"none": in_child(lambda: CALLS[name](parent))}
-    for lock in ("session", "sessions of the table", "total", "read"):
-        ended = held(LOCKS[lock](parent), lambda: in_child(lambda: CALLS[name](parent)))
-        assert (lock, 0) == (lock, ended)
+    for inside in INSIDE:
+        ended = held(inside, parent, lambda: in_child(lambda: CALLS[name](parent)))
+        assert (inside, 0) == (inside, ended)
     assert (lines, drawn) == (parent.session.receipt.lines, len(parent.total.drawn))
     assert closed == (parent.folder / "closed.db").read_bytes()
     assert not (parent.folder / "new.db").exists()
@@ -141,9 +192,8 @@ def test_a_simulation_on_an_inherited_table_runs_in_a_forked_process(parent):
         if all(session.answer(query).status in ("easy", "hard") for query in ASKED):
             raise ForkedSessionError
 
-    for lock in LOCKS:
-        if lock != "file of the session":  # whose write a fork waits for
-            assert 0 == held(LOCKS[lock](parent), lambda: in_child(simulated))
+    for inside in INSIDE:
+        assert 0 == held(inside, parent, lambda: in_child(simulated))
 
 
 @pytest.mark.slow

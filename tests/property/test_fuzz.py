@@ -16,7 +16,7 @@ from onlineic.accounting import zcdp_delta, zcdp_order, zcdp_rho
 from onlineic.data import PrivateData
 from onlineic.errors import OnlineICError
 from onlineic.noise import SimulatedNoise
-from support.inside import all_spent, table_of
+from support.sessions import all_spent
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.filterwarnings("ignore::UserWarning")]
 MANY = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
@@ -78,7 +78,7 @@ def outcome(call):
 @given(written=st.dictionaries(names, conditions, max_size=3), raw=objects, many=st.booleans())
 def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
     session = SESSION
-    before = (all_spent(session), len(session.transcript), table_of(session).reads)
+    before = (all_spent(session), len(session.transcript), TABLE.reads)
 
     def ask():
         query = ic.where({name: condition(one) for name, one in written.items()}) if written else raw
@@ -86,14 +86,15 @@ def test_whatever_is_asked_is_answered_or_refused_by_name(written, raw, many):
 
     found = outcome(ask)
     if isinstance(found, OnlineICError):
-        assert before == (all_spent(session), len(session.transcript), table_of(session).reads)
+        assert before == (all_spent(session), len(session.transcript), TABLE.reads)
     else:
         assert np.isfinite(found.value).all()
         assert found.status in ("easy", "hard", "repeat", "untested")
 
 
+TABLE = PrivateData(COUNTS, DOMAIN)
 SESSION = ic.OnlineIC(
-    PrivateData(COUNTS, DOMAIN),
+    TABLE,
     ic.Budget(1.0),
     hard_answers=3,
     threshold=0.1,

@@ -17,8 +17,8 @@ from onlineic.ledger import Burned, Easy, EasyBatch, Hard, Opened, Reserved, Res
 from onlineic.session.answers import AnswerBook
 from onlineic.session.core import Core
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
-from support.inside import all_spent
 from support.ledgers import MECHANISMS, in_a_process, killed_at, opened, queries, quick_folder, resumed
+from support.sessions import all_spent
 
 SPARSE = {"exponential": ExponentialSparse, "laplace": LaplaceSparse}
 KILLS = int(os.environ.get("ONLINEIC_KILLS", "60"))

@@ -16,8 +16,7 @@ from onlineic.errors import LedgerCorruptError, LedgerError, LedgerRollbackError
 from onlineic.ledger import Hard, Noted, Resumed, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.total import drawn_problems, total_of
-from support.inside import ledger_of
-from support.ledgers import LABEL, in_a_process, killed_at, queries, quick_folder, table
+from support.ledgers import LABEL, in_a_process, killed_at, queries, quick_folder, table, with_ledger
 
 WHOLE, ASKED = ic.Budget(1.0, 1e-6), queries(30, seed=11)
 
@@ -47,12 +46,12 @@ def a_run(folder, asked=ASKED[:3], tell=lambda *_: None, closed=True):
     """Go on with the session, or begin it, and close it; what was read is told."""
     with total_in(folder) as total:
         data = attached(total)
-        session = opened(total, data, folder / "session.db")
+        session, ledger = with_ledger(opened, total, data, folder / "session.db")
         for query in asked:
             session.answer(query)
             tell("read", data.reads)
         if not closed:
-            ledger_of(session).release()
+            ledger.release()
             return
         session.close()
 
@@ -185,11 +184,11 @@ def test_a_total_that_cannot_be_written_keeps_a_session_from_beginning_and_not_f
             opened(total, data, folder / "session.db")
         assert 0 == data.reads
         monkeypatch.undo()
-        session = opened(total, data, folder / "session.db")
+        session, ledger = with_ledger(opened, total, data, folder / "session.db")
         session.answer(ASKED[3])
         monkeypatch.setattr(SqliteLedger, "commit", full)
         session.close()
-        assert not ledger_of(session).held
+        assert not ledger.held
         monkeypatch.undo()
     assert isinstance(put_back(folder, copy), LedgerRollbackError)
     assert put_back(folder, None) is None

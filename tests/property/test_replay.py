@@ -10,7 +10,7 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Burned, Easy, Hard, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.session import replay
-from support.inside import all_spent
+from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=3, b=2)
 RULES = [

@@ -17,7 +17,6 @@ from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import BoundMarginal, Partition, block_weights, derived, marginal
 from onlineic.sparse import ExponentialSparse, GumbelSparse
-from support.inside import table_of
 from support.sessions import begun, plan_once
 
 pytestmark = pytest.mark.statistical
@@ -195,13 +194,13 @@ def test_the_bounds_of_each_answer_and_of_whole_sessions_hold(count, seed, setti
 def test_derived_block_sums_have_the_stated_standard_deviation():
     """Errors over scale times norm: the mean square is 1."""
     scores = []
-    for session, _, _, _ in default_sessions(
+    for session, counts, _, _ in default_sessions(
         35, 14, hard_answers=40, threshold=1e-6, budget=ic.Budget(3.0, 1e-3), prior=ic.Histogram(DOMAIN)
     ):
         for record in session.transcript:
             if isinstance(record, Hard) and isinstance(record.measurement.target, Partition):
                 target = record.measurement.target
-                blocks = table_of(session).exact_counts(target) / session.n
+                blocks = PrivateData(counts, DOMAIN).exact_counts(target) / session.n
                 if target.axes == (0, 1):  # of a table asked whole, a query over its blocks
                     weights = np.random.default_rng(len(scores)).integers(0, 2, SHAPE)
                     weights.flat[0], weights.flat[1] = 0, 1

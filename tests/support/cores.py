@@ -1,6 +1,7 @@
-"""A core around one mechanism: no plan, no session, and a rule that learns nothing."""
+"""A core around one mechanism, with a rule that learns nothing; and the loop of a session."""
 
 import attrs
+import pytest
 
 from onlineic.hypothesis import Histogram
 from onlineic.ledger import MemoryLedger
@@ -9,6 +10,7 @@ from onlineic.plan import Plan
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.core import Core
+from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
 from support.sessions import Still
 
@@ -22,6 +24,21 @@ def core_of(data, sparse, partitions=None, noise=None):
     prices = Prices(plan.spending, ledger, domain, partitions)
     source = SimulatedNoise(1) if noise is None else noise
     return Core(data, source, ledger, plan.weight_bits, prices, book, plan.purchases), ledger
+
+
+def with_loop(make, *arguments, **settings):
+    """Return the one session that is made so, and the loop that answers its questions."""
+    loops, restore = [], Loop.restore
+
+    def restored(loop, core):
+        loops.append(loop)
+        restore(loop, core)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Loop, "restore", restored)
+        session = make(*arguments, **settings)
+    (loop,) = loops
+    return session, loop
 
 
 def replanned(plan, **tables):

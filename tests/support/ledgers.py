@@ -11,10 +11,11 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.ledger import SqliteLedger
+from onlineic.ledger import MemoryLedger, SqliteLedger
 from onlineic.ledger.lines import canonical_text
 from onlineic.session.session import OnlineIC
 
@@ -58,6 +59,25 @@ def opened(path, kind="gumbel", data=None, **more):
 
 def resumed(path, data=None, **more):
     return OnlineIC.resume(path, data or table(), **more)
+
+
+def with_ledger(make, *arguments, **settings):
+    """Return the one session that is made so, and the ledger that it claims."""
+    claimed = []
+
+    def watched(claim):
+        def claims(ledger, *of):
+            claim(ledger, *of)
+            claimed.append(ledger)
+
+        return claims
+
+    with pytest.MonkeyPatch.context() as patched:
+        for kind in (MemoryLedger, SqliteLedger):
+            patched.setattr(kind, "claim", watched(kind.claim))
+        session = make(*arguments, **settings)
+    (ledger,) = claimed
+    return session, ledger
 
 
 @contextlib.contextmanager

@@ -43,6 +43,12 @@ def reserved(session):
     return [record.charge.amount for record in session.transcript if isinstance(record, Reserved)]
 
 
+def all_spent(session):
+    """Recorded charges and the standing reservation."""
+    standing = session.reserved
+    return session.account.spent + (standing.amount if standing is not None else 0)
+
+
 def plan_once(monkeypatch, plan):
     """Let every session from here on have this plan: plans take longer to make than sessions to run."""
     for name in ("session_plan", "textbook_plan"):

@@ -27,12 +27,13 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerCorruptError,
 )
-from onlineic.ledger import Easy, Opened, read
+from onlineic.ledger import Easy, MemoryLedger, Opened, read
 from onlineic.plan import session_plan
 from onlineic.plan.first_tables import check_bought
 from onlineic.queries import one_way
 from onlineic.session.durable import planned
-from support.inside import all_spent, core_of, ledger_of
+from support.cores import with_loop
+from support.sessions import all_spent
 
 CASES = [  # epsilon, delta, order, part of the capacity that pays for the tables
     (1.0, 1e-9, Fraction(32), 0.8),
@@ -322,17 +323,18 @@ def test_a_charge_that_does_not_pay_is_refused_and_so_is_a_file_of_another_filte
 
 
 def test_tables_that_come_second_are_refused(tmp_path, monkeypatch):
-    opened = session()
+    ledger = MemoryLedger()
+    opened = session(ledger=ledger)
     assert opened.hypothesis.domain == DOMAIN  # which buys them
     bought = opened.plan.first_tables
     spent = all_spent(opened)
     assert spent > 0
     with pytest.raises(BudgetExceededError, match="first release"):
-        check_bought(bought, ledger_of(opened), opened.plan.sparse, DOMAIN, True)
+        check_bought(bought, ledger, opened.plan.sparse, DOMAIN, True)
     assert (spent, False) == (all_spent(opened), opened.statistics().sealed)
 
-    fresh = session()  # which waits for its first question
-    core, ledger = core_of(fresh), ledger_of(fresh)
+    fresh, loop = with_loop(session)  # which waits for its first question
+    core, ledger = loop.core, loop.ledger
     asked = bind_question(ic.where(b=3), DOMAIN, fresh.plan.sparse.grid_bits)
     assert core.cover((asked,)) == [True]
     core.test((asked,), (0,))
@@ -341,8 +343,9 @@ def test_tables_that_come_second_are_refused(tmp_path, monkeypatch):
         check_bought(bought, ledger, fresh.plan.sparse, DOMAIN, True)
     # a session that does not look buys them, and an audit sees it
     monkeypatch.setattr("onlineic.session.core.check_bought", lambda tables, *_: tables)
-    with session(ledger=tmp_path / "census.db", table="census") as late:
-        core = core_of(late)
+    late, loop = with_loop(session, ledger=tmp_path / "census.db", table="census")
+    with late:
+        core = loop.core
         assert core.cover((asked,)) == [True]
         core.test((asked,), (0,))
         assert late.hypothesis.domain == DOMAIN

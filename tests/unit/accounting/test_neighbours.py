@@ -22,7 +22,7 @@ from onlineic.accounting import (
 )
 from onlineic.baselines import NoisyTables, PerQueryNoise
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.offline import iterative_construction, mwem, private_cdf
 from onlineic.offline.construction import Workload
 from onlineic.offline.nets import Scoring
@@ -32,7 +32,6 @@ from onlineic.plan.first_tables import check_bought
 from onlineic.queries import Queries, dense, one_way
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, UnconditionalNumbers
 from onlineic.testing import ScriptedNoise
-from support.inside import ledger_of
 from support.neighbours import Added, Planted
 from support.noise import Silent
 from support.sessions import Still
@@ -454,7 +453,8 @@ def test_bought_tables_of_another_relation_are_refused():
         def next(self, facts):
             return attrs.evolve(plan.first_tables, neighbours=ADDED)
 
-    ledger = ledger_of(ic.OnlineIC(data(), PURE))
+    ledger = MemoryLedger()
+    ic.OnlineIC(data(), PURE, ledger=ledger)
     with pytest.raises(InvalidParameterError, match="purchases must be priced for the neighbours"):
         check_bought(Rule().next(None), ledger, plan.sparse, DOMAIN, False)
 

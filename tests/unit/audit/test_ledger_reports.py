@@ -9,8 +9,7 @@ from onlineic.audit import summarised, verified
 from onlineic.errors import LedgerRollbackError
 from onlineic.ledger import read
 from onlineic.ledger.lines import canonical_text, chained
-from support.inside import ledger_of
-from support.ledgers import LABEL, opened, queries, quick_folder, resumed
+from support.ledgers import LABEL, opened, queries, quick_folder, resumed, with_ledger
 
 ASKED = queries()
 
@@ -20,9 +19,9 @@ def written():
     """Two runs of a pure session, the first of them killed."""
     with quick_folder() as folder:
         path = folder / "census.db"
-        session = opened(path, "exponential")
+        session, ledger = with_ledger(opened, path, "exponential")
         session.answer_many(ASKED[:30])
-        ledger_of(session).release()
+        ledger.release()
         again = resumed(path)
         again.answer_many(ASKED[30:])
         again.close()
@@ -178,10 +177,10 @@ def test_ledgers_of_every_mechanism_hold_behind_closings_and_kills(kind):
     with quick_folder() as folder:
         path = folder / "census.db"
         for start in range(0, 40, 10):
-            session = resumed(path) if start else opened(path, kind)
+            session, ledger = with_ledger(resumed, path) if start else with_ledger(opened, path, kind)
             session.answer_many(ASKED[start : start + 10])
             if start % 20:
-                ledger_of(session).release()
+                ledger.release()
             else:
                 session.close()
         assert verified(read(path)).problems == ()

@@ -25,9 +25,8 @@ from onlineic.queries import Queries, marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session import replay
 from support.cores import replanned, tables_of
-from support.inside import all_spent
 from support.ledgers import quick_folder
-from support.sessions import hits
+from support.sessions import all_spent, hits
 
 DOMAIN = ic.Domain.of(a=6, b=9, c=8, d=4)  # of fewer cells all would be bought, whatever is asked
 GENERATOR = np.random.default_rng(4)

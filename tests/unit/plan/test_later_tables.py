@@ -19,8 +19,8 @@ from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.later_tables import Asked, LaterTables
 from onlineic.queries import marginal
 from onlineic.session import replay
-from support.cores import replanned, tables_of
-from support.inside import ledger_of, loop_of
+from onlineic.session.loop import Loop
+from support.cores import replanned, tables_of, with_loop
 from support.ledgers import quick_folder
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -145,12 +145,12 @@ def test_what_is_bought_is_worked_out_from_the_record_alone():
 
 
 def test_bounds_rest_on_the_first_tables_alone():
-    session = opened()
+    session, loop = with_loop(opened)
     answers = session.answer_many([*PAIRS[:7], *JOINT[:4]])
-    family, estimates = session.statistics().family, loop_of(session).book.estimates
+    family, estimates = session.statistics().family, loop.book.estimates
     session.answer(JOINT[4])
 
-    assert loop_of(session).book.estimates is estimates
+    assert loop.book.estimates is estimates
     assert session.statistics().family == family
     assert [one.error_bound for one in answers] == [
         one.error_bound for one in session.answer_many([*PAIRS[:7], *JOINT[:4]])
@@ -158,9 +158,10 @@ def test_bounds_rest_on_the_first_tables_alone():
 
 
 def test_an_instalment_that_hits_have_used_up_is_never_bought():
-    session = opened()
+    ledger = MemoryLedger()
+    session = opened(ledger=ledger)
     session.answer_many(JOINT[:4])
-    account, ledger, later = session.account, ledger_of(session), session.plan.purchases.later
+    account, later = session.account, session.plan.purchases.later
     ledger.reserve(attrs.evolve(later.charge, amount=account.left - later.charge.amount + 1))
     ledger.burn()
     session.answer_many(JOINT)
@@ -311,6 +312,7 @@ def test_a_memory_ledger_of_another_plan_is_refused():
     session = opened(ledger=ledger)
     session.answer_many(JOINT)
     coarser = attrs.evolve(session.plan.purchases.later, parts=4)
-    loop_of(session).plan = replanned(session.plan, later=coarser)
+    other = replanned(session.plan, later=coarser)
+    assert Loop(DOMAIN, session.n, session.plan, ledger, private=False).bought()
     with pytest.raises(LedgerMismatchError):
-        loop_of(session).bought()
+        Loop(DOMAIN, session.n, other, ledger, private=False).bought()

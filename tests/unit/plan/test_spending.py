@@ -16,9 +16,9 @@ from onlineic.ledger import Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
+from onlineic.session.loop import Loop
 from onlineic.sparse import Hit, UnconditionalNumbers
 from support.cores import replanned
-from support.inside import loop_of
 from support.sessions import Still, begun
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
@@ -343,13 +343,15 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 
-    assert loop_of(session).bought()
+    def bought(plan):
+        return Loop(data.domain, data.n, plan, ledger, private=True).bought()
+
+    assert bought(session.plan)
     assert tuple(bought.scale for bought in record.measurements) == tables.deviations(data.n)
     charged = attrs.evolve(tables.charge, amount=2 * tables.charge.amount)
     for others in (
         attrs.evolve(tables, scales=tuple(2 * scale for scale in tables.scales)),
         attrs.evolve(tables, charge=charged),
     ):
-        loop_of(session).plan = replanned(session.plan, first=others)
         with pytest.raises(LedgerMismatchError):
-            loop_of(session).bought()
+            bought(replanned(session.plan, first=others))

@@ -9,7 +9,6 @@ from onlineic.errors import InvalidQueryError, SessionExhaustedError, TooLargeEr
 from onlineic.ledger import Easy, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
-from support.inside import table_of
 from support.sessions import Still
 
 DOMAIN = ic.Domain.of(a=4, b=3, c=2)
@@ -18,9 +17,9 @@ COUNTS = COUNTS.reshape(4, 3, 2)
 N = 60_000
 
 
-def opened(epsilon=2.0, delta=1e-6, **settings):
+def opened(epsilon=2.0, delta=1e-6, data=None, **settings):
     settings = {"noise": SimulatedNoise(1)} | settings
-    return ic.OnlineIC(PrivateData(COUNTS, DOMAIN), ic.Budget(epsilon, delta), **settings)
+    return ic.OnlineIC(data or PrivateData(COUNTS, DOMAIN), ic.Budget(epsilon, delta), **settings)
 
 
 def exact(table):
@@ -123,9 +122,10 @@ def test_a_table_of_too_many_blocks_is_refused_before_it_is_made():
 
 
 def test_a_hard_table_is_repeated_from_memory_without_a_read():
-    session = opened(threshold=1e-5, hard_answers=3, prior=ic.Histogram(DOMAIN))
+    data = PrivateData(COUNTS, DOMAIN)
+    session = opened(data=data, threshold=1e-5, hard_answers=3, prior=ic.Histogram(DOMAIN))
     first = session.answer(marginal("a", "b"))
-    reads, records = table_of(session).reads, session.transcript
+    reads, records = data.reads, session.transcript
     kept = first.value.copy()
     first.value[:] = 7.0
     again = session.answer(marginal("a", "b"))
@@ -133,7 +133,7 @@ def test_a_hard_table_is_repeated_from_memory_without_a_read():
     assert ("hard", "repeat") == (first.status, again.status)
     assert np.array_equal(kept, again.value)
     assert first.error_bound == again.error_bound
-    assert (reads, records) == (table_of(session).reads, session.transcript)
+    assert (reads, records) == (data.reads, session.transcript)
 
 
 def test_two_tables_of_one_shape_are_not_taken_for_one_another():
@@ -158,16 +158,17 @@ def test_an_easy_table_is_the_hypothesis_rounded_to_records_and_an_exhausted_ses
     assert ("easy", Easy) == (easy.status, type(record))
     assert easy.count == pytest.approx(np.rint(easy.count), abs=1e-9)
     assert N == sum(record.guess) or abs(N - sum(record.guess)) <= 4
-    spent_out = opened(threshold=1e-5, hard_answers=1)
+    data = PrivateData(COUNTS, DOMAIN)
+    spent_out = opened(data=data, threshold=1e-5, hard_answers=1)
     for index in range(24):
         spent_out.answer(marginal("a", where=ic.where(b=index % 3, c=index % 2, a=index % 4)))
     assert 0 == spent_out.statistics().hard_left
-    reads = table_of(spent_out).reads
+    reads = data.reads
     untested = spent_out.answer(marginal("b", "c"))
 
     assert "untested" == untested.status
     assert 0 < untested.error_bound < 0.01  # of the noise of the first tables: which hold these attributes
-    assert reads == table_of(spent_out).reads
+    assert reads == data.reads
     assert np.isfinite(untested.value).all()
 
 

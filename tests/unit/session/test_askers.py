@@ -19,7 +19,7 @@ from onlineic.plan.later_tables import Asked
 from onlineic.queries.partitions import one_way
 from onlineic.session import Core, Purse
 from support.cores import core_of
-from support.inside import ledger_of
+from support.ledgers import with_ledger
 from support.sessions import WIDE, WIDE_COUNTS, begun
 
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -152,8 +152,8 @@ def test_answers_are_those_of_the_session_itself():
 
 def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_path):
     settings = {"purchases": ic.FixedTables(), "threshold": 0.45}  # beyond which no noise takes an answer
-    session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", **settings))
-    asker, ledger = session.paid_by(None), ledger_of(session)
+    session, ledger = with_ledger(opened, ledger=tmp_path / "a.db", table="t", durability="all", **settings)
+    asker = begun(session).paid_by(None)
     with session.together():
         statuses = [asker.answer(question).status for question in QUESTIONS[:8]]
         assert set(statuses) == {"easy"}

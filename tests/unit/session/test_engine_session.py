@@ -28,9 +28,9 @@ from onlineic.queries import BoundMarginal, Measurement, Partition, Query, margi
 from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import MaximumEntropy
+from support.cores import with_loop
 from support.failures import SECRET, Stop, plant, reached_by
-from support.inside import all_spent, core_of, ledger_of, loop_of, table_of
-from support.sessions import WIDE, WIDE_COUNTS, begun, hits, tests_alone
+from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -49,9 +49,9 @@ def opened(data=None, *, epsilon=1.0, delta=1e-6, seed=1, **settings):
 BOTH = pytest.mark.parametrize("delta", [1e-6, 0.0], ids=["gumbel", "pure"])
 
 
-def probing(**settings):
+def probing(data=None, **settings):
     """A session in which nearly every query is hard."""
-    return opened(**({"threshold": 1e-5, "hard_answers": 5} | settings))
+    return opened(data, **({"threshold": 1e-5, "hard_answers": 5} | settings))
 
 
 def stream(size, seed, tables=True):
@@ -193,9 +193,10 @@ def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
     ],
 )
 def test_no_other_session_opens_with_tables_or_touches_the_data(settings):
-    session = opened(**settings)
+    data = table()
+    session = opened(data, **settings)
 
-    assert (None, (), 0) == (session.plan.first_tables, session.transcript, table_of(session).reads)
+    assert (None, (), 0) == (session.plan.first_tables, session.transcript, data.reads)
 
 
 @pytest.mark.parametrize("shape", [{"a": 3}, {"a": 1}, {"a": 40}, {"a": 1, "b": 5}, {"a": 2, "b": 2}])
@@ -271,19 +272,16 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
 
 @BOTH
 def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta):
-    session = probing(delta=delta)
+    data = table()
+    session = probing(data, delta=delta)
     price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
     run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit
     run = run.amount if run is not None else 0
     left = session.plan.sparse.account().capacity - all_spent(session) - run
     number = int(left // price)
     assert number == session.statistics().hard_left
-    reads = []
-    method = table_of(session).exact_counts
-    assert method is not None
     for query in stream(60, 5, tables=False):
         session.answer(query)
-        reads.append(table_of(session).reads)
     charges = [record.charge.amount for record in hits(session)]
     reserved = None
     for record in session.transcript[2:]:
@@ -312,14 +310,15 @@ def test_every_hit_is_reserved_before_its_read_at_the_price_of_a_partition(delta
     ],
 )
 def test_spent_never_exceeds_the_capacity_and_is_what_was_recorded(settings, seed):
-    session = probing(seed=seed, epsilon=0.5, **settings)
+    ledger = MemoryLedger()
+    session = probing(seed=seed, epsilon=0.5, ledger=ledger, **settings)
     last = Fraction(0)
     for query in stream(80, seed, tables="delta" not in settings):
         session.answer(query)
         spent = all_spent(session)
         assert last <= spent <= session.plan.sparse.account().capacity
         last = spent
-    ledger, capacity = ledger_of(session), session.plan.sparse.account().capacity
+    capacity = session.plan.sparse.account().capacity
     paid = sum(
         (record.charge.amount for record in ledger.records() if isinstance(record, Hard | Opened)),
         Fraction(0),
@@ -398,7 +397,7 @@ def test_easy_answers_leave_what_is_spent_bit_for_bit(delta):
 
 def test_a_hypothesis_that_asks_the_session_itself_is_refused():
     """Else its questions use up a dear reservation and leave a cheap one, which pays for no dear hit."""
-    session = probing(release="answer", sparse="gumbel", hard_answers=50)
+    session, loop = with_loop(probing, release="answer", sparse="gumbel", hard_answers=50)
     inner = session.hypothesis
     dear, refused = ic.where(a=0), []
     cheap = ic.dense(np.arange(240).reshape(DOMAIN.shape) // 120 / 2**15)
@@ -413,7 +412,7 @@ def test_a_hypothesis_that_asks_the_session_itself_is_refused():
                 refused.append(error)
             return inner.evaluate(query)
 
-    book = loop_of(session).book
+    book = loop.book
     book._taken = attrs.evolve(book._taken, belief=attrs.evolve(book.belief, hypothesis=Nested()))
     before = len(hits(session))
     session.answer(dear)
@@ -538,14 +537,15 @@ def test_a_measured_number_is_the_answer():
 @BOTH
 def test_the_measurement_owns_its_numbers(delta):
     """Nobody writes to a released array, which could change the data or what is released later."""
-    session = probing(delta=delta)
+    data = table()
+    session = probing(data, delta=delta)
     first_hit(session)
-    exact = table_of(session).exact_counts(hits(session)[0].measurement.target).copy()
+    exact = data.exact_counts(hits(session)[0].measurement.target).copy()
     for values in (hits(session)[0].measurement.values, session.transcript[1].measurements[0].values):
         with pytest.raises(ValueError, match="read-only"):
             values[:] = -1.0
 
-    assert np.array_equal(exact, table_of(session).exact_counts(hits(session)[0].measurement.target))
+    assert np.array_equal(exact, data.exact_counts(hits(session)[0].measurement.target))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -717,7 +717,8 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
     injected = 0
     for occurrence in (1, 2):
         for after in (False, True):
-            session = probing(hard_answers=6, delta=delta)
+            data = table()
+            session = probing(data, hard_answers=6, delta=delta)
             spent = all_spent(session)
             with monkeypatch.context() as patched:
                 calls = plant(patched, owner, name, occurrence, failure, after=after)
@@ -737,17 +738,16 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
                 name == "commit" and after and failure is SystemExit
             )  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
-            ledger = ledger_of(session)
-            standing = ledger.reserved.amount if recorded and ledger.reserved else 0
+            standing = session.reserved.amount if recorded and session.reserved else 0
             run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit or burned one
             first = run.amount if run is not None and len(hits(session)) + burned else 0
-            assert ledger.spent == spent + first + (len(hits(session)) + burned) * price + standing
+            assert all_spent(session) == spent + first + (len(hits(session)) + burned) * price + standing
             assert str(SECRET) not in text
-            reads = table_of(session).reads
+            reads = data.reads
             if not recorded:
                 with pytest.raises(SessionSealedError):
                     session.answer(marginal("b"))
-                assert reads == table_of(session).reads
+                assert reads == data.reads
     assert injected >= (0 if name in ("step_many", "exact_counts_many", "step") else 1)
 
 
@@ -776,10 +776,10 @@ def test_nothing_shown_holds_a_private_number(delta, caplog):
     """Counts of a planted table appear in no text, record or attribute that a session hands out."""
     counts = np.zeros(DOMAIN.shape, int)
     counts[1, 2, 7], counts[3, 0, 11] = SECRET, 2 * SECRET
-    session = opened(table(counts), threshold=1e-8, delta=delta, seed=4)
+    session, loop = with_loop(opened, table(counts), threshold=1e-8, delta=delta, seed=4)
     answers = session.answer_many(ASKED)
     shown = repr(session) + repr(session.statistics()) + repr(session.transcript) + caplog.text
-    shown += repr(answers) + repr(session.plan) + repr(ledger_of(session)) + repr(core_of(session))
+    shown += repr(answers) + repr(session.plan) + repr(loop.ledger) + repr(loop.core)
     shown += " ".join(str(answer.count) for answer in answers)
     summary = session.summary()
     shown += str(summary) + summary.to_html() + summary.to_markdown() + session._repr_html_()

@@ -9,8 +9,7 @@ import onlineic as ic
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.ledger import read
-from support.inside import ledger_of
-from support.ledgers import quick_folder
+from support.ledgers import quick_folder, with_ledger
 
 
 def test_a_joint_bound_covers_easy_answers_that_no_record_holds():
@@ -30,10 +29,12 @@ def test_a_joint_bound_covers_easy_answers_that_no_record_holds():
     for _ in range(50):  # until no test of a private session is hard by its noise
         with quick_folder() as folder:
             path = folder / "ledger.db"
-            session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="made up")
+            session, ledger = with_ledger(
+                ic.OnlineIC, data, ic.Budget(1.0, 1e-9), ledger=path, table="made up"
+            )
             answers = session.answer_many(joint)
             before = session.joint_bounds(joint, answers)
-            ledger_of(session).release()  # as a kill does: easy answers that wait for a hit are lost
+            ledger.release()  # as a kill does: easy answers that wait for a hit are lost
             with ic.OnlineIC.resume(path, data) as session:
                 answers.append(session.answer(ic.where(a=0)))
                 recorded = session.statistics().easy

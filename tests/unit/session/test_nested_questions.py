@@ -16,9 +16,8 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import marginal
 from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
-from support.inside import all_spent, ledger_of
 from support.ledgers import quick_folder
-from support.sessions import charged
+from support.sessions import all_spent, charged
 
 DOMAIN = ic.Domain.of(a=6, b=4)
 COUNTS = (
@@ -53,15 +52,14 @@ STEPS = [
 
 def answered(monkeypatch, step, together, *, asking):
     """Return what a session answers and has spent, and how often a handler that asks it was refused."""
-    session = ic.OnlineIC(
-        PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-9), questions=3, noise=SimulatedNoise(1)
-    )
+    data, noise, ledger = PrivateData(COUNTS, DOMAIN), SimulatedNoise(1), MemoryLedger()
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=3, noise=noise, ledger=ledger)
     assert session.answer(ic.where(a=5)).status == "hard"  # each question is measured, at a price
     with monkeypatch.context() as patched:
         refused = refused_at(patched, *step, session) if asking else []
         first, second = ic.where(a=1), ic.where(b=1)
         answers = session.answer_many([first, second]) if together else [session.answer(first)]
-    assert all_spent(session) == charged(ledger_of(session))
+    assert all_spent(session) == charged(ledger)
     assert not session.statistics().sealed
     return [one.value for one in answers], len(session.transcript), all_spent(session), len(refused)
 

@@ -25,8 +25,17 @@ from onlineic.session import durable
 from onlineic.session import session as sessions
 from onlineic.session.durable import LedgerFile
 from onlineic.updates import MaximumEntropy, MixtureOfProducts
-from support.inside import ledger_of
-from support.ledgers import LABEL, MECHANISMS, file_of, opened, queries, quick_folder, resumed, table
+from support.ledgers import (
+    LABEL,
+    MECHANISMS,
+    file_of,
+    opened,
+    queries,
+    quick_folder,
+    resumed,
+    table,
+    with_ledger,
+)
 
 FROZEN = Path(__file__).parents[2] / "golden" / "ledgers"
 GUMBEL = {name: value for name, value in MECHANISMS["gumbel"].items() if name != "budget"}
@@ -351,11 +360,11 @@ def test_a_bound_of_a_told_answer_reaches_what_was_measured_under_any_rules(path
 
 
 def test_a_process_that_died_behind_a_hard_answer_kept_what_it_told_with_its_next_charge(path, monkeypatch):
-    session = opened(path)
+    session, ledger = with_ledger(opened, path)
     asked = queries(60)
     told = [session.answer(one) for one in asked]
     hard = [place for place, one in enumerate(told) if one.status == "hard"]
-    ledger_of(session).release()  # as a killed process leaves it
+    ledger.release()  # as a killed process leaves it
     kept = [line["value"] for line in read(path).lines if line["kind"] == "told"]
     assert [told[place].value for place in hard][: len(kept)] == kept
     assert len(hard) - 1 <= len(kept) <= len(hard)

@@ -26,7 +26,7 @@ from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, Sql
 from onlineic.noise import SimulatedNoise
 from onlineic.session.core import Core
 from onlineic.session.session import OnlineIC
-from support.inside import all_spent, core_of, ledger_of
+from support.cores import with_loop
 from support.ledgers import (
     COUNTS,
     DOMAIN,
@@ -38,8 +38,9 @@ from support.ledgers import (
     quick_folder,
     resumed,
     table,
+    with_ledger,
 )
-from support.sessions import begun
+from support.sessions import all_spent, begun
 
 ASKED = queries()
 KINDS = pytest.mark.parametrize("kind", MECHANISMS)
@@ -60,9 +61,9 @@ def facts(session, asked=ASKED):
     return stats, cells, told
 
 
-def abandon(session):
+def abandon(ledger):
     """Let the file go as a killed process does."""
-    ledger_of(session).release()
+    ledger.release()
 
 
 def recorded(session, kind):
@@ -101,11 +102,11 @@ def test_a_session_that_was_closed_is_resumed_in_another_process_as_it_was(kind,
 
 @KINDS
 def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
-    session = opened(path, kind, durability="all")
+    session, ledger = with_ledger(opened, path, kind, durability="all")
     statuses = [answer.status for answer in session.answer_many(ASKED)]
     before, spent, cells = session.transcript, all_spent(session), session.hypothesis.probabilities()
     standing = session.reserved
-    abandon(session)
+    abandon(ledger)
     again = resumed(path)
     burned = recorded(again, Burned)
 
@@ -347,9 +348,10 @@ def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_
     assert () == verified(read(path)).problems
 
     # a session that does not look at what was spent buys them
-    with resumed(path, data) as again:
-        ledger, core = ledger_of(again), core_of(again)
-        ledger.reserve(bought.charge)
+    again, loop = with_loop(resumed, path, data)
+    with again:
+        core = loop.core
+        loop.ledger.reserve(bought.charge)
         core.seal.run(lambda: core._measure_tables(bought, (), None))
         assert 1 == len(recorded(again, Opened))
     assert any("that the plan does not buy" in problem for problem in verified(read(path)).problems)
@@ -393,14 +395,14 @@ def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
     "rule", [ic.MultiplicativeWeights(), ic.Perceptron(), ic.MaximumEntropy(), ic.MeasuredWeights()], ids=repr
 )
 def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
-    session = OnlineIC(
-        table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9,
+    session, ledger = with_ledger(
+        OnlineIC, table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9,
         purchases=ic.FixedTables(), ledger=path, table=LABEL,
     )  # fmt: skip
     session.answer_many(ASKED)
     queried = [query.bind(DOMAIN) for query in queries(20, seed=3)]
     expected = session.hypothesis.evaluate_many(queried)
-    abandon(session)
+    abandon(ledger)
     again = resumed(path)
 
     assert np.array_equal(expected, again.hypothesis.evaluate_many(queried))
@@ -422,7 +424,7 @@ def test_the_textbook_s_session_is_resumed(path):
 
 
 def test_failed_updates_are_restored(path, monkeypatch):
-    session = opened(path)
+    session, ledger = with_ledger(opened, path)
 
     def broken(*_):
         raise MemoryError
@@ -432,7 +434,7 @@ def test_failed_updates_are_restored(path, monkeypatch):
         with pytest.warns(UpdateFailedWarning):
             session.answer_many(ASKED)
     failures, cells = session.statistics().update_failures, session.hypothesis.probabilities()
-    abandon(session)
+    abandon(ledger)
     again = resumed(path)
 
     assert failures == again.statistics().update_failures > 1
@@ -443,7 +445,8 @@ def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, mon
     """Its burned test has used up a hard answer that was certified."""
     data = ic.PrivateData(np.full((12, 8), 2_000), ic.Domain.of(a=12, b=8))
     settings = {"certify": 0.3, "sparse": "gumbel", "purchases": ic.TestsOnly(), "max_queries": 100}
-    session = ic.OnlineIC(data, ic.Budget(2.0, 1e-9), ledger=path, table="t", **settings)
+    settings |= {"ledger": path, "table": "t"}
+    session, ledger = with_ledger(ic.OnlineIC, data, ic.Budget(2.0, 1e-9), **settings)
     assert session.statistics().certified
 
     def fails(*arguments):
@@ -453,7 +456,7 @@ def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, mon
         patched.setattr("onlineic.session.core.Core._test", fails)
         with pytest.raises(SessionSealedError):
             session.answer(ic.where(a=1))
-    abandon(session)
+    abandon(ledger)
     again = ic.OnlineIC.resume(path, data)
 
     assert not again.statistics().certified
@@ -480,7 +483,7 @@ def test_a_ledger_file_is_given_by_its_path_alone(open_session, path):
 @pytest.mark.parametrize("replaced", [True, False])
 def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_name(kind, replaced, path):
     """Planted: writes into a file that was replaced by a copy, whose budget is then spent again."""
-    session = opened(path, kind)
+    session, ledger = with_ledger(opened, path, kind)
     session.answer(ASKED[0])
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
@@ -490,7 +493,7 @@ def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_nam
         os.replace(copy, path)
     else:
         path.unlink()
-    durable, before = ledger_of(session).durable, len(session.transcript)
+    durable, before = ledger.durable, len(session.transcript)
 
     def go_on():
         for query in ASKED:
@@ -500,9 +503,9 @@ def test_nothing_is_answered_behind_a_charge_that_went_into_a_file_without_a_nam
     with pytest.raises((LedgerWriteError, SessionSealedError)):
         go_on()
 
-    assert ledger_of(session).durable == durable
+    assert ledger.durable == durable
     assert all(not isinstance(record, Hard | Reserved) for record in session.transcript[before:])
-    abandon(session)
+    abandon(ledger)
     os.replace(held, path)  # put back: it goes on
     resumed(path).close()
 
@@ -514,18 +517,19 @@ def test_answers_that_killed_processes_may_have_lost_count_towards_the_stream(le
     """Planted: easy answers that left, and are not in the record, of which any number could be told."""
     for place, level in enumerate(levels):
         if place:
-            session = resumed(path, durability=level)
+            session, ledger = with_ledger(resumed, path, durability=level)
         else:
-            session = opened(path, threshold=0.2, max_queries=700, durability=level)
+            settings = {"threshold": 0.2, "max_queries": 700, "durability": level}
+            session, ledger = with_ledger(opened, path, **settings)
         assert session.answer(ASKED[place]).status == "easy"
         bound = session.statistics().error_bound
-        abandon(session)
-    assert ledger_of(session).lost(len(ledger_of(session))) == lost
+        abandon(ledger)
+    assert ledger.lost(len(ledger)) == lost
     assert np.isinf(bound) == (lost > 700)
 
 
 def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
-    ledger = opened(path, durability="all", purchases=ic.TestsOnly())._loop.ledger
+    _, ledger = with_ledger(opened, path, durability="all", purchases=ic.TestsOnly())
     assert ledger.fresh
     ledger.release()
     session = opened(path, purchases=ic.TestsOnly())

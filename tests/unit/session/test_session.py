@@ -32,9 +32,10 @@ from onlineic.queries import AnswerMemory, Query
 from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredSteps
+from support.cores import with_loop
 from support.failures import SECRET
-from support.inside import all_spent, loop_of, table_of
 from support.noise import Silent, Wrapped
+from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[0, 0, 0], [0, 5000, 100], [20000, 7, 3], [0, 0, 4890]])
@@ -309,13 +310,14 @@ def test_untested_answers_are_not_remembered():
 def test_many_at_once_are_the_answers_transcript_and_noise_of_one_at_a_time(make, settings, seed):
     queries = stream(330, seed)
     noises = [SimulatedNoise(seed), SimulatedNoise(seed)]
-    one, many = (make(noise=noise, **settings) for noise in noises)
+    data = table(COUNTS * 1000 if make is book else COUNTS)
+    one, many = make(data, noise=noises[0], **settings), make(noise=noises[1], **settings)
     expected, actual = asked_one_at_a_time(one, queries), many.answer_many(queries)
 
     assert expected == actual
     assert [plain(r) for r in one.transcript] == [plain(r) for r in many.transcript]
     assert one.statistics() == many.statistics()
-    assert table_of(one).reads <= len(queries)
+    assert data.reads <= len(queries)
     sparse = one.plan.sparse
     for scale in (sparse.threshold_scale, sparse.query_scale):  # both noises stand at the same place
         left, right = (noise.discrete_laplace(scale, 50).tolist() for noise in noises)
@@ -756,14 +758,12 @@ def test_a_fork_while_another_thread_answers_does_not_wait_for_ever():
     session = opened()
     held, done = threading.Event(), threading.Event()
 
-    def hold():
-        session._door.run(wait)
-
-    def wait():
+    def wait(asker):
         held.set()
         done.wait()
+        return asker.answer(ic.where(a=1))
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=session.explain, args=(wait,))
     thread.start()
     held.wait()
     try:
@@ -863,7 +863,9 @@ class Overheard(Wrapped):
 def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
     counts = np.array([[SECRET, 0, 0], [0, 123_456_789, 0], [0, 98_765_432, 0], [0, 0, 31_415_926]])
     noise = Overheard(fail_at)
-    session = opened(table(counts), epsilon=1e-4, noise=noise, threshold=0.05, hard_answers=3)
+    data = table(counts)
+    settings = {"noise": noise, "threshold": 0.05, "hard_answers": 3}
+    session, loop = with_loop(opened, data, epsilon=1e-4, **settings)
     texts, chained = [], []
     for query in [ic.where(a=a) for a in range(4)] + [ic.where(a=0, b=0), ic.where(b=1)]:
         try:
@@ -875,7 +877,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
                 if "onlineic" in frame.f_code.co_filename and "tests" not in frame.f_code.co_filename:
                     texts += [repr(value) for name, value in frame.f_locals.items()]
     texts += [repr(session), str(session), repr(session.statistics()), repr(session.transcript)]
-    texts += [repr(table_of(session)), repr(vars(session)), repr(vars(loop_of(session)))]
+    texts += [repr(data), repr(vars(session)), repr(vars(loop))]
     texts.append(caplog.text)
     secrets = {SECRET, 123_456_789, 98_765_432, 31_415_926}
     secrets |= {abs(value) for values in noise.given for value in values if abs(value) > 10**5}

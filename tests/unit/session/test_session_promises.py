@@ -14,8 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
 from onlineic.sparse import ExponentialSparse
-from support.inside import all_spent, table_of
-from support.sessions import WIDE, WIDE_COUNTS, begun, hits, reserved, tests_alone
+from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, reserved, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -24,9 +23,10 @@ BOXES = [ic.where(c=ic.between(low, 19), a=low % 4) for low in range(20)]
 BOTH = pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["pure", "gumbel"])
 
 
-def opened(counts=COUNTS, *, delta=0.0, epsilon=1.0, seed=1, **settings):
+def opened(counts=COUNTS, *, data=None, delta=0.0, epsilon=1.0, seed=1, **settings):
     settings = {"noise": SimulatedNoise(seed)} | settings
-    return begun(ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(epsilon, delta), **settings))
+    data = data or PrivateData(counts, DOMAIN)
+    return begun(ic.OnlineIC(data, ic.Budget(epsilon, delta), **settings))
 
 
 @pytest.fixture
@@ -43,12 +43,13 @@ def loud(monkeypatch):
 def test_a_hit_that_the_budget_cannot_pay_together_with_its_threshold_noise_is_not_tested():
     """.8 for a hit and .5 for the threshold are more than an epsilon of 1."""
     sparse = ExponentialSparse(N, 1.0, 1, Fraction(2), Fraction(5, 2))
-    session = opened(sparse=sparse, release="answer")
+    data = PrivateData(COUNTS, DOMAIN)
+    session = opened(data=data, sparse=sparse, release="answer")
     answers = session.answer_many([ic.where(a=0), ic.where(a=1)])
 
     assert (Fraction(1, 2), Fraction(4, 5)) == (sparse.start_charge().amount, sparse.price(QUERY).amount)
     assert ["untested"] * 2 == [answer.status for answer in answers]
-    assert (0, 0, ()) == (session.statistics().hard_left, table_of(session).reads, session.transcript)
+    assert (0, 0, ()) == (session.statistics().hard_left, data.reads, session.transcript)
 
 
 def test_hits_left_are_counted_behind_the_threshold_noise_that_is_still_to_be_paid():

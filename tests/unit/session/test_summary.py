@@ -12,7 +12,6 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
 from onlineic.queries import Queries
 from onlineic.session.summary import believed_marginals
-from support.inside import table_of
 from support.sessions import begun, tests_alone
 
 N = 20_000
@@ -41,11 +40,11 @@ def session():
 
 
 def test_a_summary_tells_what_was_released(session):
-    before = (session.statistics(), len(session.transcript), table_of(session).reads)
+    before = (session.statistics(), len(session.transcript), DATA.reads)
     summary = session.summary()
     text = str(summary)
 
-    assert before == (session.statistics(), len(session.transcript), table_of(session).reads)
+    assert before == (session.statistics(), len(session.transcript), DATA.reads)
     assert "NOT PRIVATE" in text
     assert "epsilon = 1, delta = 1e-09" in text
     assert f"at least {session.statistics().hard_left} (" in text

@@ -24,7 +24,6 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.reach import Reach
-from support.inside import ledger_of, table_of
 
 BUDGET = ic.Budget(epsilon=2.0, delta=1e-9)
 N = 30_000
@@ -368,8 +367,8 @@ def test_too_much_at_load_is_refused(engine, monkeypatch):
 
 def test_a_set_is_counted_before_anything_is_reserved_for_it(engine, monkeypatch):
     happened = []
-    session = session_of(engine.data(), ledger=MemoryLedger())
-    ledger = ledger_of(session)
+    ledger = MemoryLedger()
+    session = session_of(engine.data(), ledger=ledger)
     reserve = ledger.reserve
     monkeypatch.setattr(ledger, "reserve", lambda charge: (happened.append("reserve"), reserve(charge)))
     engine.heard = happened
@@ -443,9 +442,10 @@ def test_a_table_that_changed_is_not_counted(engine, columns, path, tmp_path):
 def test_neither_ledger_nor_message_knows_the_snapshot(engine, tmp_path):
     engine.version = "secret-7"
     file = tmp_path / "stay.db"
-    session = ic.OnlineIC(engine.data([(0, 2, 4)], on_demand=False), BUDGET, ledger=file, table="t")
+    data = engine.data([(0, 2, 4)], on_demand=False)
+    session = ic.OnlineIC(data, BUDGET, ledger=file, table="t")
     session.answer(where(age=30, job="b", city=3))
-    text = repr(session) + repr(table_of(session)) + table_of(session).loading
+    text = repr(session) + repr(data) + data.loading
     session.close()
 
     assert b"secret-7" not in file.read_bytes()

@@ -49,7 +49,7 @@ from onlineic.ledger.place import file_at
 from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.announced import Announcement
-from support.ledgers import LABEL, in_a_process, queries, quick_folder, table
+from support.ledgers import LABEL, in_a_process, queries, quick_folder, table, with_ledger
 
 WHOLE = ic.Budget(1.0, 1e-9)
 ORDER = zcdp_order(1.0, 9e-10)  # of the shares of that, also of a total that is a filter from the start
@@ -622,7 +622,7 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
             del holder[place[-1]]
         forged(path, lambda _, line=line: [canonical_text(line)])
         with contextlib.suppress(OnlineICError):
-            of_file(path).close() if total else ic.OnlineIC.resume(path, table())._loop.ledger.release()
+            of_file(path).close() if total else with_ledger(ic.OnlineIC.resume, path, table())[1].release()
         assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
 
 

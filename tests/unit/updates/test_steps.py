@@ -13,8 +13,8 @@ from onlineic.plan import session_plan
 from onlineic.queries import Measurement, Partition
 from onlineic.session import replay
 from onlineic.updates import FittedAt, FittedStart, MeasuredSteps, MeasuredWeights
-from support.inside import all_spent
 from support.noise import Silent
+from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=6, b=5)
 RULES = [
