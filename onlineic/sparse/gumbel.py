@@ -196,16 +196,16 @@ class GumbelSparse(NumericSparse):
             step *= 2
 
         def height(part: float, of: float) -> float:
-            return float(scale) * math.log(plan.max_queries / (part * of))
+            # of a gap asked for it is below the end anyway: `_least_for_threshold`
+            return min(float(scale) * math.log(plan.max_queries / (part * of)), math.floor(STEEPEST * scale))
 
-        level = min(plan.level(1 << bits, height, share=0.8), math.floor(STEEPEST * scale))
         return cls(
             n=plan.n,
             epsilon=budget.epsilon,
             delta=budget.delta,
             order=order,
             scale=scale,
-            threshold=max(1, math.ceil(level)),
+            threshold=max(1, math.ceil(plan.level(1 << bits, height, share=0.8))),
             grid_bits=bits,
             ratio=ratio,
             neighbours=near,
