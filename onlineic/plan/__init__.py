@@ -3,7 +3,6 @@
 No module here can import the table (tests/test_layers.py).
 """
 
-from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
@@ -16,6 +15,7 @@ from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
+from onlineic.sparse.kinds import SparseName
 
 __all__ = [
     "ALL_HARD",

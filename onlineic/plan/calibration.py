@@ -2,24 +2,18 @@
 
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any, get_args
 
 import attrs
 
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.renyi import renyi_capacity
-from onlineic.errors import (
-    InvalidParameterError,
-    shown,
-)
+from onlineic.errors import InvalidParameterError, shown
 from onlineic.plan.defaults import FALSE_HITS_ALONE, PARTITION_RATIO
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
-from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
-from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse, gumbel_resolution
-from onlineic.sparse.laplace import LaplaceSparse
-
-SparseName = Literal["gumbel", "exponential", "laplace"]
+from onlineic.sparse.gumbel import LEAST_GRID
+from onlineic.sparse.kinds import KINDS, SparseName, finer_name
 
 
 def chosen_name(
@@ -27,7 +21,7 @@ def chosen_name(
 ) -> SparseName:
     """Return the mechanism: the smaller predicted resolution, from public parameters."""
     if name is not None:
-        if name not in ("gumbel", "exponential", "laplace"):
+        if name not in get_args(SparseName):
             raise InvalidParameterError(
                 f"sparse must be 'gumbel', 'exponential' or 'laplace', got {shown(name)}."
             )
@@ -37,18 +31,9 @@ def chosen_name(
                 f"sparse={shown(name)}; give a pure session a Budget(epsilon) of its own."
             )
         return name
-    if budget.order is not None:
+    if budget.order is not None or (partition and not budget.pure):
         return "gumbel"
-    if budget.delta == 0.0:
-        return "exponential"
-    if partition:
-        return "gumbel"
-    exponential = exponential_resolution(cutoff, max_queries, budget.epsilon)
-    return (
-        "gumbel"
-        if gumbel_resolution(cutoff, max_queries, budget.epsilon, budget.delta) <= exponential
-        else "exponential"
-    )
+    return finer_name(cutoff, max_queries, budget)
 
 
 def mechanism_for(
@@ -76,27 +61,23 @@ def mechanism_for(
     **settings
         What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
     """
-    settings |= {"n": n, "grid_bits": session_grid_bits(n)}
-    if name == "laplace":
-        return LaplaceSparse.calibrated(budget, **settings, restarts=restarts)
-    if name == "exponential":
-        return ExponentialSparse.calibrated(
-            budget, **settings, fresh=partition, reserved=reserved, restarts=restarts
-        )
-    if partition:
-        settings |= {"ratio": PARTITION_RATIO, "partition": True}
-        if not reserved:  # nothing is bought beside hits: all that is learned comes from them
-            settings |= {"false_hits": FALSE_HITS_ALONE}
-    made = partial(GumbelSparse.calibrated, budget, reserved=reserved)
-    if (
-        pure and budget.order is None
-    ):  # the order that suits what is left; a hair less, since capacities are rounded down
+    given, tables = budget, {"partition": True, "ratio": PARTITION_RATIO} if partition else {}
+    if partition and not reserved:  # nothing is bought beside hits: all that is learned comes from them
+        tables["false_hits"] = FALSE_HITS_ALONE
+    if name == "gumbel" and pure and budget.order is None:
+        # the order that suits what is left; a hair less, since capacities are rounded down
         left = budget.epsilon * float(1 - reserved) * (1.0 - 2.0**-30)
-        made = partial(GumbelSparse.calibrated, attrs.evolve(budget, epsilon=left))
-    mechanism = made(**settings)
+        given, reserved = attrs.evolve(budget, epsilon=left), Fraction(0)
+    own: dict[SparseName, dict[str, Any]] = {
+        "gumbel": {"reserved": reserved} | tables,
+        "exponential": {"reserved": reserved, "restarts": restarts, "fresh": partition},
+        "laplace": {"restarts": restarts},
+    }
+    made = partial(KINDS[name].calibrated, given, n=n, **settings | own[name])
+    mechanism = made(grid_bits=session_grid_bits(n))
     coarser = max(min(LEAST_GRID, mechanism.grid_bits), mechanism.grid_bits - room)
-    if coarser < mechanism.grid_bits:
-        mechanism = made(**settings | {"grid_bits": coarser})
+    if name == "gumbel" and coarser < mechanism.grid_bits:
+        mechanism = made(grid_bits=coarser)
     return attrs.evolve(mechanism, epsilon=budget.epsilon)
 
 
@@ -112,7 +93,7 @@ def rounded_down(sparse: NumericSparse) -> float:
 
 def brought(sparse: NumericSparse, n: int, budget: Budget) -> NumericSparse:
     """Return a mechanism brought by the caller, if it is ours and spends no more than the budget."""
-    if type(sparse) not in (GumbelSparse, ExponentialSparse, LaplaceSparse):
+    if type(sparse) not in KINDS.values():
         raise InvalidParameterError(
             "sparse must be a GumbelSparse, ExponentialSparse or LaplaceSparse, got a "
             f"{type(sparse).__name__}: nothing is proven of another."

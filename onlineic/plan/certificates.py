@@ -20,11 +20,12 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.plan.calibration import SparseName, chosen_name, mechanism_for
+from onlineic.plan.calibration import chosen_name, mechanism_for
 from onlineic.plan.plan import MOST_HARD, Plan, Rule, checked_facts
 from onlineic.plan.settings import Settings
 from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.kinds import SparseName
 from onlineic.sparse.laplace import LaplaceSparse
 from onlineic.updates.base import ExactBound, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights

@@ -25,7 +25,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.plan.announced import Announcement
-from onlineic.plan.calibration import SparseName, brought, chosen_name, mechanism_for, rounded_down
+from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
     DEAR_EVALUATIONS,
@@ -70,6 +70,7 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse
+from onlineic.sparse.kinds import SparseName
 from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import NeedsAccuracy, rule_at, rule_for_stream
 from onlineic.updates.fitted_tables import FittedTables

@@ -18,7 +18,6 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.announced import Announcement, Questions, announcement
-from onlineic.plan.calibration import SparseName
 from onlineic.plan.defaults import USUAL_QUERIES
 from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
@@ -26,6 +25,7 @@ from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
 from onlineic.queries.reach import Reach
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
+from onlineic.sparse.kinds import SparseName
 from onlineic.updates.base import check_rule
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights

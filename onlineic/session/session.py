@@ -50,7 +50,6 @@ from onlineic.ledger.sqlite import SqliteLedger, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.announced import Questions
-from onlineic.plan.calibration import SparseName
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.older import warn_other_rules
@@ -108,6 +107,7 @@ from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
 from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.kinds import SparseName
 from onlineic.updates.base import UpdateRule, check_rule
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 

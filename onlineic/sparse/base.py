@@ -4,31 +4,33 @@ All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid
 a query on a coarser grid has its gap multiplied up, one on a finer grid has it rounded down. The number of a
 hard answer is on the query's own grid, or on the session's if that is coarser.
 
-Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.3, 1.4; docs/theory/session.md, 4.5.
+Proof: docs/theory/accuracy.md, 6.4; docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md,
+1.3, 1.4; docs/theory/session.md, 4.5.
 """
 
 import abc
-import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from operator import index
-from typing import Any, TypeVar, final, overload
+from typing import Any, Self, TypeVar, final, overload
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.accounting.budget import Charge, Filter
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
-from onlineic.errors import InvalidParameterError, InvalidQueryError, checked_integer, checked_real
-from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_beta, checked_tail
+from onlineic.errors import InvalidQueryError
+from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
+from onlineic.sparse.calibration import Calibration
 
 Units = TypeVar("Units", int, Ints)
+Asked = Callable[..., Calibration]  # what a mechanism alone knows -> the plan of its user
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 
 
@@ -104,7 +106,96 @@ def check_measurable(target: object) -> None:
 
 
 class NumericSparse(abc.ABC):
-    """Frozen settings of a sparse-vector mechanism with numeric answers; interface only, `init` apart."""
+    """Frozen settings of a sparse-vector mechanism with numeric answers: the interface, and `calibrated`."""
+
+    @classmethod
+    def calibrated(
+        cls,
+        budget: Budget,
+        *,
+        n: int,
+        hard_answers: int,
+        max_queries: int,
+        grid_bits: int = 0,
+        alpha: float | None = None,
+        threshold: float | None = None,
+        beta: float = 0.05,
+        **own: Any,
+    ) -> Self:
+        """Return the settings with the least noise that pay for the planned hard answers.
+
+        Parameters
+        ----------
+        budget : Budget
+            With delta > 0 for `GumbelSparse`; `ExponentialSparse` uses epsilon alone, `LaplaceSparse` the
+            better of its two branches.
+        n : int, >= 1
+            Number of records, public.
+        hard_answers : int, >= 1
+            c, planned true hard answers of full range.
+        max_queries : int, >= 1
+            k, planned queries. Privacy does not depend on it.
+        grid_bits : int, >= 0
+            Finest grid wanted. `GumbelSparse` and `LaplaceSparse` lower it where their noise would leave the
+            sampler's range.
+        alpha : float, in (0, 1), optional
+            Gap, fraction of records, that every hit of k queries shall have with probability 1 - beta:
+            T = alpha + a_hit. `GumbelSparse` raises b and lowers sigma / b where T would exceed 26 b.
+        threshold : float, in (0, 1), optional
+            T as a fraction of records, instead. With neither, T is such that k queries with gap 0 cause
+            false_hits c false hits on average. (`LaplaceSparse` takes any alpha or threshold > 0: the book's
+            constants may lead beyond 1.)
+        beta : float, in (0, 1)
+        **own
+            What the mechanism alone knows, listed below.
+
+        Other Parameters
+        ----------------
+        false_hits : float, >= 0, optional
+            Of `GumbelSparse` and `ExponentialSparse`: rho, false hits for each planned true one, so that
+            ceil(c (1 + rho)) hits are paid; by default .2 and .05, with alpha 0. (`LaplaceSparse` pays c,
+            and its T with neither is for rho = .2.)
+        reserved : Fraction, in [0, 1)
+            Of the same two: share of the capacity, or of epsilon, kept for other releases of the same
+            account, such as a noisy prior.
+        restarts : int, >= 0
+            Of `ExponentialSparse` and `LaplaceSparse`: sessions paid for besides, resumed after they ended;
+            each has a threshold noise of its own.
+        ratio : Fraction, > 0
+            Of `GumbelSparse`: sigma / b; less where b was raised for the threshold.
+        partition : bool
+            Of `GumbelSparse`: hard answers release whole partitions.
+        fresh : bool
+            Of `ExponentialSparse`: plan fresh answers, numbers and partitions, which get `answer_share`.
+        answer_share : Fraction, in (0, 1)
+            Of `ExponentialSparse`: share of epsilon for fresh answers. At 1/3 their 95 % quantile is about a
+            quarter of what a test resolves.
+        pair : bool
+            Of `LaplaceSparse`: test gap and -gap, as the book does.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a parameter is outside its range.
+        InfeasibleAccuracyError
+            If the noise would leave the sampler's range.
+
+        Notes
+        -----
+        Real-valued optima are rounded to the private side: scales up to what the sampler draws.
+        `GumbelSparse` rounds its order to a multiple of 1/64, then raises b until its exact
+        prices fit the exact capacity.
+        """
+        asked = partial(Calibration, budget, n, hard_answers, max_queries, grid_bits, alpha, threshold, beta)
+        return cls._calibrated(asked, **own)
+
+    @classmethod
+    def _calibrated(cls, asked: Asked, *_: Any, **own: Any) -> Self:
+        """Return the settings for the plan that `asked` makes of what the mechanism alone knows.
+
+        Each mechanism names what it takes, and with `*_` besides `**own` a type checker lets it.
+        """
+        raise NotImplementedError(f"{cls.__name__} has no calibration; give it its scales.")
 
     @property
     @abc.abstractmethod
@@ -370,37 +461,3 @@ def fresh_radius(
     beta, answers = checked_tail(beta, answers)
     values = target.blocks if isinstance(target, Partition) else 1
     return law.radius(beta / (answers * values)) / (n << bits)
-
-
-def checked_plan(
-    n: int, hard_answers: int, max_queries: int, grid_bits: int, beta: float
-) -> tuple[int, int, int, int, float]:
-    """Return what every calibration is for, inside its range and of Python's own numbers."""
-    return (
-        checked_integer("n", n, at_least=1),
-        checked_integer("hard_answers", hard_answers, at_least=1),
-        checked_integer("max_queries", max_queries, at_least=1),
-        checked_integer("grid_bits", grid_bits, at_least=0),
-        checked_beta(beta),
-    )
-
-
-def hits_paid(hard_answers: int, false_hits: float) -> int:
-    """Return c' = ceil(c (1 + rho)): planned true hard answers and the tolerated false ones."""
-    return math.ceil(hard_answers * (1.0 + false_hits) - 1e-9)
-
-
-def tolerated_false_hits(
-    false_hits: float | None, alpha: float | None, threshold: float | None, *, usual: float
-) -> float:
-    """Return rho, checked together with what settles a threshold: alpha, or T itself, or rho alone."""
-    if alpha is not None and threshold is not None:
-        raise InvalidParameterError(
-            f"at most one of alpha and threshold must be given, got alpha={alpha}, threshold={threshold}."
-        )
-    if false_hits is None:
-        false_hits = usual if alpha is None else 0.0
-    false_hits = checked_real("false_hits", false_hits, at_least=0.0)
-    if alpha is None and threshold is None and false_hits == 0.0:
-        raise InvalidParameterError("false_hits must be > 0 without alpha or threshold, got false_hits=0.")
-    return false_hits

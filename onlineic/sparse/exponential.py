@@ -29,17 +29,16 @@ from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.base import (
+    Asked,
     Hit,
     NumericSparse,
     SparseState,
     check_measurable,
-    checked_plan,
     first_reaching,
     fresh_answer,
     fresh_radius,
-    hits_paid,
-    tolerated_false_hits,
 )
+from onlineic.sparse.calibration import hits_paid
 
 FALSE_HITS = 0.05  # tolerated false hits for each planned true one
 
@@ -120,88 +119,39 @@ class ExponentialSparse(NumericSparse):
             set_fields(self, number_scale=_checked_scale("number_scale", self.number_scale, self._most_fresh))
 
     @classmethod
-    def calibrated(
+    def _calibrated(
         cls,
-        budget: Budget,
+        asked: Asked,
         *,
-        n: int,
-        hard_answers: int,
-        max_queries: int,
-        grid_bits: int = 0,
-        alpha: float | None = None,
-        threshold: float | None = None,
-        beta: float = 0.05,
         false_hits: float | None = None,
         fresh: bool = False,
         answer_share: Fraction = Fraction(1, 3),
         reserved: Fraction = Fraction(0),
         restarts: int = 0,
     ) -> "ExponentialSparse":
-        """Return the settings that pay for the planned hard answers.
-
-        Parameters
-        ----------
-        budget : Budget
-            Only epsilon is used.
-        hard_answers : int, >= 1
-            c, planned true hard answers; ceil(c (1 + false_hits)) full-range ones are payable.
-        max_queries : int, >= 1
-            k, planned queries, each tested on both sides.
-        grid_bits : int, >= 0
-            The session's grid.
-        alpha : float, optional
-            Gap, fraction of records, that every hit shall have with probability 1 - .95 beta over k
-            queries: T = alpha + a_hit.
-        threshold : float, optional
-            T as a fraction of records, instead. With neither, T = b2 ln(2 k b2/((b1 + b2) false_hits c)), at
-            which k queries with gap 0 cause false_hits c false hits on average.
-        false_hits : float, >= 0, optional
-            rho, false hits paid for each true one; by default .05, with alpha 0.
-        fresh : bool
-            Plan fresh answers, numbers and partitions: they get `answer_share`.
-        answer_share : Fraction, in (0, 1)
-            Share of epsilon for fresh answers: at 1/3 their 95 % quantile is about a quarter of what a
-            test resolves.
-        reserved : Fraction, in [0, 1)
-            Share of epsilon kept for other releases of the same filter, such as a noisy prior.
-        restarts : int, >= 0
-            Runs paid for besides the first, each with a threshold noise of its own.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        """
-        n, cutoff, tests, grid_bits, beta = checked_plan(n, hard_answers, max_queries, grid_bits, beta)
-        reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
+        plan = asked(usual=FALSE_HITS, false_hits=false_hits, reserved=reserved, restarts=restarts)
         answer_share = checked_ratio("answer_share", answer_share if fresh else 0, at_least=0.0, below=1.0)
-        false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
-        count = hits_paid(cutoff, false_hits)
-        epsilon = Fraction(budget.epsilon) * (1 - reserved)
+        count, runs, unit = plan.paid, 1 + plan.restarts, 1 << plan.grid_bits
+        epsilon = Fraction(plan.budget.epsilon) * (1 - plan.reserved)
         left = epsilon * (1 - answer_share)
-        unit, runs = 1 << grid_bits, 1 + checked_integer("restarts", restarts, at_least=0)
-        near = budget.neighbours
-        tested = near.any_gap(unit)
+        tested = plan.budget.neighbours.any_gap(unit)
         # exact from here on: the hits take what the thresholds, rounded up, leave
         threshold_scale = scale_at_least(Fraction(exponential_scales(count, float(left), runs)[0]) * tested)
         query_scale = scale_at_least(2 * count * tested / (left - runs * tested / threshold_scale))
         b1, b2 = float(threshold_scale), float(query_scale)
-        if alpha is not None:
-            margin = b2 * math.log(2.0 * tests * b2 / ((b1 + b2) * 0.95 * beta))
-            level = checked_real("alpha", alpha, above=0.0, below=1.0) * n * unit + margin + 2.0
-        elif threshold is not None:
-            level = checked_real("threshold", threshold, above=0.0, below=1.0) * n * unit
-        else:
-            level = b2 * math.log(max(1.0, 2.0 * tests * b2 / ((b1 + b2) * false_hits * cutoff)))
+
+        def height(part: float, of: float) -> float:  # each query is tested on both sides
+            return b2 * math.log(2.0 * plan.max_queries * b2 / ((b1 + b2) * part * of))
+
         return cls(
-            n=n,
-            epsilon=budget.epsilon,
-            threshold=max(1, math.ceil(level)),
+            n=plan.n,
+            epsilon=plan.budget.epsilon,
+            threshold=max(1, math.ceil(plan.level(unit, height, share=0.95))),
             threshold_scale=threshold_scale,
             query_scale=query_scale,
-            grid_bits=grid_bits,
+            grid_bits=plan.grid_bits,
             number_scale=scale_at_least(count / (epsilon * answer_share)) if answer_share else None,
-            neighbours=near,
+            neighbours=plan.budget.neighbours,
         )
 
     def stretched(self, cheaper: Fraction) -> "ExponentialSparse":

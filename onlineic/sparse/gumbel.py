@@ -36,16 +36,15 @@ from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.base import (
+    Asked,
     Hit,
     NumericSparse,
     SparseState,
     check_measurable,
-    checked_plan,
     fresh_answer,
     fresh_radius,
-    hits_paid,
-    tolerated_false_hits,
 )
+from onlineic.sparse.calibration import Calibration, hits_paid
 
 STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
 LEAST_GRID = 8  # fewer bits would round weights too coarsely
@@ -154,68 +153,20 @@ class GumbelSparse(NumericSparse):
         self._ticks(self.widest, self.grid_bits, whole**2)  # refuses x >= 1
 
     @classmethod
-    def calibrated(
+    def _calibrated(
         cls,
-        budget: Budget,
+        asked: Asked,
         *,
-        n: int,
-        hard_answers: int,
-        max_queries: int,
-        grid_bits: int = 0,
-        alpha: float | None = None,
-        threshold: float | None = None,
-        beta: float = 0.05,
         false_hits: float | None = None,
         ratio: Fraction = RATIO,
         partition: bool = False,
         reserved: Fraction = Fraction(0),
     ) -> "GumbelSparse":
-        """Return the settings with the least noise that pay for the planned hard answers.
-
-        Parameters
-        ----------
-        budget : Budget
-            delta > 0.
-        hard_answers : int, >= 1
-            c, planned true hard answers; ceil(c (1 + false_hits)) full-range ones are payable.
-        max_queries : int, >= 1
-            k, planned tests. Privacy does not depend on it.
-        grid_bits : int, >= 0
-            Finest grid wanted; lowered where sigma would leave the sampler's range.
-        alpha : float, optional
-            Gap, fraction of records, that every hit shall have with probability 1 - .8 beta over k tests:
-            T = alpha + a_hit. Where T would exceed 26 b, b is raised and sigma / b lowered.
-        threshold : float, optional
-            T as a fraction of records, instead. With neither, T = b ln(k/(false_hits c)), at which k tests
-            of equal numbers cause false_hits c false hits on average.
-        false_hits : float, >= 0, optional
-            rho, false hits paid for each true one; by default .2, with alpha 0.
-        ratio : Fraction
-            sigma / b; less where b was raised for the threshold.
-        partition : bool
-            Hard answers release whole partitions.
-        reserved : Fraction, in [0, 1)
-            Share of the capacity kept for other releases of the same order, such as a noisy prior.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        InfeasibleAccuracyError
-            If the noise would leave the sampler's range.
-
-        Notes
-        -----
-        The real-valued optimum is rounded to the private side: order to a multiple of 1/64, b up to what the
-        sampler knows, sigma up, then b is raised until the exact prices fit the exact capacity.
-        """
-        n, cutoff, tests, wanted, beta = checked_plan(n, hard_answers, max_queries, grid_bits, beta)
-        reserved = checked_ratio("reserved", reserved, at_least=0.0, below=1.0)
-        ratio, share = checked_ratio("ratio", ratio, above=0.0), float(reserved)
+        plan = asked(usual=FALSE_HITS, false_hits=false_hits, reserved=reserved)
+        budget, count, share = plan.budget, plan.paid, float(plan.reserved)
+        ratio = checked_ratio("ratio", ratio, above=0.0)
         _refuse_pure(budget)
-        false_hits = tolerated_false_hits(false_hits, alpha, threshold, usual=FALSE_HITS)
-        count = hits_paid(cutoff, false_hits)
-        near = budget.neighbours
+        near, told = budget.neighbours, (budget.epsilon, budget.delta)
         # scales are solved for a test that moves by one count: b, and the noise of answers, are as many times
         tested = near.any_gap()
         squared = max(near.number(0, 1) ** 2, partition * near.table_squared()) / tested**2
@@ -223,51 +174,38 @@ class GumbelSparse(NumericSparse):
             order = budget.order
         else:
             _, best = gumbel_scale(
-                count,
-                budget.epsilon,
-                budget.delta,
-                ratio=float(ratio),
-                squared_sensitivity=squared,
-                reserved=share,
+                count, *told, ratio=float(ratio), squared_sensitivity=squared, reserved=share
             )
             order = Fraction(max(65, round(64 * best)), 64)
         less, fresh = np.array([float(order) - 1.0]), squared / float(ratio) ** 2
-        least = tested * float(_least_scales(less, count, budget.epsilon, budget.delta, fresh, share)[0])
+        least = tested * float(_least_scales(less, count, *told, fresh, share)[0])
         if not math.isfinite(least):
             raise InfeasibleAccuracyError(
                 f"order must leave a capacity at {budget}, got order={float(order):g}; take a larger share."
             )
-        if alpha is not None:
-            alpha = checked_real("alpha", alpha, above=0.0, below=1.0)
-        if threshold is not None:
-            threshold = checked_real("threshold", threshold, above=0.0, below=1.0)
-        wide = _least_for_threshold(n, tests, beta, alpha, threshold)
+        wide = _least_for_threshold(plan)
         if wide > least:  # tests become cheaper than planned: the answers take what is left
             least = wide
-            told = count, budget.epsilon, budget.delta, squared, share
-            finest = ratio_at_scale(float(order), least / tested, *told)
+            finest = ratio_at_scale(float(order), least / tested, count, *told, squared, share)
             ratio = min(ratio, Fraction(math.ceil(finest * 2**20), 2**20))
-        bits = _grid_bits(n, least, float(ratio), wanted)
-        payable = (1 - reserved) * renyi_capacity(order, budget.epsilon, budget.delta)
+        bits = _grid_bits(plan.n, least, float(ratio), plan.grid_bits)
+        payable = (1 - plan.reserved) * renyi_capacity(order, *told)
         scale, step = scale_at_least(Fraction(least) * (1 << bits)), 1
         while not _payable(order, scale, bits, ratio, partition, near, payable / count):
             scale = scale_at_least(scale + (Fraction(step, 2**16) if scale < 2**16 else step))
             step *= 2
-        unit = n << bits
-        if alpha is not None:
-            level = alpha * unit + float(scale) * math.log(tests / (0.8 * beta)) + 2.0
-        elif threshold is not None:
-            level = threshold * unit
-        else:
-            level = float(scale) * math.log(max(1.0, tests / (false_hits * cutoff)))
-            level = min(level, math.floor(STEEPEST * scale))
+
+        def height(part: float, of: float) -> float:
+            # of a gap asked for it is below the end anyway: `_least_for_threshold`
+            return min(float(scale) * math.log(plan.max_queries / (part * of)), math.floor(STEEPEST * scale))
+
         return cls(
-            n=n,
+            n=plan.n,
             epsilon=budget.epsilon,
             delta=budget.delta,
             order=order,
             scale=scale,
-            threshold=max(1, math.ceil(level)),
+            threshold=max(1, math.ceil(plan.level(1 << bits, height, share=0.8))),
             grid_bits=bits,
             ratio=ratio,
             neighbours=near,
@@ -427,20 +365,17 @@ def sigma_at_least(sigma: Fraction, from_bits: int, to_bits: int) -> int:
     return math.ceil(sigma * (1 << to_bits) / (1 << from_bits))
 
 
-def _least_for_threshold(
-    n: int, tests: int, beta: float, alpha: float | None, threshold: float | None
-) -> float:
+def _least_for_threshold(plan: Calibration) -> float:
     """Least b, counts, at which the threshold asked for is at most 26 b."""
-    if alpha is not None:
-        room = STEEPEST - math.log(tests / (0.8 * beta))
-        if room < 1.0:
-            raise InvalidParameterError(
-                f"max_queries/beta must be below 5e10 with alpha, got max_queries={tests}, beta={beta}."
-            )
-        return (alpha * n + 4.0) / room
-    if threshold is not None:
-        return (threshold * n + 1.0) / STEEPEST
-    return 2.0 / STEEPEST
+    if plan.alpha is None:
+        return (2.0 if plan.threshold is None else plan.threshold * plan.n + 1.0) / STEEPEST
+    room = STEEPEST - math.log(plan.max_queries / (0.8 * plan.beta))
+    if room < 1.0:
+        raise InvalidParameterError(
+            f"max_queries/beta must be below 5e10 with alpha, got max_queries={plan.max_queries}, "
+            f"beta={plan.beta}."
+        )
+    return (plan.alpha * plan.n + 4.0) / room
 
 
 def _grid_bits(n: int, scale: float, ratio: float, wanted: int) -> int:

@@ -25,7 +25,6 @@ from onlineic.errors import (
     InvalidParameterError,
     SessionExhaustedError,
     checked_integer,
-    checked_real,
     set_fields,
 )
 from onlineic.noise.laws import DiscreteLaplace, checked_tail
@@ -35,11 +34,11 @@ from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import (
     SCALAR,
+    Asked,
     Hit,
     NumericSparse,
     SparseState,
     check_measurable,
-    checked_plan,
     fresh_answer,
     fresh_radius,
 )
@@ -127,81 +126,40 @@ class LaplaceSparse(NumericSparse):
         )
 
     @classmethod
-    def calibrated(
-        cls,
-        budget: Budget,
-        *,
-        n: int,
-        hard_answers: int,
-        max_queries: int,
-        grid_bits: int = 0,
-        alpha: float | None = None,
-        threshold: float | None = None,
-        beta: float = 0.05,
-        pair: bool = False,
-        restarts: int = 0,
-    ) -> "LaplaceSparse":
-        """Return the settings for a plan, with the better of the two branches.
-
-        Parameters
-        ----------
-        hard_answers : int, >= 1
-            c.
-        max_queries : int, >= 1
-            k, planned queries. Privacy does not depend on it.
-        grid_bits : int
-            Finest grid wanted; lowered where a scale would leave the sampler's range.
-        alpha : float, optional
-            Gap, fraction of records, that every hit shall have: T = alpha + a_hit.
-        threshold : float, optional
-            T as a fraction of records. With neither, T is such that k tests of equal numbers cause at most
-            0.2 c false hits on average: P(nu - rho >= T) <= (2/3) e^(-T/2s).
-        restarts : int, >= 0
-            Epochs paid for besides, of sessions that end without a hit and are resumed.
-
-        Raises
-        ------
-        InfeasibleAccuracyError
-            If the noise would leave the sampler's range.
-        """
-        n, hard_answers, max_queries, grid_bits, beta = checked_plan(
-            n, hard_answers, max_queries, grid_bits, beta
-        )
-        hard_answers += checked_integer("restarts", restarts, at_least=0)
-        branch = numeric_sparse_branch(hard_answers, budget.delta)
+    def _calibrated(cls, asked: Asked, *, pair: bool = False, restarts: int = 0) -> "LaplaceSparse":
+        plan = asked(usual=FALSE_HITS, restarts=restarts, below=math.inf)
+        plan = attrs.evolve(plan, hard_answers=plan.hard_answers + plan.restarts)  # an epoch each
+        cutoff, budget, near = plan.hard_answers, plan.budget, plan.budget.neighbours
+        branch = numeric_sparse_branch(cutoff, budget.delta)
         try:
-            scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
+            scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
         except InvalidParameterError:  # Corollary 3.21 fails at a large epsilon: pure noise always holds
             branch = "pure"
-            scales = numeric_sparse_scales(hard_answers, budget.epsilon, budget.delta, branch)
-        near = budget.neighbours
+            scales = numeric_sparse_scales(cutoff, budget.epsilon, budget.delta, branch)
         tested, fresh = near.any_gap(), max(near.table_l1(), near.number(0, 1))
         room = SCALE_BITS - math.ceil(math.log2(fresh * float(scales.number)))
         if room < 0:
             raise InfeasibleAccuracyError(
-                f"epsilon must be larger for {hard_answers} hard answers, got epsilon={budget.epsilon}: the "
+                f"epsilon must be larger for {cutoff} hard answers, got epsilon={budget.epsilon}: the "
                 f"noise would have scale {float(scales.number):.3g} records."
             )
-        bits = min(grid_bits, room, max(0, 53 - n.bit_length()))
-        tests = max_queries * (1 + pair)
-        if alpha is not None:
-            unit = 1 << bits
-            drawn = [tested * unit * one for one in (scales.threshold, scales.query)]
-            first, second = (scale_at_least(one) / unit for one in drawn)
-            margin = _margin(hard_answers, tests, first, second, 0.9 * beta)
-            wanted = checked_real("alpha", alpha, above=0.0) * n + margin
-        elif threshold is not None:
-            wanted = checked_real("threshold", threshold, above=0.0) * n
-        else:
-            share = max(1.0, 2.0 * tests / (3.0 * FALSE_HITS * hard_answers))
-            wanted = 2.0 * tested * float(scales.threshold) * math.log(share)
+        bits = min(plan.grid_bits, room, max(0, 53 - plan.n.bit_length()))
+        tests, unit = plan.max_queries * (1 + pair), 1 << bits
+
+        def height(part: float, of: float) -> float:
+            if plan.alpha is None:  # on average: P(nu - rho >= T) <= (2/3) e^(-T/2s)
+                odds = math.log(2.0 * tests / (3.0 * part * of))
+                return unit * (2.0 * tested * float(scales.threshold) * odds)
+            first, second = (scale_at_least(tested * unit * one) for one in (scales.threshold, scales.query))
+            return _margin(cutoff, tests, first, second, part * of)
+
         return cls(
-            n=n,
+            n=plan.n,
             epsilon=budget.epsilon,
             delta=budget.delta,
             # one unit more, so that a hit in the good event has a gap STRICTLY above alpha on the grid
-            threshold=math.ceil(wanted * (1 << bits)) + 1,
-            cutoff=hard_answers,
+            threshold=math.ceil(plan.level(unit, height, share=0.9, slack=0.0)) + 1,
+            cutoff=cutoff,
             grid_bits=bits,
             pair=pair,
             branch=branch,

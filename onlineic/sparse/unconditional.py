@@ -98,7 +98,7 @@ class UnconditionalNumbers(NumericSparse):
                 )
 
     @classmethod
-    def calibrated(
+    def calibrated(  # type: ignore[override]  # it has no tests to plan for
         cls, budget: Budget, *, n: int, answers: int, grid_bits: int, reserved: Fraction = Fraction(0)
     ) -> "UnconditionalNumbers":
         """Return the law of least variance at which `answers` numbers of full range use 1 - reserved.

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Rational
 from operator import index
-from typing import Any, Literal, final
+from typing import Any, final, get_args
 
 import attrs
 
@@ -25,15 +25,15 @@ from onlineic.errors import (
 )
 from onlineic.noise.sources import Noise, checked_source
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, Value
-from onlineic.sparse.exponential import ExponentialSparse, exponential_resolution
-from onlineic.sparse.gumbel import STEEPEST, GumbelSparse, gumbel_resolution
-from onlineic.sparse.laplace import LaplaceSparse
+from onlineic.sparse.exponential import ExponentialSparse
+from onlineic.sparse.gumbel import STEEPEST, GumbelSparse
+from onlineic.sparse.kinds import KINDS, SparseName, finer_name
 
 GRID_BITS = 8  # finer than any noise but that of a very large epsilon
 LEVEL = 2**40  # the zero of the scores stands here on the mechanism's scale: so far below it they are cut off
 FARTHEST = 2**60  # no noise reaches across from here, and sums stay inside 64 bits
 PLAN_BETA = 0.05  # of the margins that the tests are centred by
-ALONE = Fraction(1, 2)  # of the threshold while the noise is planned: of no account
+ALONE = 0.5  # of the threshold while the noise is planned: of no account
 
 
 @final
@@ -88,7 +88,7 @@ class ValueSparse:
     shift: int = 0
 
     def __attrs_post_init__(self) -> None:
-        if type(self.mechanism) not in (LaplaceSparse, GumbelSparse, ExponentialSparse):
+        if type(self.mechanism) not in KINDS.values():
             raise InvalidParameterError(
                 "mechanism must be a LaplaceSparse, GumbelSparse or ExponentialSparse, got a "
                 f"{type(self.mechanism).__name__}: nothing is proven of another."
@@ -115,7 +115,7 @@ class ValueSparse:
         *,
         cutoff: int,
         max_values: int,
-        mechanism: Literal["laplace", "gumbel", "exponential"] | None = None,
+        mechanism: SparseName | None = None,
     ) -> "ValueSparse":
         """Return the settings with the least noise that pay `cutoff` hits, tests and numbers together.
 
@@ -130,31 +130,17 @@ class ValueSparse:
         """
         cutoff = checked_integer("cutoff", cutoff, at_least=1)
         values = checked_integer("max_values", max_values, at_least=1)
-        if mechanism is None:
-            exponential = exponential_resolution(cutoff, values, budget.epsilon)
-            better = not budget.pure and (
-                gumbel_resolution(cutoff, values, budget.epsilon, budget.delta) <= exponential
-            )
-            mechanism = "gumbel" if better else "exponential"
-        plan: dict[str, Any] = {
-            "n": 1,
-            "hard_answers": cutoff,
-            "max_queries": values,
-            "grid_bits": GRID_BITS,
-            "threshold": ALONE,
-        }
-        made: NumericSparse
-        if mechanism == "laplace":
-            made = attrs.evolve(LaplaceSparse.calibrated(budget, **plan), threshold=LEVEL)
-        elif mechanism == "exponential":
-            made = attrs.evolve(ExponentialSparse.calibrated(budget, **plan, false_hits=0.0), threshold=LEVEL)
-        elif mechanism == "gumbel":
-            gumbel = GumbelSparse.calibrated(budget, **plan, false_hits=0.0)
-            made = attrs.evolve(gumbel, threshold=math.floor(STEEPEST * gumbel.scale))
-        else:
+        mechanism = finer_name(cutoff, values, budget) if mechanism is None else mechanism
+        if mechanism not in get_args(SparseName):
             raise InvalidParameterError(
                 f"mechanism must be 'laplace', 'gumbel' or 'exponential', got mechanism={shown(mechanism)}."
             )
+        own: dict[str, Any] = {} if mechanism == "laplace" else {"false_hits": 0.0}
+        alone = KINDS[mechanism].calibrated(
+            budget, n=1, hard_answers=cutoff, max_queries=values, grid_bits=GRID_BITS, threshold=ALONE, **own
+        )
+        level = math.floor(STEEPEST * alone.scale) if isinstance(alone, GumbelSparse) else LEVEL
+        made = attrs.evolve(alone, threshold=level)
         hit, miss, _ = made.margins(values, PLAN_BETA, cutoff)
         return cls(made, cutoff, round((hit - miss) / 2.0 * (1 << made.grid_bits)))
 

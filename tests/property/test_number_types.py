@@ -1665,6 +1665,8 @@ def public():
                 function = inspect.unwrap(value) if callable(value) else value  # one stands behind a cache
                 if isinstance(function, types.FunctionType):
                     result[name] = parameters(function)
+    calibrated = parameters(sp.NumericSparse.calibrated)  # which they inherit
+    result |= {f"{type(one).__name__}.calibrated": calibrated for one in (GUMBEL, EXPONENTIAL, LAPLACE)}
     return {name: numbers for name, numbers in result.items() if numbers and name not in MADE}
 
 
