@@ -100,7 +100,7 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
         return "?"
 
     for at, (name, kind) in enumerate(domain):
-        column = _quoted(name, quote)
+        column = quoted(name, quote)
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
             number = cut.sql(column, "0", "9e999", parameter)
@@ -127,7 +127,7 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
 
 def _rows(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
-    names = ", ".join(f"{_quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
+    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
     _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")
     for *fields, total in _fetched(cursor):
         columns = [_read(kind, field, driver) for kind, field in zip(domain.attributes, fields, strict=True)]
@@ -188,10 +188,11 @@ def _table(table: object, quote: str) -> str:
             f"table must be the name of a table or view, as name or schema.name, got {shown(table)}; "
             "for a condition or a join make a view."
         )
-    return ".".join(_quoted(part, quote) for part in parts)
+    return ".".join(quoted(part, quote) for part in parts)
 
 
-def _quoted(name: str, quote: str) -> str:
+def quoted(name: str, quote: str) -> str:
+    """Return a name as a database reads it in these quotes."""
     closing = CLOSING[quote]
     return f"{quote}{name.replace(closing, 2 * closing)}{closing}"
 

@@ -92,7 +92,7 @@ class Fields:
         minus before.
         """
         sizes = ends - starts
-        letters = self._letters(starts, min(LONGEST, int(sizes.max(initial=0))))
+        letters = self._letters(starts, max(1, min(LONGEST, int(sizes.max(initial=0)))))
         rows = len(starts)
         whole, points = np.zeros(rows, np.int64), np.zeros(rows, np.int8)
         digits, decimals = np.zeros(rows, np.int8), np.zeros(rows, np.int8)

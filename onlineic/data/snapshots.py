@@ -20,6 +20,7 @@ from onlineic.errors import InvalidParameterError, shown
 from onlineic.queries.reach import Axes
 
 Version = Callable[[], Hashable]
+QUOTE = '"'  # that SQLite takes around the name of a file
 
 
 def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Source, str]:
@@ -83,11 +84,12 @@ def of_database(
     def counted(sets: Sequence[Axes]) -> list[Groups]:
         return [_of_sqlite(connection, source, domain, quote, axes) for axes in sets]
 
-    def told() -> Hashable:
-        known = connection.execute("PRAGMA data_version").fetchone()[0]
-        return known, connection.total_changes, None if version is None else version()
-
-    return Source(domain, rows, counted, told), driver
+    if connection.in_transaction:
+        raise InvalidParameterError(
+            "connection must have no open transaction where its table stays, got one that may be rolled back "
+            "between two counts; commit it, or load the rows once without counting=."
+        )
+    return Source(domain, rows, counted, partial(_of_connection, connection, version)), driver
 
 
 def _of_sqlite(connection: Any, source: str, domain: Domain, quote: str, axes: Axes) -> Groups:
@@ -98,6 +100,22 @@ def _of_sqlite(connection: Any, source: str, domain: Domain, quote: str, axes: A
         return columns, np.zeros(0, np.int64) if records is None else records
     finally:
         cursor.close()
+
+
+def _of_connection(connection: Any, version: Version | None) -> Hashable:
+    """Return what tells one state of all files of an SQLite connection from another.
+
+    What others write shows in each file's data version, what the connection itself writes in its changes, in
+    its schema versions where it renames tables, and in a transaction that is open.
+    """
+    files = [row[1] for row in connection.execute("PRAGMA database_list") if row[1] != "temp"]
+    known = [
+        connection.execute(f"PRAGMA {databases.quoted(file, QUOTE)}.{asked}").fetchone()[0]
+        for file in files
+        for asked in ("data_version", "schema_version")
+    ]
+    own = connection.total_changes, connection.in_transaction
+    return (*files, *known, *own, None if version is None else version())
 
 
 def _of_file(path: str) -> Hashable:

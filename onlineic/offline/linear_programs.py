@@ -9,6 +9,7 @@ Proof: docs/theory/offline.md, 12.7.
 """
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
@@ -43,6 +44,7 @@ from onlineic.sparse.values import ValueSparse
 
 Exact = tuple[Fraction, ...]
 LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
+FARTHEST = 2**62  # sensitivities that a noisy value is above or below its threshold, at most
 FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart
 
 
@@ -59,6 +61,36 @@ def number(name: str, value: Any) -> Fraction:
     if isinstance(value, Real) and math.isfinite(value):
         return Fraction(float(value))
     raise InvalidParameterError(f"{name} must hold finite numbers, got {shown(value)}.")
+
+
+def told_radii(
+    sparse: ValueSparse, count: int, beta: float, levels: Iterable[Fraction], units: Iterable[Fraction]
+) -> tuple[Fraction, Fraction]:
+    """Return the radii of tests and of numbers, in sensitivities, if all that may be told is a float.
+
+    Thresholds and sensitivities are exact, and what is told of them are floats: what none can hold is refused
+    here, before anything is read or spent.
+
+    Raises
+    ------
+    InvalidParameterError
+        If epsilon is too small for any radius, or a threshold or a sensitivity too large for a float.
+    """
+    found = sparse.radii(count, beta)
+    if not all(map(math.isfinite, found)):
+        raise InvalidParameterError(
+            f"epsilon must be larger for {count} values, got noise beyond which no bound holds; take a "
+            "larger budget, or fewer values."
+        )
+    tests, numbers = map(Fraction, found)
+    farthest = max(Fraction(FARTHEST), tests, numbers)
+    largest = Fraction(sys.float_info.max) / 2
+    if any(abs(level) + unit * farthest > largest for level, unit in zip(levels, units, strict=True)):
+        raise InvalidParameterError(
+            "threshold and sensitivities must be such that noisy values are floats, got a larger one; take "
+            "another unit."
+        )
+    return tests, numbers
 
 
 def rounded_by(exact: Fraction) -> Fraction:
@@ -498,7 +530,7 @@ def _with_optima(
     units, count = programs.units, len(programs.right_hand_sides)
     sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=count, mechanism="exponential")
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    tests, numbers = map(Fraction, sparse.radii(count, beta))
+    tests, numbers = told_radii(sparse, count, beta, [least] * count, units)
 
     def private() -> tuple[tuple[int, float], ...]:
         exact = programs.optima(_totals(data, sums))

@@ -23,7 +23,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.noise.sources import Noise
-from onlineic.offline.linear_programs import number, rounded_by
+from onlineic.offline.linear_programs import number, rounded_by, told_radii
 from onlineic.offline.statistics import Statistic, exact, fraction
 from onlineic.queries.expressions import Expression
 from onlineic.sparse.values import ValueSparse
@@ -161,7 +161,8 @@ def numeric_sparse(
     levels = _levels(threshold, len(asked))
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=len(asked), mechanism=mechanism)
-    tests, numbers = map(Fraction, sparse.radii(len(asked), beta))
+    units = [Fraction(one.sensitivity) for one in asked]
+    tests, numbers = told_radii(sparse, len(asked), beta, levels, units)
 
     def scores() -> Iterator[int]:
         for one, level in zip(asked, levels, strict=True):

@@ -101,3 +101,17 @@ def test_ever_new_numbers_land_where_float_puts_them(tmp_path):
     expected = np.bincount(np.searchsorted(edges, held, side="right") - 1, minlength=1000)
 
     assert expected.tolist() == read(tmp_path, domain, texts, "utf-8")
+
+
+@pytest.mark.parametrize("kind", [ic.binned([0, 10, 100]), range(100)], ids=["bins", "codes"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_column_of_numbers_that_is_empty_in_a_whole_block_of_the_file_is_read(kind, first, tmp_path):
+    path, gaps, numbers = tmp_path / "t.csv", ",F\n" * 100_000, "5,M\n7,F\n"
+    path.write_text("pay,sex\n" + (gaps + numbers if first else numbers * 50_000 + gaps))
+    domain = ic.Domain.of(pay=ic.optional(kind, missing=[""]), sex=["F", "M"])
+
+    data = PrivateData.from_csv(path, domain)
+
+    assert 100_000 + (2 if first else 100_000) == data.n
+    gaps = ic.where(pay=None).bind(domain)
+    assert 100_000 << gaps.grid_bits == data.exact_counts(gaps)

@@ -254,6 +254,27 @@ def programs(n, unit=1, scale=1):
     )
 
 
+@pytest.mark.parametrize(
+    ("threshold", "sensitivity", "epsilon", "name"),
+    [(-(10**400), 1, 1.0, "threshold"), (0, 1e308, 1.0, "sensitivities"), (0, 1, 1e-9, "epsilon")],
+)
+def test_what_no_float_can_tell_is_refused_before_anything_is_spent(threshold, sensitivity, epsilon, name):
+    data = ic.PrivateData([3, 1, 0, 0, 2, 4], DOMAIN)
+    asked = [statistic(DOMAIN, ["a"], lambda counts: 10**309, sensitivity)]
+
+    with pytest.raises(InvalidParameterError, match=f"{name}.* must be"):
+        numeric_sparse(data, asked, threshold, ic.Budget(epsilon))
+    assert () == data.budgets
+
+
+def test_thresholds_of_optima_that_no_float_can_tell_are_refused_too():
+    data = ic.PrivateData.from_records({"first": [1], "second": [2]}, ic.Domain.of(first=11, second=11))
+
+    with pytest.raises(InvalidParameterError, match="threshold and sensitivities must be"):
+        linear_programs_above(data, ["first", "second"], programs(1), -(10**400), 1.0, optima=True)
+    assert () == data.budgets
+
+
 def test_linear_programs_hand_out_the_noisy_optimum_of_every_hit_within_its_bound():
     benefits = {"first": np.full(20_000, 5), "second": np.arange(20_000) % 5 + 2}
     data = ic.PrivateData.from_records(benefits, ic.Domain.of(first=range(11), second=range(11)))

@@ -3,6 +3,7 @@
 import math
 import os
 import sqlite3
+from contextlib import closing
 from itertools import combinations
 
 import numpy as np
@@ -202,6 +203,49 @@ def test_sqlite_gives_the_same(columns):
         )
     with pytest.raises(EngineError):
         session.answer(where(city=1, kids=2, sex="F", home="own"))
+
+
+def attached(file, other):
+    connection = sqlite3.connect(":memory:")
+    connection.execute("ATTACH ? AS aux", (str(file),))
+    return connection, "aux.t", lambda: other.executescript("UPDATE t SET city = 1")
+
+
+def renamed(file, other):
+    """A job that loads a table beside the old one, and then swaps their names."""
+    other.executescript("CREATE TABLE new AS SELECT * FROM t; UPDATE new SET city = 1")
+    connection = sqlite3.connect(file)
+    script = "ALTER TABLE t RENAME TO old; ALTER TABLE new RENAME TO t"
+    return connection, "t", lambda: connection.executescript(script)
+
+
+def written_by_another(file, other):
+    return sqlite3.connect(file), "t", lambda: other.executescript("UPDATE t SET city = 1")
+
+
+@pytest.mark.parametrize("made", [attached, renamed, written_by_another])
+def test_a_change_of_a_file_of_sqlite_is_seen_before_anything_is_counted_of_it(columns, made, tmp_path):
+    """Else a pair would be of the old table, and three attributes that hold it of the new one."""
+    file = tmp_path / "t.db"
+    with closing(connection_of({name: values[:500] for name, values in columns.items()})) as filled:
+        filled.execute("VACUUM INTO ?", (str(file),))
+    with closing(sqlite3.connect(file)) as other:
+        connection, table, change = made(file, other)
+        with closing(connection):
+            data = PrivateData.from_dbapi(connection, table, DOMAIN, counting="on demand")
+            change()
+
+            with pytest.raises(InvalidDataError, match="got another version"):
+                data.fetch([partition("city", "kids", "sex", "home").axes])
+
+
+def test_rows_that_may_be_rolled_back_are_not_counted_where_they_are(columns):
+    connection = connection_of({name: values[:500] for name, values in columns.items()})
+    connection.execute("UPDATE t SET city = 1")
+
+    with pytest.raises(InvalidParameterError, match=r"connection must have no open transaction .* commit it"):
+        PrivateData.from_dbapi(connection, "t", DOMAIN, counting="at load")
+    assert 500 == PrivateData.from_dbapi(connection, "t", DOMAIN).n
 
 
 def test_counts_of_every_set_are_those_of_the_rows(columns, engine):
