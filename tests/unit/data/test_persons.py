@@ -470,3 +470,30 @@ def test_a_file_keeps_how_many_rows_count(tmp_path):
         assert n == again.n
     with pytest.raises(LedgerMismatchError, match="unit must be"):
         ic.OnlineIC.resume(path, rows_of(columns, 3))
+
+
+@pytest.mark.parametrize("form", ["columns", "records", "frame", "file", "database"])
+def test_a_column_of_persons_that_is_missing_is_told_as_that_of_the_unit(form, tmp_path):
+    held = {"ID": ROWS["id"], "age": ROWS["age"], "ward": ROWS["ward"]}
+    records = [dict(zip(held, row, strict=True)) for row in zip(*held.values(), strict=True)]
+    if form == "file":
+        lines = [",".join(map(str, row.values())) for row in records]
+        (tmp_path / "t.csv").write_text("\n".join(["ID,age,ward", *lines, ""]))
+        load = lambda domain: ic.PrivateData.from_csv(tmp_path / "t.csv", domain, unit=UNIT)  # noqa: E731
+    elif form == "database":
+        base = sqlite3.connect(":memory:")
+        base.execute("CREATE TABLE t (ID, age, ward)")
+        load = lambda domain: ic.PrivateData.from_dbapi(base, "t", domain, unit=UNIT)  # noqa: E731
+    elif form == "frame":
+        frame = pytest.importorskip("pandas").DataFrame(held)
+        load = lambda domain: ic.PrivateData.from_frame(frame, domain, unit=UNIT)  # noqa: E731
+    else:
+        given = held if form == "columns" else records
+        load = lambda domain: ic.PrivateData.from_records(given, domain, unit=UNIT)  # noqa: E731
+
+    with pytest.raises(InvalidDataError, match=r"for the persons of Unit\(person='id'\), got") as found:
+        load(DOMAIN)
+    assert "did you mean 'ID'" in str(found.value)
+    assert "attribute" not in str(found.value)
+    with pytest.raises(InvalidDataError, match=r"bed"):
+        load(ic.Domain.of(age=range(20), bed=range(3)))
