@@ -88,7 +88,8 @@ def _ask(arguments: argparse.Namespace) -> int:
             data = PrivateData.from_csv(arguments.csv, domain, **form, **protected)
         except InvalidDataError:
             if arguments.show_data_errors:
-                print(PrivateData.check(arguments.csv, domain, **form).curator_report(), file=sys.stderr)
+                report = PrivateData.check(arguments.csv, domain, unit=protected["unit"], **form)
+                print(report.curator_report(), file=sys.stderr)
             raise InvalidDataError(
                 "the table must fit its domain, got another; --show-data-errors says more, and quotes it."
             ) from None

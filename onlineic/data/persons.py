@@ -39,7 +39,7 @@ class Persons:
 
     size, missing, ordered, markers = MANY, False, False, ()
     rule = "a person's number or name, never missing,"
-    wider = "give every row its person, and leave out what is nobody's"
+    wider = "give every row its person, and leave out what is nobody's (check takes the unit, too)"
     form = "whole numbers, of floats those that are exact, or texts"
 
     def __init__(self) -> None:
@@ -156,6 +156,12 @@ def seen_by(domain: Domain, unit: Unit | None) -> Domain | Parted:
     if unit is None and any(map(has_ends, domain.attributes)):
         unit = Unit(None)
     return domain if unit is None else Parted(domain, unit)
+
+
+def columns_read(domain: Domain, unit: Unit | None) -> list[tuple[str, Any]]:
+    """Return the columns that a table of this unit must have, with what their values must be."""
+    person = None if unit is None else unit.person
+    return [*domain, *([] if person is None else [(person, Persons())])]
 
 
 def has_ends(kind: Attribute) -> TypeGuard[Binned]:

@@ -154,7 +154,7 @@ def read_csv(
 
 
 def text_columns(
-    domain: Domain | Parted, count: str | None, form: CsvFormat
+    domain: Iterable[tuple[str, Attribute]], count: str | None, form: CsvFormat
 ) -> "list[TextCodes | TextNumbers]":
     """Return the columns that are to be read, each with what it has read."""
     attributes: list[TextCodes | TextNumbers] = [TextCodes(name, kind, form) for name, kind in domain]

@@ -8,6 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import offline
+from onlineic.cli import main
 from onlineic.data.persons import Parted
 from onlineic.domain import Unit
 from onlineic.errors import (
@@ -497,3 +498,31 @@ def test_a_column_of_persons_that_is_missing_is_told_as_that_of_the_unit(form, t
     assert "attribute" not in str(found.value)
     with pytest.raises(InvalidDataError, match=r"bed"):
         load(ic.Domain.of(age=range(20), bed=range(3)))
+
+
+def test_a_check_finds_rows_of_nobody_as_loading_does(tmp_path, capsys):
+    gaps = {**ROWS, "id": ["ann", None, "ann", "ann", "eve", "bob", None]}
+    lines = [f"{name or ''},{age},{ward}" for name, age, ward in zip(*gaps.values(), strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["id,age,ward", *lines, ""]))
+    frame = pytest.importorskip("pandas").DataFrame(gaps)
+
+    for table, found in (
+        (path, "'' in 2 lines: 3, 8"),
+        (gaps, "None in 2 rows"),
+        (frame, " in 2 rows: 1, 6"),
+    ):
+        assert ic.PrivateData.check(table, DOMAIN).fits
+        report = ic.PrivateData.check(table, DOMAIN, unit=UNIT)
+        assert ["id"] == [misfit.column for misfit in report.misfits]
+        assert found in report.curator_report()
+        assert "->" not in report.curator_report()  # no way of reading them makes them somebody's
+    missing = ic.PrivateData.check(path, DOMAIN, unit=ic.Unit(person="ID"))
+    assert "for the persons of Unit(person='ID'), got 0; did you mean 'id'" in str(missing)
+    with pytest.raises(InvalidParameterError, match="unit must be a Unit or None"):
+        ic.PrivateData.check(path, DOMAIN, unit="id")
+
+    (tmp_path / "d.json").write_text(DOMAIN.to_json())
+    command = ["ask", "--csv", path, "--domain", tmp_path / "d.json", "--person", "id", "--epsilon", "1"]
+    assert 1 == main([*map(str, command), "--show-data-errors", str(path)])
+    assert "'' in 2 lines: 3, 8" in capsys.readouterr().err
