@@ -41,6 +41,7 @@ class Persons:
     rule = "a person's number or name, never missing,"
     wider = "give every row its person, and leave out what is nobody's (check takes the unit, too)"
     form = "whole numbers, of floats those that are exact, or texts"
+    readable = "convert the column to texts"
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}

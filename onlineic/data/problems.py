@@ -95,7 +95,7 @@ class TableReport:
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
             for name, given in (("values", values), ("lines", lines))
         ]
-        text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {self._many}."]
+        text = [f"PRIVATE: this report quotes the table. {self._rows}, {self._many}."]
         for found in self._found:
             text += ["", f"{found.misfit}."]
             text += _values_shown(found, self._place, *most)
@@ -104,9 +104,13 @@ class TableReport:
     def __repr__(self) -> str:
         if not self.misfits:
             said = "all fit the domain" if self.n else "one or more must be there to be loaded"
-            return f"TableReport({self.n:,} rows, {said})"
+            return f"TableReport({self._rows}, {said})"
         lines = "".join(f"\n  {each}." for each in self.misfits)
-        return f"TableReport({self.n:,} rows, {self._many}; curator_report() shows values){lines}"
+        return f"TableReport({self._rows}, {self._many}; curator_report() shows values){lines}"
+
+    @property
+    def _rows(self) -> str:
+        return f"{self.n:,} row{'s' * (self.n != 1)}"
 
     @property
     def _many(self) -> str:

@@ -526,3 +526,12 @@ def test_a_check_finds_rows_of_nobody_as_loading_does(tmp_path, capsys):
     command = ["ask", "--csv", path, "--domain", tmp_path / "d.json", "--person", "id", "--epsilon", "1"]
     assert 1 == main([*map(str, command), "--show-data-errors", str(path)])
     assert "'' in 2 lines: 3, 8" in capsys.readouterr().err
+
+
+def test_an_identifier_that_is_no_text_is_not_told_to_be_a_gap():
+    rows = {"id": [1.5], "age": [3], "ward": ["ER"]}
+    with pytest.raises(InvalidDataError, match=r"id must hold .*; convert the column to texts"):
+        ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT)
+    report = ic.PrivateData.check(rows, DOMAIN, unit=UNIT)
+    assert "optional" not in report.curator_report()
+    assert repr(report).startswith("TableReport(1 row, 1 misfit;")
