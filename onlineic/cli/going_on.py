@@ -1,13 +1,14 @@
 """Options of a command that goes on with a ledger file: they must be those under which it was opened."""
 
 import argparse
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 
-from onlineic.errors import LedgerMismatchError, shown
+from onlineic.errors import LedgerMismatchError
 from onlineic.ledger.lines import Line
 from onlineic.plan.settings import Settings
+from onlineic.session.durable import counted_of, unit_of
 
 OPTIONS = ("hard_answers", "certify", "questions", "max_queries", "restarts", "rows_per_person")
 
@@ -26,6 +27,14 @@ def check_options(beginning: Line, arguments: argparse.Namespace, *, left_out: b
     """
     if beginning.get("total"):
         return  # no session goes on with it
+    unit, counted = unit_of(beginning), counted_of(beginning)
+    relation = "replace-one" if counted is None else "add-remove"
+    for option, must, typed in (
+        ("--person", None if unit is None else unit.person, arguments.person),
+        ("--neighbours", relation, arguments.neighbours),
+    ):
+        if typed != must:
+            _refuse(option, must, typed)
     held = beginning["settings"]
     budget = held["budget"]["fields"]
     wanted: dict[str, tuple[Any, Any]] = {
@@ -36,14 +45,20 @@ def check_options(beginning: Line, arguments: argparse.Namespace, *, left_out: b
         value, given = default if value is None else value, getattr(arguments, name, None)
         if given is None and not left_out:
             continue
-        if value == (given := default if given is None else given) or not isinstance(
+        given = default if given is None else given
+        if value != given and isinstance(
             value, float | int | None
-        ):
-            continue  # what no option can say is told by the session
-        option = "--" + name.replace("_", "-")
-        usual = value == default
-        must, remedy = ("left out", "leave it out") if usual else (f"{value}", f"write {option} {value}")
-        raise LedgerMismatchError(
-            f"{option} must be {must}, as the ledger was opened, got "
-            f"{'none' if given == default else shown(given)}; {remedy}, or open a new ledger (budgets add)."
-        )
+        ):  # what no option can say the session tells
+            _refuse(
+                "--" + name.replace("_", "-"),
+                None if value == default else value,
+                None if given == default else given,
+            )
+
+
+def _refuse(option: str, must: float | str | None, got: float | str | None) -> NoReturn:
+    said, remedy = ("left out", "leave it out") if must is None else (must, f"write {option} {must}")
+    raise LedgerMismatchError(
+        f"{option} must be {said}, as the ledger was opened, got {'none' if got is None else got}; {remedy}, "
+        "or open a new ledger (budgets add)."
+    )

@@ -83,7 +83,8 @@ def test_ask_spends_one_budget_over_many_runs(tmp_path, capsys):
 def test_ask_says_what_to_type_where_an_option_is_another_than_in_the_ledger(tmp_path, capsys):
     domain = Domain.of(age=range(20), sex=["F", "M"])
     (tmp_path / "d.json").write_text(domain.to_json())
-    (tmp_path / "t.csv").write_text("age,sex\n" + "".join(f"{i % 20},{'FM'[i % 2]}\n" for i in range(2000)))
+    rows = "".join(f"{i % 20},{'FM'[i % 2]},{i}\n" for i in range(2000))
+    (tmp_path / "t.csv").write_text("age,sex,id\n" + rows)
     (tmp_path / "q").write_text('{"sex": "F"}')
     files = ["ask", "--csv", f"{tmp_path}/t.csv", "--domain", f"{tmp_path}/d.json", f"{tmp_path}/q"]
     options = {"--epsilon": "1.0", "--delta": "1e-07", "--questions": "20", "--restarts": "3"}
@@ -102,6 +103,8 @@ def test_ask_says_what_to_type_where_an_option_is_another_than_in_the_ledger(tmp
         ("restarts", "4", "write --restarts 3"),
         ("max_queries", "77", "leave it out"),
         ("hard_answers", "5", "leave it out"),
+        ("person", "id", "leave it out"),
+        ("neighbours", "add-remove", "write --neighbours replace-one"),
     ):
         status, told = asked(**{name: text})
         assert 1 == status
