@@ -25,8 +25,8 @@ def check_options(beginning: Line, arguments: argparse.Namespace, *, left_out: b
     left_out : bool
         Whether an option that was left out stands for its default; else it leaves what the ledger says.
     """
-    if beginning.get("total"):
-        return  # no session goes on with it
+    if beginning.get("total") or arguments.table not in (None, beginning["table"]):
+        return  # this session does not go on with it, as it tells by itself
     unit, counted = unit_of(beginning), counted_of(beginning)
     relation = "replace-one" if counted is None else "add-remove"
     for option, must, typed in (

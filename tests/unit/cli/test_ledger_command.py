@@ -111,6 +111,7 @@ def test_ask_says_what_to_type_where_an_option_is_another_than_in_the_ledger(tmp
         assert f"error: --{name.replace('_', '-')} must be " in told
         assert f"; {remedy}, or open a new ledger (budgets add)." in told
         assert "OnlineIC" not in told.partition("error:")[2]
+    assert "table must be 't', as the ledger was opened" in asked(table="u", epsilon="2")[1]
     assert 0 == asked()[0]
 
 
