@@ -104,6 +104,9 @@ BY_COUNTS = (
     "it is not a linear query: in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the counts up"
 )
 BY_QUANTILE = f"{BY_COUNTS}; in Python write session.quantile('col', 0.5)"
+NEAR_THE_END = (
+    f"{BY_COUNTS} to all but a few; in Python write session.quantile('col', %s)"  # one record decides
+)
 NODES_INSTEAD = {
     "Window": "window functions; ask plain aggregates",
     "Subquery": "subqueries; ask conditions on columns",
@@ -132,6 +135,8 @@ NODES_INSTEAD = {
         "or let the domain hold the period as another attribute, dates(.., by='month')",
     ),
     "Xor": "XOR; write (a AND NOT b) OR (NOT a AND b)",
+    "Max": f"MAX; {NEAR_THE_END % 0.99}",
+    "Min": f"MIN; {NEAR_THE_END % 0.01}",
     "Quantile": f"QUANTILE; {BY_QUANTILE}",
     "ApproxQuantile": f"APPROX_QUANTILE; {BY_QUANTILE}",
     "Median": f"MEDIAN; {BY_COUNTS}; in Python write session.median('col')",
@@ -330,7 +335,7 @@ class Trees:
         if isinstance(node, getattr(self.exp, "AggFunc", ())):
             called = self.text(node).partition("(")[0]
             raise InvalidQueryError(
-                f"not supported: {called}; it is not a linear query, ask COUNT, SUM, AVG or a quantile."
+                f"not supported: {called}; it is not a linear query, ask COUNT, SUM, AVG or VAR_POP."
             )
         raise InvalidQueryError(f"not supported: {self.text(node)}; {remedy}.")
 

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeVar, final
 
 import attrs
 import numpy as np
@@ -30,12 +30,14 @@ from onlineic.audit.laws import Law, transcript_law, worst_loss
 from onlineic.audit.observe import black_box_epsilon, goodness_of_fit, observe
 from onlineic.errors import SessionExhaustedError, WideBoundWarning, checked_integer
 from onlineic.noise.sources import Noise, SystemNoise
+from onlineic.progress import advance, silenced
 from onlineic.sparse.above_threshold import AboveThreshold, Sparse
 from onlineic.sparse.base import Hit, Value
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
 
+T = TypeVar("T")
 Kind = Literal["noise", "tests", "loss", "session", "breach"]
 GATE = 1e-9
 ROUNDING = 1e-9  # of sums that are exact in theory
@@ -131,15 +133,11 @@ def run_audit(*, runs: int = 3000, noise: Noise | None = None) -> AuditReport:
     """
     runs = checked_integer("runs", runs, at_least=1000)
     source = noise if noise is not None else SystemNoise()
-    return AuditReport(
-        (
-            *_noise_gates(source, 10 * runs),
-            *_test_gates(source, 10 * runs),
-            *_loss_gates(),
-            *_session_gates(source, runs),
-            *_breach_gates(source, runs),
-        )
-    )
+    stage = "noise, tests and losses"
+    advance(stage, 0, 1)
+    drawn = (*_noise_gates(source, 10 * runs), *_test_gates(source, 10 * runs), *_loss_gates())
+    advance(stage, 1, 1)
+    return AuditReport((*drawn, *_session_gates(source, runs), *_breach_gates(source, runs)))
 
 
 def _noise_gates(noise: Noise, size: int) -> Iterator[Gate]:
@@ -274,7 +272,7 @@ def _loss(name: str, found: float, claimed: float) -> Gate:
 def _session_gates(noise: Noise, runs: int) -> Iterator[Gate]:
     for session in RIGHT_SESSIONS:
         yield _sessions(session, noise, runs, "session")
-    cost, problems = RIGHT_RECORD.found()
+    cost, problems = _gated(RIGHT_RECORD.name, RIGHT_RECORD.found)
     fits = not problems and cost <= RIGHT_RECORD.claimed
     yield Gate("session", RIGHT_RECORD.name, fits, cost, RIGHT_RECORD.claimed)
 
@@ -286,7 +284,7 @@ def _breach_gates(noise: Noise, runs: int) -> Iterator[Gate]:
     for session in SESSION_BREACHES:
         yield _sessions(session, noise, runs, "breach")
     for record in RECORD_BREACHES:
-        cost, problems = record.found()
+        cost, problems = _gated(record.name, record.found)
         yield Gate("breach", record.name, bool(problems) and cost > record.claimed, cost, record.claimed)
 
 
@@ -294,8 +292,18 @@ def _sessions(session: SessionBreach, noise: Noise, runs: int, kind: Kind) -> Ga
     """Right sessions fail, and breaches pass, if epsilon is above the claim at confidence 1 - 1e-9."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WideBoundWarning)
-        here = [session.run(TABLE, noise) for _ in range(runs)]
-        there = [session.run(NEIGHBOUR, noise) for _ in range(runs)]
+        here, there = _gated(
+            session.name,
+            lambda: [[session.run(table, noise) for _ in range(runs)] for table in (TABLE, NEIGHBOUR)],
+        )
     shown = black_box_epsilon(here, there)
     breached = black_box_epsilon(here, there, alpha=GATE) > session.claimed
     return Gate(kind, session.name, breached == (kind == "breach"), shown, session.claimed)
+
+
+def _gated(name: str, run: Callable[[], T]) -> T:
+    """Return what a gate finds, and tell its name alone: its sessions would tell of themselves."""
+    advance(name, 0, 1)
+    found = silenced(run)
+    advance(name, 1, 1)
+    return found

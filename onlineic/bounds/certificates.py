@@ -7,14 +7,18 @@ Proof: docs/theory/certificates.md, 8.2.
 
 import math
 from collections.abc import Callable
-from typing import final
+from numbers import Real
+from typing import Any, final
 
 import attrs
 
 from onlineic.errors import (
     InfeasibleAccuracyError,
+    InvalidParameterError,
     check_function,
     checked_integer,
+    is_number_of,
+    shown,
 )
 
 UpdateBound = Callable[[float], float]
@@ -53,6 +57,31 @@ class Certificate:
     number_margin: float
 
 
+def checked_bound(update_bound: object) -> UpdateBound:
+    """Return alpha -> T(alpha), of which each number is checked: whoever reads one as 1 promises too much.
+
+    Raises
+    ------
+    InvalidParameterError
+        If it is no function: here; if what it returns is no number >= 0: of each alpha.
+    """
+    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    given: Any = update_bound
+    return lambda alpha: checked_updates(given(alpha), alpha)
+
+
+def checked_updates(value: Any, alpha: float) -> float:
+    """Return T(alpha), infinity where no float is as large, or raise `InvalidParameterError`."""
+    if not (is_number_of(value, Real) and value >= 0):
+        raise InvalidParameterError(
+            f"update_bound must return a number >= 0, got {shown(value)} at alpha={alpha:g}; return T(alpha)."
+        )
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     """Return the smallest alpha with T(alpha) <= c, the upper end of a bisection.
 
@@ -60,17 +89,18 @@ def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     ------
     InfeasibleAccuracyError
         If T exceeds c at every alpha; the message names the least cutoff.
+    InvalidParameterError
+        If T returns no number >= 0, or the cutoff is no integer >= 1.
 
     References
     ----------
     Inverse of T; sqrt(ln|X|/(2c)) for tight multiplicative weights.
     """
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
-    if update_bound(LARGEST_ALPHA) > cutoff:
-        raise InfeasibleAccuracyError(
-            f"cutoff must be >= {math.ceil(update_bound(LARGEST_ALPHA))} for this rule, got cutoff={cutoff}."
-        )
+    if (least := update_bound(LARGEST_ALPHA)) > cutoff:
+        wanted = "finite" if math.isinf(least) else f">= {math.ceil(least)}"
+        raise InfeasibleAccuracyError(f"cutoff must be {wanted} for this rule, got cutoff={cutoff}.")
     if update_bound(LEAST_ALPHA) <= cutoff:
         return LEAST_ALPHA
     return least_feasible(lambda alpha: update_bound(alpha) <= cutoff, LEAST_ALPHA, LARGEST_ALPHA)
@@ -158,8 +188,7 @@ def least_accurate(
     InfeasibleAccuracyError
         If no alpha below 10^6 will do.
     """
-
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
 
     def feasible(alpha: float) -> bool:
         return alpha >= error(max(1.0, update_bound(alpha)))

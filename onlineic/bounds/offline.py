@@ -13,13 +13,12 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic.bounds.certificates import UpdateBound, least_accurate
+from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate
 from onlineic.bounds.online import shown_up
 from onlineic.bounds.sparse_vector import least_records
 from onlineic.errors import (
     InfeasibleAccuracyError,
     check_choice,
-    check_function,
     checked_integer,
     checked_real,
 )
@@ -143,7 +142,7 @@ def offline_ic_alpha(
     def error(updates: float) -> float:
         return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
 
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     return least_accurate(error, lambda alpha: update_bound(alpha / 2), n, epsilon)
 
 
@@ -176,7 +175,7 @@ def offline_ic_n(
     ----------
     Theorem 5.7 as in `offline_ic_alpha`, solved for n.
     """
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     alpha = checked_real("alpha", alpha, above=0.0)
     updates = max(1.0, update_bound(alpha / 2))
 
@@ -216,6 +215,7 @@ def offline_ic_accuracy(
     ----------
     Dwork & Roth (2014), Algorithm 8 and Theorem 5.7 with the constants of `offline_ic_error`.
     """
+    update_bound = checked_bound(update_bound)
     least = offline_ic_alpha(
         update_bound,
         queries=queries,

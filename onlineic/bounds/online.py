@@ -12,7 +12,7 @@ from typing import final
 
 import attrs
 
-from onlineic.bounds.certificates import UpdateBound, least_accurate, least_update_alpha
+from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate, least_update_alpha
 from onlineic.bounds.sparse_vector import (
     Branch,
     least_records,
@@ -23,7 +23,6 @@ from onlineic.bounds.sparse_vector import (
 from onlineic.errors import (
     InfeasibleAccuracyError,
     InvalidParameterError,
-    check_function,
     checked_integer,
     checked_real,
 )
@@ -146,7 +145,7 @@ def online_ic_accuracy(
         raise InvalidParameterError(
             f"alpha must be None if cutoff is given, got alpha={alpha}, cutoff={cutoff}."
         )
-    queries = _comparisons(max_queries, pair)
+    update_bound, queries = checked_bound(update_bound), _comparisons(max_queries, pair)
 
     def least(hits: int, which: Branch | None) -> float:
         return numeric_sparse_alpha(hits, queries, epsilon, delta, beta, n, which)
@@ -168,7 +167,7 @@ def online_ic_accuracy(
         alpha = max(least(hits, branch), least_update_alpha(update_bound, hits))
     else:
         alpha = smallest() if alpha is None else checked_real("alpha", alpha, above=0.0)
-        hits = max(1, math.floor(update_bound(alpha)))
+        hits = max(1, math.floor(checked_real("cutoff", update_bound(alpha), at_least=0.0)))
         if alpha < least(hits, branch):
             raise InfeasibleAccuracyError(
                 f"alpha must be >= {shown_up(smallest())} at n={n}, max_queries={max_queries}, "
@@ -212,7 +211,7 @@ def least_n(
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for n.
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     cutoff = max(1.0, update_bound(alpha))
 
     def error(n: int) -> float:
@@ -249,7 +248,7 @@ def least_epsilon(
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for epsilon.
     """
     alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     cutoff = max(1.0, update_bound(alpha))
     epsilon = numeric_sparse_alpha(cutoff, queries, 1.0, delta, beta, n, branch) / alpha
     while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
@@ -287,7 +286,7 @@ def most_queries(
     ----------
     Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for Q.
     """
-    check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
+    update_bound = checked_bound(update_bound)
     alpha, sides = checked_real("alpha", alpha, above=0.0), _comparisons(1, pair)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     cutoff = max(1.0, update_bound(alpha))

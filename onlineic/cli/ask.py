@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from onlineic.accounting.budget import Budget
+from onlineic.cli.going_on import check_options
 from onlineic.cli.numbers import whole
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.cli.statuses import DONE, FAILED, SAID
@@ -32,10 +33,12 @@ from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
     InvalidInputError,
+    LedgerMismatchError,
     MissingExtraError,
     TooFewRecordsError,
     shown,
 )
+from onlineic.ledger.sqlite import read
 from onlineic.queries.answers import Answer
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
@@ -85,11 +88,16 @@ def _ask(arguments: argparse.Namespace) -> int:
             data = PrivateData.from_csv(arguments.csv, domain, **form, **protected)
         except InvalidDataError:
             if arguments.show_data_errors:
-                print(PrivateData.check(arguments.csv, domain, **form).curator_report(), file=sys.stderr)
+                report = PrivateData.check(arguments.csv, domain, unit=protected["unit"], **form)
+                print(report.curator_report(), file=sys.stderr)
             raise InvalidDataError(
                 "the table must fit its domain, got another; --show-data-errors says more, and quotes it."
             ) from None
-        session = files.enter_context(OnlineIC(data, budget, **options))
+        try:
+            session = files.enter_context(OnlineIC(data, budget, **options))
+        except LedgerMismatchError:
+            check_options(read(arguments.ledger).beginning, arguments, left_out=True)
+            raise
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)

@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import sys
 from functools import partial
 
 import attrs
@@ -10,10 +11,12 @@ import attrs
 from onlineic.audit.gates import run_audit
 from onlineic.cli.numbers import whole
 from onlineic.cli.statuses import FAILED
+from onlineic.progress import reporting
 
 
 def _audit(arguments: argparse.Namespace) -> int:
-    report = run_audit(runs=arguments.runs)
+    with reporting(_told if sys.stderr.isatty() else None):
+        report = run_audit(runs=arguments.runs)
     if arguments.json:
         rows = [attrs.asdict(gate) for gate in report.gates]
         for row in rows:
@@ -23,6 +26,12 @@ def _audit(arguments: argparse.Namespace) -> int:
     else:
         print(report)
     return 0 if report.passed else FAILED
+
+
+def _told(stage: str, done: int, total: int) -> None:
+    """Say which gate runs, once it begins."""
+    if done == 0:
+        print(f"onlineic: {stage} ..", file=sys.stderr, flush=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.ask import _domain, add_protected, protected_by
+from onlineic.cli.going_on import check_options
 from onlineic.cli.periods import loader
 from onlineic.data.private import PrivateData
 from onlineic.errors import (
@@ -109,6 +110,7 @@ def _check_first(arguments: argparse.Namespace) -> None:
 
 def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
     if exists(arguments.ledger):
+        check_options(read(arguments.ledger).beginning, arguments, left_out=False)
         session = OnlineIC.resume(
             arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
         )

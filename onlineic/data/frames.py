@@ -20,7 +20,7 @@ from onlineic.data.persons import Parted
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
 from onlineic.data.relations import of_sets
 from onlineic.data.rows import Column
-from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.domain import Domain, nearest_column, persons_of_column
 from onlineic.errors import (
     InvalidDataError,
     InvalidParameterError,
@@ -127,14 +127,15 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
 
     Names of the `index` of a frame of pandas are none of its columns.
     """
+    person = domain.unit.person if isinstance(domain, Parted) else None
     for name in domain.names:
         if names.count(name) != 1:
+            what = persons_of_column(person) if name == person else "every attribute"
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
             if name not in names and name in index:
                 remedy = "it is the index, make it a column by table.reset_index()"
             raise InvalidDataError(
-                f"table must have one column for every attribute, got {names.count(name)} for {name}; "
-                f"{remedy}."
+                f"table must have one column for {what}, got {names.count(name)} for {name}; {remedy}."
             )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data.rows import Column
-from onlineic.domain.attributes import Attribute, Binned, FineBins, IntegerRange
+from onlineic.domain.attributes import Attribute, Binned, FineBins
 from onlineic.domain.columns import OUTSIDE, STRANGE, absent, is_number, plain, read_distinct, whole
 from onlineic.domain.domain import Domain, Records
 from onlineic.domain.misfits import Misfit, misfits, reading, refuse
@@ -27,7 +27,6 @@ MANY = 2**40  # identifiers that a column may hold
 PUBLIC = b"onlineic persons"  # of the hash: the same at every load
 STEPS = 2**20  # of a number from one end of its bin to the other
 CHUNK = 2**19  # parts that are held at a time
-NOTHING = IntegerRange(0, 1)  # in the place of a column's kind where its values are not looked at
 
 
 @final
@@ -40,8 +39,9 @@ class Persons:
 
     size, missing, ordered, markers = MANY, False, False, ()
     rule = "a person's number or name, never missing,"
-    wider = "give every row its person, and leave out what is nobody's"
+    wider = "give every row its person, and leave out what is nobody's (check takes the unit, too)"
     form = "whole numbers, of floats those that are exact, or texts"
+    readable = "convert the column to texts"
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -111,8 +111,8 @@ class Parted:
 
     def encoded(self, columns: Records) -> list[Column]:
         """Return the codes of records, attribute by attribute, those of persons last."""
-        bare = Domain(self.names, (*self.domain.attributes, *[NOTHING] * (self.persons is not None)))
-        arrays, found, codes = bare.columns_of(columns), list[Misfit](), []
+        arrays = self.domain.columns_of(columns, self.unit.person)
+        found, codes = list[Misfit](), []
         for name, kind in self:
             with reading(name):
                 codes.append(kind.read(arrays.pop(name)))
@@ -157,6 +157,12 @@ def seen_by(domain: Domain, unit: Unit | None) -> Domain | Parted:
     if unit is None and any(map(has_ends, domain.attributes)):
         unit = Unit(None)
     return domain if unit is None else Parted(domain, unit)
+
+
+def columns_read(domain: Domain, unit: Unit | None) -> list[tuple[str, Any]]:
+    """Return the columns that a table of this unit must have, with what their values must be."""
+    person = None if unit is None else unit.person
+    return [*domain, *([] if person is None else [(person, Persons())])]
 
 
 def has_ends(kind: Attribute) -> TypeGuard[Binned]:

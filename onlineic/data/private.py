@@ -22,7 +22,7 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Filter
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours
 from onlineic.accounting.of_table import per_person, per_row
-from onlineic.data.persons import Parted, has_ends, seen_by
+from onlineic.data.persons import Parted, columns_read, has_ends, seen_by
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.standing import Source, StandingTables
@@ -453,6 +453,7 @@ class PrivateData:
         domain: Domain,
         *,
         count: str | None = None,
+        unit: Unit | None = None,
         **options: Any,
     ) -> TableReport:
         """Return everything in a table that does not fit its domain, without loading it.
@@ -464,6 +465,8 @@ class PrivateData:
         domain : Domain
         count : str, optional
             Column that says how many records a row stands for.
+        unit : Unit, optional
+            Whose column of persons is looked at too.
         **options
             How the file is written, as for `from_csv`.
 
@@ -476,9 +479,11 @@ class PrivateData:
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
 
         _check_domain(domain)
+        check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
+        kinds = columns_read(domain, unit)
         if is_frame(table):
-            table = frame_columns(table, (*domain.names, *(() if count is None else (count,))))
-        return checked_table(table, domain, count, options)
+            table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
+        return checked_table(table, kinds, count, options)
 
     @classmethod
     @loader

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
+from onlineic.data.persons import Persons
 from onlineic.data.table_file import (
     RAGGED,
     CsvFormat,
@@ -28,7 +29,7 @@ from onlineic.data.table_file import (
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
-from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.domain import nearest_column, persons_of_column
 from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfit, reading
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
@@ -36,6 +37,7 @@ from onlineic.errors import InvalidDataError, InvalidParameterError, checked_int
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
 LEAST_WORD = 4  # letters; shorter ones are codes
+Kinds = Sequence[tuple[str, Any]]  # columns by name, those of persons among them
 BLANKS = {"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null", "missing", "unknown"}
 
 
@@ -93,7 +95,7 @@ class TableReport:
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
             for name, given in (("values", values), ("lines", lines))
         ]
-        text = [f"PRIVATE: this report quotes the table. {self.n:,} rows, {self._many}."]
+        text = [f"PRIVATE: this report quotes the table. {self._rows}, {self._many}."]
         for found in self._found:
             text += ["", f"{found.misfit}."]
             text += _values_shown(found, self._place, *most)
@@ -102,9 +104,13 @@ class TableReport:
     def __repr__(self) -> str:
         if not self.misfits:
             said = "all fit the domain" if self.n else "one or more must be there to be loaded"
-            return f"TableReport({self.n:,} rows, {said})"
+            return f"TableReport({self._rows}, {said})"
         lines = "".join(f"\n  {each}." for each in self.misfits)
-        return f"TableReport({self.n:,} rows, {self._many}; curator_report() shows values){lines}"
+        return f"TableReport({self._rows}, {self._many}; curator_report() shows values){lines}"
+
+    @property
+    def _rows(self) -> str:
+        return f"{self.n:,} row{'s' * (self.n != 1)}"
 
     @property
     def _many(self) -> str:
@@ -116,7 +122,7 @@ class TableReport:
         )
 
 
-def checked_table(table: Any, domain: Domain, count: str | None, options: Mapping[str, Any]) -> TableReport:
+def checked_table(table: Any, kinds: Kinds, count: str | None, options: Mapping[str, Any]) -> TableReport:
     """Return the report of a CSV file, of columns, or of a data frame."""
     if isinstance(table, (str, os.PathLike)):
         unknown = sorted(set(options) - {field.name for field in attrs.fields(CsvFormat)})
@@ -124,26 +130,29 @@ def checked_table(table: Any, domain: Domain, count: str | None, options: Mappin
             raise InvalidParameterError(
                 f"options must be those of from_csv, got {', '.join(unknown)}; see its parameters."
             )
-        return _checked_file(table, domain, count, CsvFormat(**options))
+        return _checked_file(table, kinds, count, CsvFormat(**options))
     if options:
         raise InvalidParameterError(
             f"options must be given with the path of a file, got {', '.join(sorted(options))}; leave them "
             "out."
         )
-    return _checked_columns(table, domain, count)
+    return _checked_columns(table, kinds, count)
 
 
-def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableReport:
+def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport:
     if isinstance(table, np.ndarray) and table.dtype.names is not None:
         table = {name: table[name] for name in table.dtype.names}
     found: list[_Found] = []
-    names = (*domain.names, *(() if count is None else (count,)))
+    persons = [name for name, kind in kinds if isinstance(kind, Persons)]
+    names = (*(name for name, _ in kinds), *(() if count is None else (count,)))
     if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
         for name in names:
             without = [place for place, row in enumerate(table) if name not in row]
             if 0 < len(without) < len(table):
-                rule = f"every record must have a value for {name}, got some without"
-                entry = _Found(Misfit(name, rule, "write None where it is missing"))
+                what = persons_of_column(name) if name in persons else name
+                rule = f"every record must have a value for {what}, got some without"
+                remedy = "leave out what is nobody's" if name in persons else "write None where it is missing"
+                entry = _Found(Misfit(name, rule, remedy))
                 entry.rows[None] = without
                 found.append(entry)
         held = dict.fromkeys(name for row in table for name in row) if table else names
@@ -157,7 +166,8 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
     known: list[Any] = list(table.keys())
     for name in names:
         if name not in table:
-            rule = f"records must have a column for {name}, got none"
+            what = persons_of_column(name) if name in persons else name
+            rule = f"records must have a column for {what}, got none"
             found.append(_Found(Misfit(name, rule, nearest_column(name, known))))
             continue
         try:
@@ -168,7 +178,7 @@ def _checked_columns(table: Any, domain: Domain, count: str | None) -> TableRepo
     if len({*map(len, arrays.values())}) > 1:
         rule = "columns must have equal lengths, got others"
         found.append(_Found(Misfit("", rule, "give every row all of its values")))
-    for name, kind in domain:
+    for name, kind in kinds:
         if name in arrays:
             with reading(name):
                 codes = kind.read(arrays[name])
@@ -214,9 +224,9 @@ class _Shown:
 
 
 def _checked_file(
-    path: str | os.PathLike[str], domain: Domain, count: str | None, form: CsvFormat
+    path: str | os.PathLike[str], kinds: Kinds, count: str | None, form: CsvFormat
 ) -> TableReport:
-    columns = text_columns(domain, count, form)
+    columns = text_columns(kinds, count, form)
     broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
     entries: dict[tuple[str, int], _Found] = {}
     rows, missing, header = 0, list[Misfit](), list[str]()
@@ -303,7 +313,7 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
 
 def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
     """Return what would take the values, written as code."""
-    if kind is None or mark == ABSENT or not values:
+    if kind is None or mark == ABSENT or not values or isinstance(kind, Persons):
         return ""
     texts = [value for value in values if isinstance(value, str)]
     blank = [text for text in texts if text.strip().lower() in BLANKS]

@@ -21,7 +21,7 @@ from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, FineBins, IntegerRange
 from onlineic.domain.columns import MARKS, column_array, decimal_read
 from onlineic.domain.dates import Dates
-from onlineic.domain.domain import Domain, nearest_column
+from onlineic.domain.domain import Domain, nearest_column, persons_of_column
 from onlineic.domain.misfits import Misfit, misfit, refuse
 from onlineic.errors import (
     InvalidParameterError,
@@ -154,7 +154,7 @@ def read_csv(
 
 
 def text_columns(
-    domain: Domain | Parted, count: str | None, form: CsvFormat
+    domain: Iterable[tuple[str, Attribute]], count: str | None, form: CsvFormat
 ) -> "list[TextCodes | TextNumbers]":
     """Return the columns that are to be read, each with what it has read."""
     attributes: list[TextCodes | TextNumbers] = [TextCodes(name, kind, form) for name, kind in domain]
@@ -175,7 +175,9 @@ def header_places(
         if times == 1:
             places.append((column, header.index(column.name)))
         else:
-            rule = f"the file must have one column for {column.name}, got {times}"
+            of_persons = isinstance(getattr(column, "kind", None), Persons)
+            what = persons_of_column(column.name) if of_persons else column.name
+            rule = f"the file must have one column for {what}, got {times}"
             if times:
                 remedy = "rename one of them"
             elif is_named:

@@ -302,22 +302,26 @@ class Domain:
         arrays = self.columns_of(columns)
         return self._encoded(arrays)
 
-    def _by_column(self, rows: Sequence[Any]) -> dict[str, list[Any]]:
+    def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
+        names = self.names if person is None else (*self.names, person)
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidDataError(
                     "records must be a mapping of columns or a list of mappings, got a list with a "
                     f"{type(row).__name__}; write {{name: column}}."
                 )
-            lacking = [name for name in self.names if name not in row]
-            if lacking:
-                raise InvalidDataError(
-                    f"every record must have a value for {lacking[0]}, got one without; "
-                    f"{nearest_column(lacking[0], [name for name in row if isinstance(name, str)])}; write "
-                    "None where it is missing."
+            lacking = next((name for name in names if name not in row), None)
+            if lacking is not None:
+                what = persons_of_column(lacking) if lacking == person else lacking
+                remedy = (
+                    "leave out what is nobody's" if lacking == person else "write None where it is missing"
                 )
-        return {name: [row[name] for row in rows] for name in self.names}
+                raise InvalidDataError(
+                    f"every record must have a value for {what}, got one without; "
+                    f"{nearest_column(lacking, [name for name in row if isinstance(name, str)])}; {remedy}."
+                )
+        return {name: [row[name] for row in rows] for name in names}
 
     def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
         found: list[Misfit] = []
@@ -329,8 +333,10 @@ class Domain:
                 yield codes
         refuse(found)
 
-    def columns_of(self, columns: Records) -> dict[str, Column]:
+    def columns_of(self, columns: Records, person: str | None = None) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
+
+        Where `person` is the name of the column of a `Unit`, that one is the last.
 
         Raises
         ------
@@ -344,20 +350,24 @@ class Domain:
                     "{name: column}."
                 )
             columns = {name: columns[name] for name in columns.dtype.names}
-        named: Any = self._by_column(columns) if isinstance(columns, (list, tuple)) else columns
+        named: Any = self._by_column(columns, person) if isinstance(columns, (list, tuple)) else columns
         if not (hasattr(named, "keys") and hasattr(type(named), "__getitem__")):  # as of frames of pandas
             raise InvalidDataError(
                 "records must be a mapping of columns or a list of mappings, got a "
                 f"{type(columns).__name__}; {_loader(columns)}."
             )
-        lacking = [name for name in self.names if name not in named]
+        names = self.names if person is None else (*self.names, person)
+        lacking = [name for name in names if name not in named]
         if lacking:
             known: list[Any] = list(named.keys())
             hints = ", ".join(dict.fromkeys(nearest_column(name, known) for name in lacking))
+            wanted = ["every attribute"] if lacking != [person] else []
+            wanted += [persons_of_column(person)] if person in lacking else []
             raise InvalidDataError(
-                f"records must have a column for every attribute, got none for {', '.join(lacking)}; {hints}."
+                f"records must have a column for {' and for '.join(wanted)}, got none for "
+                f"{', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, named[name]) for name in self.names}
+        arrays = {name: column_array(name, named[name]) for name in names}
         if len({*map(len, arrays.values())}) > 1:  # by how much is not told: a number of rows can be private
             raise InvalidDataError(
                 f"columns must have equal lengths, got others of {', '.join(arrays)}; give every column one "
@@ -379,6 +389,11 @@ def _loader(table: Any) -> str:
     if isinstance(table, str | os.PathLike):
         return "a CSV file is loaded by PrivateData.from_csv(path, domain), a Parquet file by from_frame"
     return "other tables are loaded by PrivateData.from_frame(table, domain)"
+
+
+def persons_of_column(person: str | None) -> str:
+    """Return what the column of a unit is for, in words: it is none of the domain."""
+    return f"the persons of Unit(person={shown(person)})"
 
 
 def nearest_column(name: str, known: Sequence[Any]) -> str:

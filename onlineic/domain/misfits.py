@@ -150,7 +150,8 @@ def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
         return Misfit(name, rule, "declare it optional(...)")
     if mark == OUTSIDE:
         return Misfit(name, f"{name} must be {kind.rule} in every row, got other values", kind.wider)
-    return Misfit(name, f"{name} must hold {kind.form}, got other values", STRANGE_REMEDY)
+    remedy = getattr(kind, "readable", STRANGE_REMEDY)  # a person has no word for a gap
+    return Misfit(name, f"{name} must hold {kind.form}, got other values", remedy)
 
 
 def refuse(found: Sequence[Misfit]) -> None:

@@ -225,7 +225,7 @@ def known_baselines(
     if data.domain.size <= MAX_CELLS:
         makers["one noisy histogram"] = lambda noise: noisy_histogram(data, budget, noise=noise)
     if sets and sum(int(np.prod([shape[axis] for axis in axes])) for axes in sets) <= TABLE_CELLS:
-        makers[f"noisy tables ({len(tables)} sets)"] = lambda noise: NoisyTables(
+        makers[f"noisy tables ({len(tables)} set{'s' * (len(tables) != 1)})"] = lambda noise: NoisyTables(
             data, budget, tables, noise=noise
         )
     return makers

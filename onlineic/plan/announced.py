@@ -34,6 +34,8 @@ class Announcement:
         Names of attributes that will be asked together, sorted.
     dense : bool
         Whether there are dense ones among them, of which pairs of attributes say nothing.
+    asked : tuple of Expression, Marginal, Query and BoundMarginal
+        The questions themselves, until a domain has told whether they can be asked; no file holds them.
 
     Raises
     ------
@@ -44,6 +46,9 @@ class Announcement:
     count: int | None = None
     sets: tuple[tuple[str, ...], ...] = ()
     dense: bool = False
+    asked: tuple[Any, ...] = attrs.field(
+        default=(), kw_only=True, eq=False, repr=False, metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.count is not None:
@@ -55,7 +60,21 @@ class Announcement:
         """Return what a ledger file holds: a count or sets alone as they were told, as in older files."""
         if not self.sets and not self.dense and self.count is not None:
             return self.count
-        return self.sets if self.count is None and not self.dense else self
+        return self.sets if self.count is None and not self.dense else attrs.evolve(self, asked=())
+
+    def of_domain(self, domain: Domain) -> "Announcement":
+        """Return what was told without the questions, each of which can be asked of this domain.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If one cannot, as where it is asked.
+        """
+        for one in self.asked:
+            if isinstance(one, BoundMarginal):  # bound anew from its words, as a session does
+                one = Marginal(one.names, one.condition)
+            one.bind(domain)
+        return attrs.evolve(self, asked=()) if self.asked else self
 
 
 Questions = int | Iterable[Announced] | Announcement  # as `questions=` takes them
@@ -79,6 +98,7 @@ def announcement(questions: object) -> Announcement:
         len(different) if len(asked) == len(told) else None,
         tuple(_checked(one, _names(one)) for one in named),
         any(map(_is_dense, asked)),
+        asked=tuple(asked),
     )
 
 

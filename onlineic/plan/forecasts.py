@@ -179,7 +179,8 @@ def forecast(
     """
     check_domain(domain)
     n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
-    settings = counted_out(settings_of(budget, max_queries=max_queries, questions=questions))
+    settings = settings_of(budget, max_queries=max_queries, questions=questions).of_domain(domain)
+    settings = counted_out(settings)
     return _listened(expected(domain, n, settings), domain, settings)
 
 

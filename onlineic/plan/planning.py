@@ -103,7 +103,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         If a parameter is outside its range, or the accuracy to certify cannot be kept: the message names the
         least that can.
     """
-    n, chosen = checked_integer("n", n, at_least=1), settings_of(budget, **settings)
+    n, chosen = checked_integer("n", n, at_least=1), settings_of(budget, **settings).of_domain(domain)
     budget, sparse, max_queries = chosen.of_row, chosen.sparse, chosen.max_queries
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by

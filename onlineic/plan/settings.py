@@ -208,6 +208,18 @@ class Settings:
         """What was told of the questions to come."""
         return Announcement() if self.questions is None else announcement(self.questions)
 
+    def of_domain(self, domain: Domain) -> "Settings":
+        """Return the settings of a session over this domain, of which all announced questions can be asked.
+
+        Raises
+        ------
+        InvalidQueryError, DomainMismatchError, TooLargeError
+            If one cannot.
+        """
+        if self.questions is None or not self.announced.asked:
+            return self
+        return attrs.evolve(self, questions=self.announced.of_domain(domain))
+
     @property
     def expects(self) -> int:
         """For how many different questions is prepared: those announced, or as many as are usual."""

@@ -295,7 +295,7 @@ class OnlineIC(Answering):
             purchases=purchases,
             questions=questions,
         )
-        settings = with_relation(data, settings)
+        settings = with_relation(data, settings.of_domain(data.domain))
         if data.reach is not None and not data.reach.is_whole(data.domain):
             settings = attrs.evolve(settings, reach=data.reach)
         # of a private number what cannot be planned even of the most is refused before anything is spent

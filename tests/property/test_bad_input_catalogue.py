@@ -950,8 +950,9 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'InvalidQueryError', 'records are never released.',
          "session.sql('SELECT sex, COUNT(*) FROM t GROUP BY sex')"),
         ('the largest value', "session.sql('SELECT MAX(age) FROM t')",
-         'InvalidQueryError', 'it is not a linear query, ask COUNT, SUM, AVG or a quantile.',
-         "session.sql('SELECT AVG(age) FROM t')"),
+         'InvalidQueryError', "in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the "
+         "counts up to all but a few; in Python write session.quantile('col', 0.99).",
+         "session.sql('SELECT age, COUNT(*) FROM t GROUP BY age')"),
         ('a table of another name', "session.sql('SELECT COUNT(*) FROM people')",
          'InvalidQueryError', "table must be 't', got 'people'; write FROM t.",
          "session.sql('SELECT COUNT(*) FROM t')"),
@@ -1604,8 +1605,9 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'exit status 1', "table must be 't', got 'people'; write FROM t.",
          "asked('SELECT COUNT(*) FROM t')"),
         ('a largest value', "asked('SELECT MAX(age) FROM t')",
-         'exit status 1', 'it is not a linear query, ask COUNT, SUM, AVG or a quantile.',
-         "asked('SELECT AVG(age) FROM t')"),
+         'exit status 1', "in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the "
+         "counts up to all but a few; in Python write session.quantile('col', 0.99).",
+         "asked('SELECT age, COUNT(*) FROM t GROUP BY age')"),
         ('plain words', "asked('how many women?')",
          'exit status 1', "write e.g. age >= 30 AND sex = 'F'.",
          'asked("sex = \'F\'")'),

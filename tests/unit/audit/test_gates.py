@@ -152,3 +152,21 @@ def test_too_few_runs_are_refused(capsys):
         run_audit(runs=999)
     with pytest.raises(SystemExit):
         main(["audit", "--runs", "10"])
+
+
+def test_whoever_waits_is_told_which_gate_runs_on_a_terminal_alone(capsys, monkeypatch):
+    def audited(**_):
+        return AuditReport(
+            tuple(_gates._sessions(one, SimulatedNoise(1), 3, "session") for one in RIGHT_SESSIONS[:2])
+        )
+
+    monkeypatch.setattr("onlineic.cli.audit.run_audit", audited)
+    main(["audit"])
+    assert "" == capsys.readouterr().err
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    main(["audit"])
+    told = capsys.readouterr().err.splitlines()
+    assert [
+        f"onlineic: {one.name} .." for one in RIGHT_SESSIONS[:2]
+    ] == told  # and not what its sessions tell

@@ -549,3 +549,31 @@ def test_discrete_radius_is_the_least_also_where_beta_is_a_tail_exactly(scale):
         beta = DiscreteLaplace(Fraction(scale)).tail(radius + 1)
         if 0.0 < beta < 1.0:
             assert radius == DiscreteLaplace(Fraction(scale)).radius(beta)
+
+
+@pytest.mark.parametrize("told", [-3, -math.inf, math.nan, None, "7"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda bound: bounds.least_alpha(bound, **SETTING),
+        lambda bound: bounds.online_ic_accuracy(bound, **SETTING, alpha=0.5),
+        lambda bound: bounds.online_ic_accuracy(bound, **SETTING, cutoff=3),
+        lambda bound: bounds.least_n(bound, 0.1, max_queries=10, epsilon=1.0),
+        lambda bound: bounds.least_epsilon(bound, 0.1, n=1000, max_queries=10),
+        lambda bound: bounds.most_queries(bound, 0.1, n=1000, epsilon=1.0),
+        lambda bound: bounds.certificate(bound, lambda cutoff: (0.1, 0.1, 0.01), 3),
+        lambda bound: bounds.offline_ic_alpha(bound, queries=10, n=1000, epsilon=1.0),
+        lambda bound: bounds.offline_ic_n(bound, 0.1, queries=10, epsilon=1.0),
+    ],
+)
+def test_a_bound_on_updates_that_is_none_is_refused_and_not_taken_for_one(told, asked):
+    with pytest.raises(InvalidParameterError, match=r"update_bound must return a number >= 0, got .* at al"):
+        asked(lambda alpha: told)
+
+
+def test_a_bound_that_is_infinite_is_refused_by_name():
+    endless = lambda alpha: math.inf  # noqa: E731
+    with pytest.raises(InvalidParameterError, match="cutoff must be a number"):
+        bounds.online_ic_accuracy(endless, **SETTING, alpha=0.5)
+    with pytest.raises(InfeasibleAccuracyError, match="cutoff must be finite"):
+        bounds.online_ic_accuracy(endless, **SETTING, cutoff=3)

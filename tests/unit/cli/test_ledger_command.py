@@ -80,6 +80,41 @@ def test_ask_spends_one_budget_over_many_runs(tmp_path, capsys):
         assert "table must be 'four'" in capsys.readouterr().err
 
 
+def test_ask_says_what_to_type_where_an_option_is_another_than_in_the_ledger(tmp_path, capsys):
+    domain = Domain.of(age=range(20), sex=["F", "M"])
+    (tmp_path / "d.json").write_text(domain.to_json())
+    rows = "".join(f"{i % 20},{'FM'[i % 2]},{i}\n" for i in range(2000))
+    (tmp_path / "t.csv").write_text("age,sex,id\n" + rows)
+    (tmp_path / "q").write_text('{"sex": "F"}')
+    files = ["ask", "--csv", f"{tmp_path}/t.csv", "--domain", f"{tmp_path}/d.json", f"{tmp_path}/q"]
+    options = {"--epsilon": "1.0", "--delta": "1e-07", "--questions": "20", "--restarts": "3"}
+
+    def asked(**other):
+        typed = options | {f"--{name.replace('_', '-')}": text for name, text in other.items()}
+        given = [word for name, text in typed.items() if text for word in (name, text)]
+        status = main([*files, "--ledger", f"{tmp_path}/l.db", "--table", "t", *given])
+        return status, capsys.readouterr().err
+
+    assert 0 == asked()[0]
+    for name, text, remedy in (
+        ("epsilon", "2", "write --epsilon 1.0"),
+        ("delta", "", "write --delta 1e-07"),
+        ("questions", "", "write --questions 20"),
+        ("restarts", "4", "write --restarts 3"),
+        ("max_queries", "77", "leave it out"),
+        ("hard_answers", "5", "leave it out"),
+        ("person", "id", "leave it out"),
+        ("neighbours", "add-remove", "write --neighbours replace-one"),
+    ):
+        status, told = asked(**{name: text})
+        assert 1 == status
+        assert f"error: --{name.replace('_', '-')} must be " in told
+        assert f"; {remedy}, or open a new ledger (budgets add)." in told
+        assert "OnlineIC" not in told.partition("error:")[2]
+    assert "table must be 't', as the ledger was opened" in asked(table="u", epsilon="2")[1]
+    assert 0 == asked()[0]
+
+
 def test_persons_are_asked_and_shown_by_the_command_line(tmp_path, capsys):
     lines = [f"p{row % 800},{row % 7},{'FM'[row % 2]}" for row in range(2000)]
     (tmp_path / "visits.csv").write_text("\n".join(["who,day,sex", *lines]))

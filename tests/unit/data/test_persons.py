@@ -8,6 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import offline
+from onlineic.cli import main
 from onlineic.data.persons import Parted
 from onlineic.domain import Unit
 from onlineic.errors import (
@@ -470,3 +471,67 @@ def test_a_file_keeps_how_many_rows_count(tmp_path):
         assert n == again.n
     with pytest.raises(LedgerMismatchError, match="unit must be"):
         ic.OnlineIC.resume(path, rows_of(columns, 3))
+
+
+@pytest.mark.parametrize("form", ["columns", "records", "frame", "file", "database"])
+def test_a_column_of_persons_that_is_missing_is_told_as_that_of_the_unit(form, tmp_path):
+    held = {"ID": ROWS["id"], "age": ROWS["age"], "ward": ROWS["ward"]}
+    records = [dict(zip(held, row, strict=True)) for row in zip(*held.values(), strict=True)]
+    if form == "file":
+        lines = [",".join(map(str, row.values())) for row in records]
+        (tmp_path / "t.csv").write_text("\n".join(["ID,age,ward", *lines, ""]))
+        load = lambda domain: ic.PrivateData.from_csv(tmp_path / "t.csv", domain, unit=UNIT)  # noqa: E731
+    elif form == "database":
+        base = sqlite3.connect(":memory:")
+        base.execute("CREATE TABLE t (ID, age, ward)")
+        load = lambda domain: ic.PrivateData.from_dbapi(base, "t", domain, unit=UNIT)  # noqa: E731
+    elif form == "frame":
+        frame = pytest.importorskip("pandas").DataFrame(held)
+        load = lambda domain: ic.PrivateData.from_frame(frame, domain, unit=UNIT)  # noqa: E731
+    else:
+        given = held if form == "columns" else records
+        load = lambda domain: ic.PrivateData.from_records(given, domain, unit=UNIT)  # noqa: E731
+
+    with pytest.raises(InvalidDataError, match=r"for the persons of Unit\(person='id'\), got") as found:
+        load(DOMAIN)
+    assert "did you mean 'ID'" in str(found.value)
+    assert "attribute" not in str(found.value)
+    with pytest.raises(InvalidDataError, match=r"bed"):
+        load(ic.Domain.of(age=range(20), bed=range(3)))
+
+
+def test_a_check_finds_rows_of_nobody_as_loading_does(tmp_path, capsys):
+    gaps = {**ROWS, "id": ["ann", None, "ann", "ann", "eve", "bob", None]}
+    lines = [f"{name or ''},{age},{ward}" for name, age, ward in zip(*gaps.values(), strict=True)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["id,age,ward", *lines, ""]))
+    frame = pytest.importorskip("pandas").DataFrame(gaps)
+
+    for table, found in (
+        (path, "'' in 2 lines: 3, 8"),
+        (gaps, "None in 2 rows"),
+        (frame, " in 2 rows: 1, 6"),
+    ):
+        assert ic.PrivateData.check(table, DOMAIN).fits
+        report = ic.PrivateData.check(table, DOMAIN, unit=UNIT)
+        assert ["id"] == [misfit.column for misfit in report.misfits]
+        assert found in report.curator_report()
+        assert "->" not in report.curator_report()  # no way of reading them makes them somebody's
+    missing = ic.PrivateData.check(path, DOMAIN, unit=ic.Unit(person="ID"))
+    assert "for the persons of Unit(person='ID'), got 0; did you mean 'id'" in str(missing)
+    with pytest.raises(InvalidParameterError, match="unit must be a Unit or None"):
+        ic.PrivateData.check(path, DOMAIN, unit="id")
+
+    (tmp_path / "d.json").write_text(DOMAIN.to_json())
+    command = ["ask", "--csv", path, "--domain", tmp_path / "d.json", "--person", "id", "--epsilon", "1"]
+    assert 1 == main([*map(str, command), "--show-data-errors", str(path)])
+    assert "'' in 2 lines: 3, 8" in capsys.readouterr().err
+
+
+def test_an_identifier_that_is_no_text_is_not_told_to_be_a_gap():
+    rows = {"id": [1.5], "age": [3], "ward": ["ER"]}
+    with pytest.raises(InvalidDataError, match=r"id must hold .*; convert the column to texts"):
+        ic.PrivateData.from_records(rows, DOMAIN, unit=UNIT)
+    report = ic.PrivateData.check(rows, DOMAIN, unit=UNIT)
+    assert "optional" not in report.curator_report()
+    assert repr(report).startswith("TableReport(1 row, 1 misfit;")

@@ -233,3 +233,42 @@ def test_arrays_of_weights_are_announced_as_they_are_asked():
     assert told([("a", "b")]) == told([np.array(["a", "b"])])
     with pytest.raises(InvalidQueryError, match=r"weights must lie in \[0, 1\], got weights\[0\]=2"):
         told([np.full(8, 2.0)])
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [ic.dense(np.zeros((75, 16)))],
+        [ic.where(b=3), np.zeros(7)],
+        [ic.where(a=75)],
+        [ic.where(d=1) & ~ic.where(c=5), "a"],
+        [ic.marginal("a", where=ic.where(e=2))],
+        [ic.where(a=1).bind(BITS)],
+    ],
+    ids=repr,
+)
+def test_questions_that_no_session_could_be_asked_are_refused_before_anything_is_spent(questions, tmp_path):
+    data = ic.PrivateData.from_records({name: [0, 1] * 500 for name in DOMAIN.names}, DOMAIN)
+    calls = (
+        lambda: ic.forecast(DOMAIN, 1000, BUDGET, questions=questions),
+        lambda: session_plan(DOMAIN, 1000, BUDGET, questions=questions),
+        lambda: ic.OnlineIC(data, BUDGET, questions=questions, ledger=tmp_path / "l.db", table="t"),
+    )
+    for call in calls:
+        with pytest.raises((InvalidQueryError, ic.errors.DomainMismatchError)):
+            call()
+    assert [] == [*tmp_path.glob("l.db")]
+
+
+def test_what_was_announced_is_kept_without_its_questions_once_they_have_been_looked_at(tmp_path):
+    data = ic.PrivateData.from_records({name: [0, 1] * 500 for name in BITS.names}, BITS)
+    questions = [*arrays(3), ic.where(a=1)]
+    kept = told(questions)
+    assert 4 == len(kept.asked)
+    assert () == kept.of_domain(BITS).asked
+    assert kept == kept.of_domain(BITS)
+    assert "asked" not in repr(kept)
+    with ic.OnlineIC(data, BUDGET, questions=questions, ledger=tmp_path / "l.db", table="t"):
+        pass
+    held = read(tmp_path / "l.db").beginning["settings"]["questions"]["fields"]
+    assert {"count", "sets", "dense"} == held.keys()

@@ -92,6 +92,14 @@ def test_persons_are_protected_and_counted(served_by):
     assert ("repeat", other.value) == (again.status, again.value)
 
 
+def test_another_budget_than_that_of_the_ledger_is_refused_and_not_passed_over(served_by, folder, capsys):
+    served_by(lambda remote, *_: remote.answer({"sex": "F"}))
+
+    assert 1 == main(command(folder, "--epsilon", "3", first=False))
+    assert "error: --epsilon must be 1.0, as the ledger was opened, got 3.0; write" in capsys.readouterr().err
+    served_by(lambda remote, *_: remote.answer({"sex": "F"}))
+
+
 def test_a_private_number_of_records_is_released_with_its_error(served_by):
     def asked(remote, port, token):
         return remote.answer({"sex": "F"}), remote.n, remote.n_bound, page(port, token)
