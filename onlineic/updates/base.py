@@ -6,12 +6,12 @@ Proof: docs/theory/updates.md, 7.7.
 import abc
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from onlineic._typing import Floats
+from onlineic.bounds.certificates import checked_updates
 from onlineic.domain.domain import Domain
-from onlineic.errors import InvalidParameterError, is_number_of, shown
+from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.product import ProductHistogram
@@ -141,15 +141,7 @@ def proven_bound(
 
     def told(alpha: float) -> float | None:
         value: Any = exact(domain, alpha)
-        if value is not None and not (is_number_of(value, Real) and value >= 0):
-            raise InvalidParameterError(
-                f"update_bound must be None or a number >= 0, got {shown(value)} at alpha={alpha:g}; return "
-                "floor T(alpha), or None where nothing is proven."
-            )
-        try:
-            return None if value is None else float(value)
-        except OverflowError:  # an integer beyond every float
-            return math.inf
+        return None if value is None else checked_updates(value, alpha)
 
     if told(0.5) is None:
         return None

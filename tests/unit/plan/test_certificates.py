@@ -321,7 +321,7 @@ class Promising(ic.UpdateRule):
 
 @pytest.mark.parametrize("told", [-3, math.nan, -math.inf, np.int64(-1), "3", True, [3]], ids=repr)
 def test_what_is_no_bound_on_updates_is_refused_by_name(told):
-    domain, said = ic.Domain.of(x=20), r"update_bound must be None or a number >= 0, got .* at alpha="
+    domain, said = ic.Domain.of(x=20), r"update_bound must return a number >= 0, got .* at alpha="
     for rule in (Promising(told), Promising(told, 0.4)):
         with pytest.raises(InvalidParameterError, match=said):
             textbook_plan(domain, 10**6, ic.Budget(1.0), rule)
