@@ -36,6 +36,8 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
     remedy = "write where(attribute=condition)"
     if isinstance(query, Rescaled):
         remedy = "ask its expression"
+    elif isinstance(query, Marginal | BoundMarginal):
+        remedy = "ask its cells one by one by where(attribute=condition)"
     elif isinstance(query, list | tuple):
         remedy += ", or answer_many([query, ...]) for several"
     raise InvalidQueryError(

@@ -107,6 +107,7 @@ BY_QUANTILE = f"{BY_COUNTS}; in Python write session.quantile('col', 0.5)"
 NEAR_THE_END = (
     f"{BY_COUNTS} to all but a few; in Python write session.quantile('col', %s)"  # one record decides
 )
+IN_QUOTES = 'write names with blanks in double quotes, "tenure months" >= 12.'
 NODES_INSTEAD = {
     "Window": "window functions; ask plain aggregates",
     "Subquery": "subqueries; ask conditions on columns",
@@ -282,7 +283,8 @@ class Trees:
             raise
         except glot.errors.ParseError as error:
             raise InvalidQueryError(
-                f"{what} must be valid SQL, got {_told(error)}; write e.g. {EXAMPLES[what]}."
+                f"{what} must be valid SQL, got {_told(error)}; "
+                + (IN_QUOTES if "`" in text else f"write e.g. {EXAMPLES[what]}.")
             ) from None
         except Exception:  # the parser has its own mistakes: whatever it raises, the text cannot be read
             raise InvalidQueryError(

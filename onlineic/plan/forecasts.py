@@ -178,7 +178,8 @@ def forecast(
         If an argument is outside its range.
     """
     check_domain(domain)
-    n = checked_integer("n", n, at_least=1, at_most=2**53)  # a table holds no more
+    remedy = "write how many records there are, or about that"
+    n = checked_integer("n", n, at_least=1, at_most=2**53, remedy=remedy)  # a table holds no more
     settings = settings_of(budget, max_queries=max_queries, questions=questions).of_domain(domain)
     settings = counted_out(settings)
     return _listened(expected(domain, n, settings), domain, settings)

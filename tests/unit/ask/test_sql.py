@@ -169,6 +169,7 @@ def test_what_is_outside_the_subset_is_refused_with_a_remedy_that_works(text, to
         ("age = 3; sex = 'F'", "condition must be "),
         ("age = 3 GROUP BY sex", "condition must be valid SQL"),
         ("age = 3, sex = 'F'", "condition must be valid SQL"),
+        ("`age` = 3", 'write names with blanks in double quotes, "tenure months" >= 12'),
         ("age = 3 AS x", "condition must be "),
         ("SELECT COUNT(*) FROM t", "condition must be"),
         ("COUNT(*)", "condition must be true or false, got COUNT(*)"),

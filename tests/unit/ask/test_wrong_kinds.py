@@ -124,3 +124,8 @@ def test_explain_takes_a_hundred_alternations_and_no_more():
     assert "where(age=0)" in session.explain(query).asked
     with pytest.raises(InvalidInputError, match="nest at most 100"):
         _ = query & ic.where(age=0)
+
+
+def test_a_cross_table_where_queries_are_wanted_is_told_to_be_asked_by_its_cells():
+    with pytest.raises(InvalidInputError, match="got a Marginal; ask its cells one by one by where"):
+        evaluate.exact_values(DATA, [ic.marginal("age")])

@@ -282,3 +282,11 @@ def test_every_epsilon_of_a_session_has_a_forecast(epsilon):
 
 def test_beyond_600_gaussian_noise_is_that_of_600():
     assert gaussian_mu(600.0, 1e-6) == gaussian_mu(1000.0, 1e-6)
+
+
+def test_a_table_in_the_place_of_its_number_of_records_is_told_what_to_write():
+    domain = ic.Domain.of(a=3)
+    data = ic.PrivateData([1, 2, 3], domain)
+
+    with pytest.raises(InvalidParameterError, match="got n=a PrivateData; write how many records there are"):
+        ic.forecast(domain, data, ic.Budget(1.0))
