@@ -1803,7 +1803,8 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "attribute must be one of the domain's, got 'agee'; did you mean 'age'?",
          "ic.offline.mean(load(), 'age', epsilon=1.0)"),
         ('a forecast of no records', 'ic.forecast(small, 0, ic.Budget(1.0), 10)',
-         'InvalidParameterError', 'n must be an integer >= 1 and <= 9007199254740992, got n=0.',
+         'InvalidParameterError', 'n must be an integer >= 1 and <= 9007199254740992, got n=0; write how '
+         'many records there are, or about that.',
          'ic.forecast(small, 1000, ic.Budget(1.0), 10)'),
         ('a forecast of a table', 'ic.forecast(small_table(), 1000, ic.Budget(1.0), 10)',
          'InvalidParameterError',
