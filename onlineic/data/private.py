@@ -606,8 +606,9 @@ class PrivateData:
         if chosen is not None:
             from onlineic.data.snapshots import of_database
 
-            found = of_database(connection, table, domain, quote, version)
-            return cls.standing(*found, chosen, counting == "on demand")
+            later = counting == "on demand"
+            found = of_database(connection, table, domain, quote, version, later=later)
+            return cls.standing(*found, chosen, later)
         seen = seen_by(domain, unit)
         return cls._loaded(*read_table(connection, table, seen, quote), seen, relation[0])._protecting(
             *relation

@@ -55,9 +55,14 @@ def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Sourc
 
 
 def of_database(
-    connection: Any, table: str, domain: Domain, quote: str, version: Version | None
+    connection: Any, table: str, domain: Domain, quote: str, version: Version | None, *, later: bool
 ) -> tuple[Source, str]:
     """Return the snapshot of a table of DuckDB or SQLite, by a DB-API connection, and its engine.
+
+    Parameters
+    ----------
+    later : bool
+        Whether more is counted after the load: then no transaction may be open that could be rolled back.
 
     Raises
     ------
@@ -84,10 +89,10 @@ def of_database(
     def counted(sets: Sequence[Axes]) -> list[Groups]:
         return [_of_sqlite(connection, source, domain, quote, axes) for axes in sets]
 
-    if connection.in_transaction:
+    if later and connection.in_transaction:
         raise InvalidParameterError(
-            "connection must have no open transaction where its table stays, got one that may be rolled back "
-            "between two counts; commit it, or load the rows once without counting=."
+            "connection must have no open transaction with counting='on demand', got one that may be rolled "
+            "back between two counts; commit it, or write counting='at load'."
         )
     return Source(domain, rows, counted, partial(_of_connection, connection, version)), driver
 
