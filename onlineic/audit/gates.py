@@ -124,7 +124,7 @@ def run_audit(*, runs: int = 3000, noise: Noise | None = None) -> AuditReport:
     Returns
     -------
     AuditReport
-        About half a minute of work at the default.
+        About five minutes of work at the default, on one core.
 
     References
     ----------

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Compare what this installation draws and decides with exact laws, look for more loss "
         "than is claimed, and do the same to mechanisms with a planted breach, which must be found. "
-        "About half a minute; exit status 1 if a gate fails."
+        "About five minutes; exit status 1 if a gate fails."
     )
     parser.add_argument(
         "--runs",
