@@ -161,7 +161,7 @@ def numeric_sparse(
     levels = _levels(threshold, len(asked))
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=len(asked), mechanism=mechanism)
-    units = [Fraction(one.sensitivity) for one in asked]
+    units = [one.sensitivity for one in asked]
     tests, numbers = told_radii(sparse, len(asked), beta, levels, units)
 
     def scores() -> Iterator[int]:

@@ -21,7 +21,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.batch import Queries
@@ -195,7 +195,9 @@ class NumericSparse(abc.ABC):
 
         Each mechanism names what it takes, and with `*_` besides `**own` a type checker lets it.
         """
-        raise NotImplementedError(f"{cls.__name__} has no calibration; give it its scales.")
+        raise InvalidParameterError(
+            f"sparse must be a mechanism with a calibration, got {cls.__name__}; construct it by its scales."
+        )
 
     @property
     @abc.abstractmethod

@@ -21,7 +21,8 @@ from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
 
-# of a fit to tables that tell no sizes, and of any at most: at 1 a fit would not begin
+# of a fit to tables of hits alone, which tell no sizes: what `hypothesis.fit` calls a good fit; and of any at
+# most, as at 1 a fit would not begin
 USUAL_MISFIT, MOST_MISFIT = 0.75, 0.97
 # class cells times tables up to which a fit may take all its evaluations: beyond, it would take longer than
 # the few seconds that somebody waits for an answer

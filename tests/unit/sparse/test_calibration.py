@@ -89,7 +89,7 @@ def test_a_mechanism_of_ones_own_says_that_it_has_no_calibration():
     class Mine(NumericSparse):
         """Only a name."""
 
-    with pytest.raises(NotImplementedError, match="Mine has no calibration"):
+    with pytest.raises(InvalidParameterError, match="got Mine; construct it by its scales"):
         Mine.calibrated(BUDGET, **PLAN)
 
 
