@@ -1,14 +1,15 @@
 """What a stream asks of a table: the weight of every subspace in the squared error of its answers.
 
 A question is a product of weight vectors, so what it asks of a subspace is a product too. Questions to come
-are expected to be like those asked: of as many attributes, over the same ones, with conditions drawn from
-theirs.
+are expected to be like those asked: over the same sets of attributes, or, with the chance that a set is new
+(Good 1953), of as many attributes, mostly of those asked, with conditions drawn from theirs.
 """
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -20,7 +21,6 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
 from onlineic.queries.tables import spread
 
-KIN = 10.0  # questions that those to come count as, beside the ones asked: with 3 or 30 errors are as large
 MOST_ORDER = 3  # attributes of a question that is expected, at most
 MOST_SETS = 3000  # sets of attributes that are expected, at most: all up to three of 26 attributes
 MOST_JOINT = 2**16  # cells of a joint weight table whose levels are told apart
@@ -162,13 +162,11 @@ class Demand:
         """
         found: dict[Axes, Floats] = {}
         told = [*announced]
-        made = KIN / (len(asked) + KIN)
+        made = _chance_of_new(Counter(one.axes for one in asked))
 
         def add(axes: Axes, energies: Floats, weight: float) -> None:
             found[axes] = found.get(axes, 0.0) + weight * energies
 
-        for one in asked:
-            add(one.told, one.energies, (1.0 - made) / len(asked))
         usual = _usual(domain, asked)
         likely = _sets(domain, asked) if not told else {axes: 1.0 / len(told) for axes in told}
         products: dict[Axes, Floats] = {(): np.ones(())}  # sets begin alike
@@ -179,6 +177,8 @@ class Demand:
                 known = products[axes] = np.multiply.outer(product(axes[:-1]), usual[axes[-1]])
             return known
 
+        for one in asked:
+            add(one.told, one.energies, (1.0 - made) / len(asked))
         for axes, share in likely.items():
             add(axes, product(axes), made * share)
         return cls._of(len(domain.shape), found)
@@ -223,18 +223,29 @@ def _usual(domain: Domain, asked: Sequence[Asked]) -> list[Floats]:
     ]
 
 
+def _chance_of_new(times: Mapping[Any, int]) -> float:
+    """Return the chance that what is asked next was not asked before, by how often each was; 1 before any.
+
+    The share of those that were asked once, and one more that is new (Good 1953).
+    """
+    once = sum(count == 1 for count in times.values())
+    return (1.0 + once) / (1.0 + sum(times.values()))
+
+
 def _sets(domain: Domain, asked: Sequence[Asked]) -> dict[Axes, float]:
     """Return the likeliest sets of attributes of a question to come, with their shares.
 
-    Orders and attributes are drawn as those asked were, with one question's worth over all of them alike.
+    Attributes are drawn as often as they were asked, and others with the chance that one is new; so many at a
+    time as were asked together, with one question's worth over one, two and three.
     """
     live = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    counts = {axis: 1.0 / max(1, len(live)) for axis in live}
+    counts = dict.fromkeys(live, 1.0)
     orders = np.full(min(MOST_ORDER, max(1, len(live))), 1.0 / MOST_ORDER)
+    times = Counter(axis for one in asked for axis in one.axes if axis in counts)
+    for axis in live if times else ():
+        new = _chance_of_new(times) * times.total() / max(1, len(live) - len(times))
+        counts[axis] = float(times[axis]) if axis in times else new
     for one in asked:
-        for axis in one.axes:
-            if axis in counts:
-                counts[axis] += 1.0
         if one.axes:
             orders[min(len(one.axes), len(orders)) - 1] += 1.0
     orders = orders / orders.sum()

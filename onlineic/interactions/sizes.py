@@ -19,9 +19,10 @@ from onlineic.domain.domain import Domain
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.partitions import Measurement, Partition
 
-# share of the largest size that interactions of one, two, and of each further order have: a prior that the
-# first tables replace, amid those of real tables (of two .06 to .64, of a further order .04 to .3)
-ALONE, OF_TWO, OF_MORE = 1.0, 0.3, 0.2
+# share of the largest size that interactions of one attribute have, and of two: a prior that the first tables
+# replace, amid those of real tables (of two .06 to .64). Those of more are taken to be as large as those of
+# two until tables have told: a rule that expects less buys nothing that could show more
+ALONE, OF_TWO = 1.0, 0.3
 ROUNDS = 20  # of a fixed point that a few rounds find
 MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
 PAIRED = 10  # rounds over three pairs, after which they hardly move
@@ -160,7 +161,7 @@ class Sizes:
             for place, (axis, _) in enumerate(table.key):
                 having.setdefault(axis, []).append((place, table))
         margins = tuple(_margin(one, having.get(axis, ())) for axis, one in enumerate(levels))
-        usual = (ALONE**2, OF_TWO**2, (OF_TWO * OF_MORE) ** 2)
+        usual = (ALONE**2, OF_TWO**2, OF_TWO**2)
         prior = cls(levels, tuple(map(_masses, levels, margins)), usual, {}, margins)
         pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
         for table in tables:
@@ -173,7 +174,7 @@ class Sizes:
             for part in _parts_of(table, 3):
                 prior._see(triples, part, part.counts - _of_pairs(part))
         of_two, own = _drawn_together(pairs, OF_TWO**2)
-        of_three, own_of_three = _drawn_together(triples, of_two * OF_MORE**2)
+        of_three, own_of_three = _drawn_together(triples, of_two)
         return attrs.evolve(prior, shares=(ALONE**2, of_two, of_three), own=own | own_of_three)
 
     @cached_property
@@ -187,9 +188,7 @@ class Sizes:
         for axis in np.flatnonzero(self._inexact | subspaces.any(axis=0)).tolist():  # of many a few
             result *= self.masses[axis][subspaces[:, axis]]
         orders = (subspaces > 0).sum(axis=1)
-        shares = np.array(self.shares)[np.clip(orders, 1, 3) - 1] * OF_MORE ** (
-            2.0 * np.maximum(orders - 3, 0)
-        )
+        shares = np.array(self.shares)[np.clip(orders, 1, 3) - 1]
         if self.own:
             for row in np.flatnonzero((orders == 2) | (orders == 3)):
                 axes = np.flatnonzero(subspaces[row])

@@ -5,12 +5,12 @@ No module here can import the table (tests/test_layers.py).
 
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.listening import pays_to_listen
 from onlineic.plan.older import BoughtBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
@@ -25,11 +25,11 @@ __all__ = [
     "DemandPurchases",
     "EngineForecast",
     "Facts",
+    "FirstChoices",
     "FirstTables",
     "FixedTables",
     "Forecast",
     "Plan",
-    "PlannedPurchases",
     "PurchaseRule",
     "Settings",
     "SparseName",

@@ -58,15 +58,6 @@ FLAT, BRANCH, ROOT = 256, 13, 2
 # sqrt(cells / (n epsilon)), at most 1. Without, ranges of few records err by 1.2 to 1.7 times as much
 QUIETER = 3.0
 
-# a second instalment of tables, once it is known what is asked: without, ranges of a table without structure
-# err by 1.4 times as much, chains by 1.09, Adult by 1.04
-LATER_SHARE = Fraction(1, 10)  # of what pairs would cost; between .08 and .2 nothing changes
-# questions of three attributes or more that make it one of triples; and of any kind that make it one of pairs
-JOINT_QUESTIONS, PATIENCE = 5, 50
-TRIPLE_PARTS = 8  # of an ordered attribute in a triple: 6 and 4, or 12 and 16, are worse
-MOST_ATTRIBUTES = 6  # 20 triples: of 56 the noise was more than they told
-# records in the blocks of the largest triple, over all there are: at 2 nothing was gained, at 4 lost
-MOST_NOISE = 1.5
 
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03

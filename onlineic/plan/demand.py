@@ -3,19 +3,21 @@
 The rule looks at public facts alone: the questions asked, what was released, and what is left. What an
 instalment may cost follows from how many questions were asked, so that a few cost little and many have
 everything; which tables it buys is what `interactions.cheapest` finds for the questions expected, by the same
-predictor that tells what an answer is worth.
+predictor that tells what an answer is worth. Of few attributes and records the first instalment may be
+settled before anything is asked (`FirstChoices`).
 
-Proof: docs/theory/session.md, 4.9a.
+Proof: docs/theory/session.md, 4.2, 4.9a.
 """
 
 import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
+from attrs.validators import instance_of, optional
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
@@ -26,11 +28,15 @@ from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
+from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
+# after first tables, and where sets of attributes were announced: kept for what is asked. Between .08 and .2
+# nothing changes
+KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -84,6 +90,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         Which sets can be counted: tables of others are not bought.
     count : int, optional
         About how many questions will come, if that was told and is less than `after` was made for.
+    first : FirstChoices, optional
+        The first instalment, where it is settled beforehand, and what all purchases may cost.
 
     Raises
     ------
@@ -98,6 +106,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
+    first: FirstChoices | None = attrs.field(default=None, validator=optional(instance_of(FirstChoices)))
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
@@ -119,15 +128,24 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     @classmethod
     def of(
-        cls, announced: tuple[Axes, ...], reach: Reach | None = None, count: int | None = None
+        cls,
+        announced: tuple[Axes, ...] = (),
+        reach: Reach | None = None,
+        count: int | None = None,
+        first: FirstChoices | None = None,
     ) -> "DemandPurchases":
-        """Return the rule for questions that were announced.
+        """Return the rule for questions that were announced, or after tables that come first.
 
-        Of sets of attributes nearly all is bought with the first of them; of a number all is by its end.
+        Of these, and of sets of attributes, nearly all is bought with the first question; of a number of
+        questions all is by its end.
         """
-        rule = cls(announced=announced, reach=reach)
-        if announced:
-            rule = attrs.evolve(rule, after=(1, 64), parts=(Fraction(9, 10), Fraction(1)))
+        rule = cls(announced=announced, reach=reach, first=first)
+        if first is not None and not first.later:
+            return attrs.evolve(rule, after=(1,), parts=(Fraction(1),))
+        if announced or first is not None:
+            more = len(rule.after) - 1
+            parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
+            rule = attrs.evolve(rule, parts=parts)
         if count is None or count > rule.after[-1]:
             return rule
         kept = max(1, sum(after < count for after in rule.after))
@@ -135,12 +153,16 @@ class DemandPurchases(PurchaseRule[Listened]):
         return attrs.evolve(rule, after=rule.after[:kept], parts=parts, count=count)
 
     @property
+    def first_choices(self) -> tuple[FirstTables, ...] | None:
+        return None if self.first is None else self.first.tables
+
+    @property
     def _read(self) -> int:
         """How many questions are heard, as one call can bring all that were announced."""
         return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.share * account.capacity
+        return self.share * account.capacity if self.first is None else self.first.planned
 
     def start(self) -> Listened:
         return Listened()
@@ -200,11 +222,15 @@ class DemandPurchases(PurchaseRule[Listened]):
         return math.sqrt(float(errors @ answered) / questions)
 
     def owed(self, heard: Listened, account: Filter) -> Fraction:
+        if self.first is not None and heard.predictor is None and self.first.planned > account.left:
+            return Fraction(0)  # the first tables were burned, and no others are bought
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
+        if self.first is not None and heard.predictor is None:
+            return self._settled(self.first, question, facts.account)
         asked = [one for one in facts.questions if one.constant is None]
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
@@ -220,6 +246,30 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         demand = Demand.of_one(facts.domain, asked_of(question))
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def told(self, account: Filter) -> list[tuple[str, str]]:
+        if self.first is None:
+            return super().told(account)
+        said, later = [("first tables", self.first.told(account))], float(self.first.later / account.capacity)
+        if later:
+            said.append(("later tables", f"bought by what is asked, for up to {later:.0%} of the budget"))
+        return said
+
+    def held_by(self, record: Opened, heard: Listened, n: int) -> FirstTables | None:
+        if heard.predictor is not None or self.first is None:
+            return None
+        return next((one for one in self.first.tables if one.released_by(record, n)), None)
+
+    def holds(self, record: Opened, heard: Listened, n: int) -> bool:
+        by_what_is_asked = self.first is None or heard.predictor is not None
+        return by_what_is_asked or self.held_by(record, heard, n) is not None
+
+    def _settled(self, first: FirstChoices, question: Question | None, account: Filter) -> FirstTables | None:
+        """Return the tables that were settled beforehand, if the question needs some that can be paid."""
+        if question is not None and question.constant is not None:
+            return None  # it is answered without the table
+        tables = first.chosen_by(question)
+        return tables if tables.affordable(account) else None
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
         """Return the part of all purchases that is spent after so many questions."""
@@ -239,6 +289,11 @@ class DemandPurchases(PurchaseRule[Listened]):
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
         return None if design.after > kept * design.before else _priced(facts, design, most)
+
+
+def opens_with(rule: PurchaseRule[Any]) -> FirstChoices | None:
+    """Return what a rule of the package releases first for certain; of others nothing is certain."""
+    return rule.first if type(rule) is DemandPurchases else None
 
 
 def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float:

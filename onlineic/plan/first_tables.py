@@ -211,8 +211,8 @@ def check_bought(
     domain : Domain
         Of the table that is read.
     planned : bool
-        Whether the rule is `PlannedPurchases`: of what it saves as the first release a total of the table
-        knows, and nothing but Gaussian tables and tests comes after it.
+        Whether the rule releases these first for certain (`demand.opens_with`): of what it saves as the first
+        release a total of the table knows, and nothing but Gaussian tables and tests comes after it.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def check_bought(
         return attrs.evolve(tables, neighbours=sparse.neighbours)
     if not planned:
         raise InvalidParameterError(
-            "purchases must be PlannedPurchases to be paid as the first release, got another rule; nothing "
+            "purchases must be the planned ones to be paid as the first release, got another rule; nothing "
             "was spent: leave first out, and charge what the tables cost."
         )
     if not isinstance(sparse, GumbelSparse) or tables.first != sparse.first_release():
@@ -330,7 +330,7 @@ def chosen_first_tables(
     return FirstTables(targets, kept, charge, pure, first, neighbours=mechanism.neighbours)
 
 
-def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, charge: Charge) -> FirstTables:
+def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, most: Fraction) -> FirstTables:
     """Return one table of all cells, its noise Laplace, at the charge of all tables that pairs would bring.
 
     Whichever of the two is bought, what is left is the same, and so are the prices of hits.
@@ -339,11 +339,12 @@ def cells_instead(mechanism: GumbelSparse | ExponentialSparse, domain: Domain, c
     cells = Partition(domain, axes, tuple(np.arange(domain.shape[axis]) for axis in axes))
     moved = mechanism.neighbours.table_l1()
     if isinstance(mechanism, ExponentialSparse):
-        scales: tuple[Fraction, ...] = (scale_at_least(moved / charge.amount),)
+        scales: tuple[Fraction, ...] = (scale_at_least(moved / most),)
     else:
-        enough = (scale_at_least(moved / (charge.amount * TICK)),)
-        scales = _least_laplace(mechanism.order, charge.amount, enough, mechanism.neighbours)
-    charge = attrs.evolve(charge, event="one opening table of all cells, Laplace")
+        enough = (scale_at_least(moved / (most * TICK)),)
+        scales = _least_laplace(mechanism.order, most, enough, mechanism.neighbours)
+    account, event = mechanism.account(), "one opening table of all cells, Laplace"
+    charge = Charge(most, event, account.unit, account.order)
     return FirstTables((cells,), scales, charge, pure=True, neighbours=mechanism.neighbours)
 
 

@@ -33,7 +33,7 @@ from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
 from onlineic.sparse.base import NumericSparse
 
-# of a plan, or of its PlannedPurchases: tables of which one release comes first, as `FirstTables`
+# of a plan, or of what its rule releases first: tables of which one release is bought, as `FirstTables`
 FIRST = (("first_tables", "first"), ("dense_tables", "dense"), ("range_tables", "ranges"))
 LATER = ("later_tables", "later")  # which are chosen when they are bought: their charge alone is read
 ROUNDED = Fraction(1, 10**9)  # by more a deviation that was written is not off
@@ -160,15 +160,16 @@ def _ended(plan: Any, account: Filter) -> Any:
     """Return the plan with `BoughtBefore` in the place of its purchases, or raise anything."""
     fields: Mapping[str, Any] = plan["fields"]
     rule = fields.get("purchases") or {"class": "TestsOnly", "fields": {}}
-    tables = rule["fields"] if rule["class"] == "PlannedPurchases" else fields
+    settled = rule["fields"].get("first") if rule["class"] == "DemandPurchases" else rule
+    tables = fields if settled is None or settled["class"] == "TestsOnly" else settled["fields"]
     held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
     later = [tables[name] for name in LATER if tables.get(name) is not None]
-    if rule["class"] == "DemandPurchases":
+    if settled is None:
         amount, held = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity, []
-    elif rule["class"] in ("PlannedPurchases", "TestsOnly"):
+    elif settled["class"] in ("FirstChoices", "PlannedPurchases", "TestsOnly"):
         amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
     else:
-        raise KeyError(rule["class"])
+        raise KeyError(settled["class"])
     kept = {
         name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
     }
@@ -183,5 +184,6 @@ def _ended(plan: Any, account: Filter) -> Any:
 
 
 def _charged(tables: Any) -> Fraction:
-    """Return the charge of tables, in the unit of the account."""
-    return Fraction(tables["fields"]["charge"]["fields"]["amount"]["fraction"])
+    """Return the charge of tables, or of what is kept for some, in the unit of the account."""
+    charge = tables if "fraction" in tables else tables["fields"]["charge"]["fields"]["amount"]
+    return Fraction(charge["fraction"])

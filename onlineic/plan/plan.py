@@ -15,6 +15,7 @@ from onlineic.display.text import probability, records, shortened, upward
 from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
+from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.spending import Spending
@@ -100,6 +101,11 @@ class Plan:
     def first_choices(self) -> tuple[FirstTables, ...] | None:
         """What may be bought with the first question, as the rule says; None: that goes by what is asked."""
         return self.purchases.first_choices
+
+    @property
+    def opens(self) -> bool:
+        """Whether tables of the package's own rule come with the first question, so before any hit."""
+        return opens_with(self.purchases) is not None
 
     @property
     def first_tables(self) -> FirstTables | None:

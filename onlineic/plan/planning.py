@@ -9,6 +9,7 @@ Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; doc
 """
 
 import contextlib
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -40,6 +41,8 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
+from onlineic.plan.demand import KEPT, DemandPurchases
+from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import (
     FirstTables,
     cells_instead,
@@ -50,7 +53,6 @@ from onlineic.plan.first_tables import (
 )
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, fitting_rule
 from onlineic.plan.forecasts import expected
-from onlineic.plan.later_tables import LaterTables, kept_share, later_tables, together
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.plan import (
     ALL_EASY,
@@ -60,7 +62,6 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
@@ -142,7 +143,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
     ):
         if start == "pairs" and _cells_say(seen, n, chosen):
-            cells = cells_instead(mechanism, seen, together(tables, later))
+            cells = cells_instead(mechanism, seen, tables.charge.amount + later)
         elif start == "levels" and not chosen.announced.dense and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
@@ -157,6 +158,8 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
     if tables is not None and not isinstance(rule, TABLE_RULES):
         rule = FittedStart(rule, len(tables.targets), MISFIT)
+    first = None if tables is None else FirstChoices(tables, cells, of_ranges, later)
+    asked = chosen.announced.count
     tested = tested_beta(chosen.beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
@@ -174,7 +177,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         hit_price=hit_price(mechanism, domain, chosen.partition),
         next_share=NEXT_SHARE if chosen.prices_fall else None,
         restarts=chosen.restarts,
-        purchases=TestsOnly() if tables is None else PlannedPurchases(tables, cells, of_ranges, later),
+        purchases=TestsOnly() if first is None else DemandPurchases.of((), chosen.reach, asked, first),
     )
 
 
@@ -251,14 +254,14 @@ def _tables(
     cut: PartitionRule,
     start: str | None,
     laplace: bool,
-) -> tuple[FirstTables | None, LaterTables | None]:
-    """Return the tables that are bought first, and those for which a part of their price waits."""
+) -> tuple[FirstTables | None, Fraction]:
+    """Return the tables that are bought first, and what is kept for others, in the unit of the account."""
     if not settings.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        return None, None
-    kept = Fraction(0)
-    waits = settings.partition and start == "pairs" and settings.prices_fall
-    if waits and isinstance(mechanism, GumbelSparse):
-        kept = kept_share(mechanism, domain, shares, settings.expects)
+        return None, Fraction(0)
+    # pairs are all that there is to know of two attributes, and Laplace tables are dear to buy in parts
+    waits = settings.partition and start == "pairs" and sum(size > 1 for size in domain.shape) > 2
+    listens = settings.expects > 1 and settings.prices_fall and isinstance(mechanism, GumbelSparse)
+    kept = KEPT * (shares.one_way + shares.pairs) if waits and listens else Fraction(0)
     tables = chosen_first_tables(
         mechanism,
         domain,
@@ -268,8 +271,7 @@ def _tables(
         laplace=laplace,
         given_order=settings.budget.order is not None,
     )
-    later = later_tables(mechanism, tables, kept) if tables is not None and kept else None
-    return tables, later
+    return tables, Fraction(math.floor(kept * mechanism.account().capacity))
 
 
 def _cells_say(domain: Domain, n: int, settings: Settings) -> bool:

@@ -91,7 +91,7 @@ class Settings:
         whether there are dense ones: queries whose weights are no conditions on attributes, of which pairs
         say nothing. With those among them a session starts from all cells. Unless it was told of them, and
         unless `purchases` says when, a dense first question buys all cells, and a range of one long
-        attribute its levels with less noise in coarse ones (`PlannedPurchases`).
+        attribute its levels with less noise in coarse ones (`FirstChoices`).
     reach : Reach, optional
         Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
 

@@ -41,7 +41,6 @@ from onlineic.ledger.records import (
 )
 from onlineic.ledger.transcript import Transcript
 from onlineic.plan.plan import Plan
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Reason, Stated, Status
 from onlineic.queries.batch import Queries
@@ -104,7 +103,7 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_awaited", "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_improvements",
+        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_improvements",
         "_ledger", "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private",
         "_settled", "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
@@ -135,9 +134,6 @@ class AnswerBook:
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
         self._lost = False  # whether a test that failed has used up what was certified
-        # what later tables will cost, until it is known that they are bought, or never
-        later = plan.purchases.later if isinstance(plan.purchases, PlannedPurchases) else None
-        self._awaited = Fraction(0) if later is None else later.charge.amount
         self._settled: tuple[int, Settled] | None = None  # at a version of what is spent
 
     @property
@@ -264,7 +260,7 @@ class AnswerBook:
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
         self._improvements.bought(before, record.measurements)
-        if type(self._plan.purchases) is not PlannedPurchases:  # theirs are paid from the start
+        if not self._plan.opens:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if self._plan.first_choices is None:
             for question in record.heard:  # what was planned is bought whatever is asked
@@ -272,7 +268,6 @@ class AnswerBook:
             self._bounds.buy_instalment(before, record.measurements)
             return
         if before:
-            self._awaited = Fraction(0)
             return
         rule, n, said = self._plan.purchases, self._plan.sparse.n, self._plan.first_tables
         bought = rule.held_by(record, rule.start(), n) or said
@@ -280,7 +275,6 @@ class AnswerBook:
             return
         if bought is not said:
             self._bounds.plan_tables(bought)
-            self._awaited = Fraction(0)
         self._bounds.buy_tables(record.measurements)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
@@ -551,15 +545,10 @@ class AnswerBook:
         held = self._settled
         if held is not None and held[0] == spent.version:
             return held[1]
-        whole, owed = self._plan.partitions is not None, self._awaited
-        if self._plan.purchases.ended:
-            owed = Fraction(0)
-        elif self._plan.first_choices is None:
-            owed = max(Fraction(0), self._spending.bought - self._taken.bought)
-        elif not self._taken.instalments:  # nothing is bought: all of it is owed
-            owed = max(Fraction(0), self._spending.bought - spent.amount)
-        elif owed > self._spending.sparse.account().capacity - spent.amount:
-            owed = Fraction(0)  # it cannot be paid any more
+        whole, owed = self._plan.partitions is not None, Fraction(0)
+        if not self._plan.purchases.ended:
+            unbought = self._plan.first_choices is not None and not self._taken.instalments
+            owed = max(owed, self._spending.bought - (spent.amount if unbought else self._taken.bought))
         left = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
         settled = Settled(
             self._persons,

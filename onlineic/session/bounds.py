@@ -20,7 +20,6 @@ from onlineic.known_noise.instalments import Instalments, Known
 from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import Counted
@@ -83,7 +82,7 @@ class Bounds:
         self._first: tuple[Measurement, ...] = ()
         self._estimates: Estimates | None = None
         if plan.first_tables is not None:
-            if type(plan.purchases) is PlannedPurchases:  # they come before any hit; other rules may buy none
+            if plan.opens:  # they come before any hit; other rules may buy none
                 self._payable -= plan.first_tables.charge.amount
             self.plan_tables(plan.first_tables)
         pure = plan.sparse.account().order is None  # by which purchases draw their noise

@@ -33,9 +33,9 @@ from onlineic.data.release import is_private
 from onlineic.errors import InternalError
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
 from onlineic.noise.sources import Noise
+from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables, check_bought
 from onlineic.plan.kinds import check_supported
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
@@ -85,7 +85,7 @@ class Core:
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
-        self._planned, self.till = type(purchases) is PlannedPurchases, Till(ledger)
+        self._planned, self.till = opens_with(purchases) is not None, Till(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 

@@ -48,11 +48,10 @@ from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.later_tables import LaterTables
 from onlineic.plan.older import BoughtBefore, of_one_keyword, of_other_rules, older_plan
 from onlineic.plan.plan import Plan
-from onlineic.plan.planned_purchases import PlannedPurchases
 from onlineic.plan.purchases import FixedTables, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
@@ -74,11 +73,11 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstRelease,
-        FirstTables, FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse, LaplaceSparse,
-        LaterTables, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
-        MultiplicativeWeights, PartitionRule, Perceptron, Plan, PlannedPurchases, Reach, ReplaceRows,
-        TestsOnly, UnconditionalNumbers, Unit,
+        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstChoices,
+        FirstRelease, FirstTables, FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse,
+        LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
+        MultiplicativeWeights, PartitionRule, Perceptron, Plan, Reach, ReplaceRows, TestsOnly,
+        UnconditionalNumbers, Unit,
     )
 }  # fmt: skip
 
@@ -357,19 +356,15 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
         )
     rule, account = plan.purchases, plan.sparse.account()
-    later, first_choices = (
-        rule.later if type(rule) is PlannedPurchases else None,
-        getattr(rule, "first_choices", None) or (),
-    )
+    first_choices = getattr(rule, "first_choices", None) or ()
     first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
     if (
-        type(rule) not in (BoughtBefore, DemandPurchases, PlannedPurchases, TestsOnly)
+        type(rule) not in (BoughtBefore, DemandPurchases, TestsOnly)
         or type(plan.hit_price) is not Fraction
         or type(plan.next_share) not in (type(None), Fraction)
-        or (later is not None and (later.charge.unit, later.charge.order) != (account.unit, account.order))
         or any(one.first not in (None, first) for one in first_choices)
         # by whatever neighbours and account tables say that they are paid: those of the mechanism count
-        or any(one.neighbours != plan.sparse.neighbours for one in (*first_choices, later or plan.sparse))
+        or any(one.neighbours != plan.sparse.neighbours for one in first_choices)
         or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in first_choices)
     ):
         raise LedgerCorruptError(
