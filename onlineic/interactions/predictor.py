@@ -24,7 +24,6 @@ from onlineic.interactions.sizes import (
     Key,
     Sizes,
     Table,
-    cut_elsewhere,
     informed,
     known_at,
     levelled,
@@ -78,11 +77,7 @@ class Predictor:
 
     @cached_property
     def _told(self) -> tuple[Sequence[Table], Sizes]:
-        released = self._released(None)
-        if not any(cut_elsewhere(one.target) for one in released):
-            return told_by(self.domain, released)  # with the sizes that the fit has learned too
-        tables = levelled(self.domain, released)
-        return tables, Sizes.learned(self.domain, tables)
+        return told_by(self.domain, self._released(None))
 
     def _released(self, purchases: int | None) -> tuple[Measurement, ...]:
         """Return what so many purchases have released."""

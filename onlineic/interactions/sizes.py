@@ -348,11 +348,11 @@ def informed(levels: Sequence[Levels], subspaces: Ints, tables: Ints) -> Floats:
 
 @lru_cache(4)
 def told_by(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[tuple[Table, ...], Sizes]:
-    """Return the tables at levels among what was released, and the sizes by them.
+    """Return what was released as tables at levels, about, and the sizes by them.
 
     Kept for a while: what is bought next, the fit and predicted errors go by the same releases.
     """
-    tables = tuple(tables_of(domain, measurements))
+    tables = tuple(levelled(domain, measurements))
     return tables, Sizes.learned(domain, tables)
 
 

@@ -72,9 +72,6 @@ NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says les
 
 # when the fit is trusted
 FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fit to 512 takes a second
-EVALUATIONS = 60  # of a refit after a hit: 30 leave many tables half learned, 100 err by 2 % more or less
-MISFIT = 0.55  # 2 loss / blocks at which the first fit stops: chains err by 1 to 4 % more at .6, 4 to 7 at .7
-DEAR_EVALUATIONS = 9  # .. of more than 2^19 class cells, by longer steps: from 8 to 12 rms falls by a tenth
 
 
 @final

@@ -11,11 +11,16 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.queries.partitions import Partition
 from onlineic.updates.base import UpdateRule
+from onlineic.updates.fitted_tables import FittedTables
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.mixture import MixtureOfProducts
 
 MOST_CLASSES = 2**22  # of a domain that is itself too large: a refit takes some two seconds
-TABLE_RULES = (MaximumEntropy, MixtureOfProducts)  # that read whole partitions, the first tables among them
+TABLE_RULES = (
+    FittedTables,
+    MaximumEntropy,
+    MixtureOfProducts,
+)  # that read whole tables, the first among them
 
 
 def fitting_rule(

@@ -29,11 +29,8 @@ from onlineic.plan.announced import Announcement
 from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
-    DEAR_EVALUATIONS,
-    EVALUATIONS,
     FITTED_AT,
     KNOWN_TESTS,
-    MISFIT,
     NEXT_SHARE,
     NOISIEST_NUMBER,
     ROOM,
@@ -74,8 +71,7 @@ from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse
 from onlineic.sparse.kinds import SparseName
 from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import NeedsAccuracy, rule_at, rule_for_stream
-from onlineic.updates.fitted_tables import FittedTables
-from onlineic.updates.maximum_entropy import MaximumEntropy
+from onlineic.updates.fitted_tables import USUAL_MISFIT, FittedTables
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
@@ -147,8 +143,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         elif start == "levels" and not chosen.announced.dense and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
     if chosen.update is None and chosen.partition:
-        rule = MaximumEntropy(EVALUATIONS, misfit=MISFIT, dear_evaluations=DEAR_EVALUATIONS)
-        rule = fitting_rule(seen, () if tables is None else tables.targets, chosen.prior, rule)
+        rule = FittedTables() if chosen.prior is None else chosen.rule(seen)
     if chosen.prior is None:
         check_holds(rule, seen, () if tables is None else tables.targets)
     tables, cells, of_ranges = (
@@ -157,7 +152,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     known = chosen.prior is not None or tables is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
     if tables is not None and not isinstance(rule, TABLE_RULES):
-        rule = FittedStart(rule, len(tables.targets), MISFIT)
+        rule = FittedStart(rule, len(tables.targets), USUAL_MISFIT)
     first = None if tables is None else FirstChoices(tables, cells, of_ranges, later)
     asked = chosen.announced.count
     tested = tested_beta(chosen.beta, tables)

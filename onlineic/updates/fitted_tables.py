@@ -1,5 +1,6 @@
 """A fit to all that was released, stopped where interactions end and noise begins."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 import attrs
@@ -9,7 +10,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
-from onlineic.hypothesis.fitting import fit
+from onlineic.hypothesis.fitting import Prior, fit
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
@@ -99,16 +100,16 @@ class FittedTables(UpdateRule[Any]):
                 hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
             return mixture.update(hypothesis, measurements, alpha)
         held = MaximumEntropy().init(domain) if pieces is None else start_over(pieces)
-        bought = [one for one in tables if _is_at_levels(one, pieces)]
-        found = fit_nested(held.prior, bought) if bought else None
-        if found is not None:  # tables that refine each other: what hits have released comes beside them
-            nested = FittedHistogram(
-                found.histogram, held.prior, found.potentials, self.most_cells, found.exponents
-            )
-            return nested if len(bought) == len(tables) else self._further(nested, tables)
-        if self._goes_on(hypothesis, measurements, tables, pieces):
-            learned = _is_fitted(measurements[-1])
-            return self._further(hypothesis, tables) if learned else hypothesis
+        if (nested := self._nested(held.prior, tables)) is not None:
+            return nested
+        goes_on = self._goes_on(hypothesis, measurements, tables, pieces)
+        if goes_on and not (_is_fitted(measurements[-1]) and _is_at_levels(measurements[-1], pieces)):
+            return self._further(hypothesis, tables) if _is_fitted(measurements[-1]) else hypothesis
+        bought = [one for one in tables if _is_at_levels(one, pieces)]  # beside what hits have released
+        if bought and (nested := self._nested(held.prior, bought)) is not None:
+            return self._further(nested, tables)
+        if goes_on:
+            return self._further(hypothesis, tables)
         levels = domain if pieces is None else pieces.domain  # those of long attributes are of their grid
         levelled, sizes = told_by(levels, tuple(_over_codes(one, pieces) for one in tables))
         misfit = expected_misfit(levels, levelled, sizes) if levelled else USUAL_MISFIT
@@ -119,6 +120,13 @@ class FittedTables(UpdateRule[Any]):
     def most_passes(self, releases: int) -> int:
         whole = MaximumEntropy(self.evaluations, misfit=USUAL_MISFIT).most_passes(releases)
         return max(whole, self.steps, self.dear_steps, MixtureOfProducts().most_passes(releases))
+
+    def _nested(self, prior: Prior, tables: Sequence[Measurement]) -> FittedHistogram | None:
+        """Return the estimate from tables that refine each other, or None if these do not."""
+        found = fit_nested(prior, tables)
+        if found is None:
+            return None
+        return FittedHistogram(found.histogram, prior, found.potentials, self.most_cells, found.exponents)
 
     def _goes_on(
         self,
