@@ -20,7 +20,7 @@ from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import Hard, MemoryLedger, Opened
 from onlineic.noise import Noise, SimulatedNoise
-from onlineic.plan import PlannedPurchases, Spent
+from onlineic.plan import DemandPurchases, Spent
 from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session import Purse
@@ -380,7 +380,7 @@ def test_a_partition_charged_with_the_sensitivity_of_one_block_is_found(monkeypa
 
 
 def test_first_tables_that_are_not_charged_are_found(monkeypatch):
-    method = PlannedPurchases.next
+    method = DemandPurchases.next
 
     once = []
 
@@ -390,7 +390,7 @@ def test_first_tables_that_are_not_charged_are_found(monkeypatch):
         return bought and attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(1)))
 
     monkeypatch.setattr(FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(PlannedPurchases, "next", unpaid)
+    monkeypatch.setattr(DemandPurchases, "next", unpaid)
     cost, capacity = all_hard(70)
 
     assert cost > 1.02 * capacity  # the released numbers alone; the tests come on top

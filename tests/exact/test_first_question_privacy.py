@@ -20,7 +20,7 @@ import onlineic.plan.planning as planning
 from onlineic.data import PrivateData
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
-from onlineic.plan import PlannedPurchases, Spent
+from onlineic.plan import FirstChoices, Spent
 from onlineic.queries import Marginal, Query, marginal
 from onlineic.updates import MaximumEntropy
 from support.sessions import all_spent
@@ -92,7 +92,7 @@ def play(counts, questions, pattern, settled):
     if settled:  # the account is, as with a file: cells are bought in the place of the pairs
         data.draw_on(TableBudget(BUDGET))
     session = ic.OnlineIC(data, BUDGET, ledger=ledger, noise=director, hard_answers=2)
-    assert session.plan.purchases.dense is not None  # the first question tells
+    assert session.plan.purchases.first.dense is not None  # the first question tells
     statuses = [session.answer(question).status for question in questions]
     return session, director, [status for status in statuses if status != "untested"]
 
@@ -228,7 +228,7 @@ def test_an_opening_that_a_private_count_chooses_is_found(monkeypatch):
         return self.dense if seen[0] else self.first
 
     monkeypatch.setattr(ic.OnlineIC, "__init__", looked)
-    monkeypatch.setattr(PlannedPurchases, "chosen_by", chosen)
+    monkeypatch.setattr(FirstChoices, "chosen_by", chosen)
     assert math.inf == max(loss for loss, *_ in both_ways("conjunctions", True))
 
 

@@ -9,7 +9,6 @@ import pytest
 
 import onlineic as ic
 import onlineic.plan.first_tables as first_tables
-import onlineic.plan.later_tables as later_tables
 import onlineic.plan.planning as plans
 from onlineic.accounting import REPLACE_ONE, TICK, gaussian_charge
 from onlineic.data import PrivateData
@@ -244,49 +243,3 @@ def test_levels_of_ranges_at_half_the_noise_of_their_charge_are_found(monkeypatc
         cost, charge, _ = cost_of_levels(budget, ic.where(x=ic.between(10, 200)))
 
         assert cost > 1.5 * charge
-
-
-# -- later tables ------------------------------------------------------------------------------------------
-
-
-def later_cost_and_charge(monkeypatch, scale=1.0):
-    """(Renyi divergence of the session's order between two neighbours' later tables, their charge)."""
-    domain = ic.Domain.of(a=12, b=5, c=4, d=3)
-    counts = np.full(domain.shape, 20, np.int64)
-    moved = counts.copy()
-    moved[0, 0, 0, 0] -= 1
-    moved[-1, -1, -1, -1] += 1  # another value of every attribute
-    if scale != 1.0:
-        least = later_tables.least_gaussian
-        quieter = lambda order, most, n: Fraction(math.floor(least(order, most, n) * 16 * scale), 16)  # noqa: E731
-        monkeypatch.setattr(later_tables.FirstTables, "__attrs_post_init__", lambda self: None)
-        monkeypatch.setattr(later_tables, "least_gaussian", quieter)
-    found = []
-    for table in (counts, moved):
-        noise = Constant(0)
-        session = ic.OnlineIC(PrivateData(table, domain), ic.Budget(1.0, 1e-9), noise=noise)
-        for code in range(5):
-            session.answer(ic.where(a=ic.between(0, 5 + code), b=code, c=1))
-        session.answer(ic.where(a=0))  # before which they are bought
-        *_, record = [record for record in session.transcript if isinstance(record, Opened)]
-        found.append((record, session))
-    (here, session), (there, _) = found
-    assert here.charge == session.plan.purchases.later.charge
-    assert [one.target for one in here.measurements] == [one.target for one in there.measurements]
-    order, divergence = float(session.plan.sparse.order), 0.0
-    for one, other in zip(here.measurements, there.measurements, strict=True):
-        shifts = (other.values - one.values) / one.scale  # of normals that dominate the discrete ones: 3.3
-        divergence += order * float(shifts @ shifts) / 2.0
-    return divergence, float(here.charge.amount * TICK)
-
-
-def test_later_tables_cost_their_charge(monkeypatch):
-    divergence, charge = later_cost_and_charge(monkeypatch)
-
-    assert 0.97 * charge < divergence <= charge
-
-
-def test_later_tables_of_less_noise_than_they_are_charged_for_are_found(monkeypatch):
-    divergence, charge = later_cost_and_charge(monkeypatch, 0.9)
-
-    assert divergence > 1.1 * charge

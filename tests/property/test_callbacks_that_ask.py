@@ -155,7 +155,7 @@ def test_a_question_of_a_callback_does_not_change_the_plan_of_the_one_that_opens
         told = Asking(act, None if act is None else ("tables", 0))
         data = PrivateData(COUNTS, DOMAIN)
         session = ic.OnlineIC(data, budget, progress=told, noise=SimulatedNoise(1), max_queries=1000)
-        assert session.plan.purchases.dense is not None
+        assert session.plan.purchases.first.dense is not None
         told.session = session
         before, reads = session.plan, data.reads
         if act is not None:

@@ -78,7 +78,7 @@ BETWEEN_WINGS = {
         "Belief",
         "Core",
         "Facts",
-        "PlannedPurchases",
+        "FirstChoices",
         "Prices",
         "PurchaseRule",
         "Spent",

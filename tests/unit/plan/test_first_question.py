@@ -45,7 +45,7 @@ def opened(budget, seed=1, **settings):
 
 
 def later_charge(plan):
-    return 0 if plan.purchases.later is None else plan.purchases.later.charge.amount
+    return plan.purchases.first.later
 
 
 def tables(session):
@@ -76,11 +76,11 @@ def test_the_first_question_tells_what_is_bought_at_one_charge(first, cells, bud
     assert 0 == len(session.transcript)
     session.answer(first)
     (record,) = tables(session)
-    bought = plan.purchases.dense if cells else plan.first_tables
+    bought = plan.purchases.first.dense if cells else plan.first_tables
 
     assert tuple(one.target for one in record.measurements) == bought.targets
     assert tuple(one.scale for one in record.measurements) == bought.deviations(session.n)
-    assert plan.purchases.dense.charge.amount == plan.spending.bought
+    assert plan.purchases.first.dense.charge.amount == plan.spending.bought
     assert record.charge.amount == plan.spending.bought - (0 if cells else later_charge(plan))
     assert (Reserved(record.charge), record) == tuple(session.transcript)[:2]
     session.answer_many([*DENSE, *NARROW])
@@ -108,10 +108,10 @@ def test_a_session_that_a_total_of_its_table_pays_keeps_the_account_that_was_pai
 @BUDGETS
 def test_dense_plans_are_pure_tables_of_all_cells_at_the_price_of_pairs(budget):
     plan = session_plan(DOMAIN, 20_000, budget)
-    (target,), (scale,) = plan.purchases.dense.targets, plan.purchases.dense.scales
+    (target,), (scale,) = plan.purchases.first.dense.targets, plan.purchases.first.dense.scales
 
-    assert (DOMAIN.size, True) == (target.blocks, plan.purchases.dense.pure)
-    assert plan.purchases.first_choices == (plan.first_tables, plan.purchases.dense)
+    assert (DOMAIN.size, True) == (target.blocks, plan.purchases.first.dense.pure)
+    assert plan.purchases.first_choices == (plan.first_tables, plan.purchases.first.dense)
     unit = plan.first_tables.charge.amount * (1 if budget.pure else 2.0**-40)
     assert 2 / scale <= (unit if budget.pure else 1.2 * unit + 0.1)
 
@@ -185,7 +185,7 @@ def test_a_dense_first_question_is_explained_by_the_plan_that_it_would_make(ques
 
     assert answer.error_bound <= bounds
     assert after.spent <= 1.0 - explained.left + explained.at_most + 1e-9
-    bought = session.plan.purchases.dense.charge.amount / session.plan.sparse.account().capacity
+    bought = session.plan.purchases.first.dense.charge.amount / session.plan.sparse.account().capacity
     assert math.isclose(1.0 - bought, explained.left)
 
 
@@ -238,7 +238,7 @@ def test_an_interrupt_before_the_record_seals_and_one_behind_it_loses_nothing(mo
         else:
             with pytest.raises(SessionSealedError):
                 session.answer(DENSE[0])
-            assert all_spent(session) == session.plan.purchases.dense.charge.amount
+            assert all_spent(session) == session.plan.purchases.first.dense.charge.amount
 
 
 def test_an_interrupt_before_anything_is_reserved_leaves_the_choice_open(monkeypatch):
@@ -406,7 +406,7 @@ def test_a_first_range_buys_the_levels_that_suit_ranges_at_one_charge(first, of_
     assert 0 == len(session.transcript)
     session.answer(first)
     (record,) = tables(session)
-    bought = plan.purchases.ranges if of_ranges else plan.first_tables
+    bought = plan.purchases.first.ranges if of_ranges else plan.first_tables
 
     assert tuple(one.target for one in record.measurements) == bought.targets
     assert tuple(one.scale for one in record.measurements) == bought.deviations(20_000)
@@ -439,7 +439,7 @@ def test_a_batch_of_ranges_and_codes_is_begun_as_one_question_at_a_time(order, b
     ]
     assert [each.error_bound for each in many] == [each.error_bound for each in one]
     assert [each.charge for each in tables(whole)] == [each.charge for each in tables(single)]
-    wanted = whole.plan.purchases.ranges if order == 1 else whole.plan.first_tables
+    wanted = whole.plan.purchases.first.ranges if order == 1 else whole.plan.first_tables
     assert [wanted.charge] == [each.charge for each in tables(whole)]
 
 
@@ -472,7 +472,7 @@ def test_a_ledger_file_of_one_attribute_keeps_the_choice_and_one_that_was_not_ma
         report = verified(read(path))
 
     assert () == report.problems
-    assert record.charge == (plan.purchases.ranges if first is RANGES[0] else plan.first_tables).charge
+    assert record.charge == (plan.purchases.first.ranges if first is RANGES[0] else plan.first_tables).charge
 
 
 def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
@@ -483,7 +483,7 @@ def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
             long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
         assert read(path).beginning["plan"]["fields"]["purchases"]["fields"]["ranges"] is None
         with ic.OnlineIC.resume(path, data) as session:
-            assert session.plan.purchases.ranges is None
+            assert session.plan.purchases.first.ranges is None
             session.answer(RANGES[0])
             (record,) = tables(session)
 

@@ -128,7 +128,7 @@ def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
     domain = ic.Domain.of(x=range(4_096))
     for n, ranges in ((10**10, 1.0), (65_536, 1.75**0.5), (4_096, 2.0), (100, 2.0)):
         plan = session_plan(domain, n, ic.Budget(1.0, delta))
-        for bought, expected in ((plan.first_tables, 1.0), (plan.purchases.ranges, ranges)):
+        for bought, expected in ((plan.first_tables, 1.0), (plan.purchases.first.ranges, ranges)):
             if bought is None:  # of so many records the two are one
                 assert n == 10**10
                 continue
@@ -144,7 +144,7 @@ def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
 @pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
 def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_codes(size, epsilon, delta):
     plan = session_plan(ic.Domain.of(x=range(size)), 20_000, ic.Budget(epsilon, delta))
-    codes, ranges = plan.first_tables, plan.purchases.ranges
+    codes, ranges = plan.first_tables, plan.purchases.first.ranges
 
     assert plan.purchases.first_choices == (codes, ranges)
     assert (codes.targets, codes.pure) == (ranges.targets, ranges.pure)

@@ -12,9 +12,8 @@ from onlineic.accounting import REPLACE_ONE, Charge, Neighbours
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PlannedPurchases, PurchaseRule, session_plan
+from onlineic.plan import DemandPurchases, FirstChoices, PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables, check_bought, chosen_first_tables
-from onlineic.plan.later_tables import Asked
 from onlineic.progress import reporting
 from onlineic.queries import PartitionRule
 from onlineic.queries.partitions import one_way
@@ -31,6 +30,14 @@ GUMBEL = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6))
 FALLING = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), release="answer", hard_answers=9)
 
 
+@attrs.frozen
+class Heard:
+    """How many releases and easy tests there were."""
+
+    releases: int = 0
+    tested: int = 0
+
+
 class Named(PurchaseRule):
     """Names the same after so many easy tests, and is trusted by nobody."""
 
@@ -38,12 +45,11 @@ class Named(PurchaseRule):
         self.tables, self.after, self.times = tables, after, times
 
     def start(self):
-        return Asked()
+        return Heard()
 
     def heard(self, so_far, record):
-        if isinstance(record, Opened):
-            return so_far.with_release(record)
-        return attrs.evolve(so_far, tested=so_far.tested + isinstance(record, Easy))
+        released, tested = isinstance(record, Opened), isinstance(record, Easy)
+        return Heard(so_far.releases + released, so_far.tested + tested)
 
     def next(self, facts):
         enough = self.times is not None and facts.heard.releases >= self.times
@@ -94,7 +100,7 @@ def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refu
     made = session_plan(domain, n, ic.Budget(1.0, 1e-9))
     other = attrs.evolve(made.first_tables, first=attrs.evolve(made.first_tables.first, epsilon=2.0))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    rule = PlannedPurchases(other)
+    rule = DemandPurchases.of(first=FirstChoices(other))
     _, data = refused(rule, InvalidParameterError, "of this account", sparse=made.sparse, data=data)
     assert 0 == data.reads
 
@@ -219,7 +225,7 @@ class Turning(PurchaseRule):
         return () if self.said.count("first_choices") < 2 else None
 
     def start(self):
-        return Asked()
+        return None
 
     def heard(self, so_far, record):
         return so_far
@@ -235,8 +241,8 @@ def test_tables_in_the_place_of_the_first_cost_as_much(name):
     dearer = attrs.evolve(first, charge=attrs.evolve(first.charge, amount=first.charge.amount + 1))
     for one, other in ((first, dearer), (dearer, first)):
         with pytest.raises(InvalidParameterError, match=f"{name} must cost as much as the tables in whose"):
-            PlannedPurchases(one, **{name: other})
-    assert first == getattr(PlannedPurchases(first, **{name: first}), name)
+            FirstChoices(one, **{name: other})
+    assert first == getattr(FirstChoices(first, **{name: first}), name)
 
 
 def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
@@ -279,7 +285,7 @@ def test_a_rule_of_one_s_own_pays_no_tables_as_the_first_release():
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
     data.draw_on(total)
     session = ic.OnlineIC(data, share, purchases=rule)
-    with pytest.raises(InvalidParameterError, match="must be PlannedPurchases"):
+    with pytest.raises(InvalidParameterError, match="must be the planned ones"):
         session.answer(ic.where(a=1))
     assert (0, 0, False) == (data.reads, session.account.spent, session.statistics().sealed)
 
@@ -294,7 +300,7 @@ def test_planned_tables_that_are_paid_as_the_first_release_of_a_share_are_refuse
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
     data.draw_on(total)
     with pytest.raises(InvalidParameterError, match="must be that of the share"):
-        ic.OnlineIC(data, share, purchases=PlannedPurchases(bought))
+        ic.OnlineIC(data, share, purchases=DemandPurchases.of(first=FirstChoices(bought)))
     assert (0, ()) == (data.reads, total.drawn)
 
 

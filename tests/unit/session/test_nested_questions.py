@@ -13,6 +13,7 @@ from onlineic.errors import SessionStateError
 from onlineic.ledger import MemoryLedger, Opened, Reserved, read
 from onlineic.ledger.kept import Kept
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import DemandPurchases
 from onlineic.queries import marginal
 from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
@@ -90,8 +91,6 @@ def test_of_two_records_that_follow_the_same_one_neither_erases_the_other():
 
 @pytest.mark.usefixtures("pairs_first")
 def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chosen(monkeypatch):
-    from onlineic.plan.later_tables import LaterTables
-
     domain = ic.Domain.of(a=12, b=5, c=4)
     counts = np.random.default_rng(8).multinomial(16_000, np.full(240, 1 / 240)).reshape(12, 5, 4)
     with quick_folder() as folder:
@@ -102,7 +101,7 @@ def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chose
         for question in questions[:4]:
             session.answer(question)
         with monkeypatch.context() as patched:
-            refused = refused_at(patched, LaterTables, "tables", session)
+            refused = refused_at(patched, DemandPurchases, "next", session)
             session.answer(questions[4])
         session.answer(ic.where(a=2, b=1))
         session.close()

@@ -362,7 +362,7 @@ def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_c
     total = TableBudget(ic.Budget(1.0, 1e-6), order=Fraction(20))
     data.draw_on(total)
     session = ic.OnlineIC(data, budget or total.share(0.5))
-    assert session.plan.purchases.dense is not None
+    assert session.plan.purchases.first.dense is not None
     session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
 
     assert session.plan.drawn == total.drawn[0].account  # the tables at what they cost
