@@ -9,7 +9,7 @@ the precision is what they cost, and this is a convex programme, solved by a few
 Of Laplace ones it is the square of that, so few tables are best, which steps find from the convex solution,
 or by choosing one after another.
 
-Proof: docs/theory/session.md, 4.9a.
+Proof: docs/theory/session.md, 4.9.
 """
 
 import math

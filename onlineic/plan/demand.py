@@ -6,7 +6,7 @@ everything; which tables it buys is what `interactions.cheapest` finds for the q
 predictor that tells what an answer is worth. Of few attributes and records the first instalment may be
 settled before anything is asked (`FirstChoices`).
 
-Proof: docs/theory/session.md, 4.2, 4.9a.
+Proof: docs/theory/session.md, 4.9.
 """
 
 import itertools

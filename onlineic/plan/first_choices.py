@@ -1,6 +1,6 @@
 """Tables that are settled before the first question, of which one release comes with it.
 
-Proof: docs/theory/session.md, 4.2.
+Proof: docs/theory/session.md, 4.2, 4.9.
 """
 
 from fractions import Fraction

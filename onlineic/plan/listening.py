@@ -1,6 +1,6 @@
 """When a session buys by what is asked, and on what account: from public facts alone.
 
-Proof: docs/theory/session.md, 4.9a.
+Proof: docs/theory/session.md, 4.9.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """What a session buys without a test: one rule, asked before each test, that sees public facts alone.
 
-Proof: docs/theory/session.md, 4.9a.
+Proof: docs/theory/session.md, 4.9.
 """
 
 import abc

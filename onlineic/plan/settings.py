@@ -77,12 +77,12 @@ class Settings:
         How often the session shall be closed and resumed: that is paid for besides the hard answers, by
         mechanisms that keep a threshold (theory 5.4).
     purchases : PurchaseRule or FixedTables, optional
-        What is bought without a test: `TestsOnly` for nothing; `FixedTables` for tables that are fixed
-        beforehand, over a prior too where `MaximumEntropy` fits them (theory 13.5), while other rules start
-        from the maximum-entropy fit of the tables; a `DemandPurchases` or a rule of one's own. None: by what
-        is asked (`DemandPurchases`) where pairs of attributes are a start, nothing else is settled, and pairs
-        or records are many (`plan.pays_to_listen`), or questions are announced; else tables that are fixed
-        beforehand where `MaximumEntropy` learns from partitions, without a prior; else nothing.
+        What is bought without a test: `TestsOnly` for nothing; a `DemandPurchases` or a rule of one's own;
+        `FixedTables` for a `DemandPurchases` whose first instalment is settled beforehand, over a prior too
+        where `MaximumEntropy` fits it (theory 13.5), while other rules start from the maximum-entropy fit of
+        it. None: a `DemandPurchases` where partitions teach, without a prior; else nothing. Its first
+        instalment is by what is asked, too, where pairs of attributes are a start, nothing else is settled,
+        and pairs or records are many (`plan.pays_to_listen`), or questions are announced.
     questions : int, or iterable of str, of several, or of questions, optional
         Announced, and public (`Announcement` when it is read). About how many different questions will come:
         so much is prepared for, and if they are few all are measured, without a test. Or sets of attributes

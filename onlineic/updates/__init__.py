@@ -1,6 +1,7 @@
 """Database-update algorithms: how a hard answer improves the hypothesis."""
 
 from onlineic.updates.base import ExactBound, NeedsAccuracy, UpdateRule
+from onlineic.updates.fitted_tables import FittedTables
 from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.median import Median
 from onlineic.updates.mixture import MixtureOfProducts
@@ -12,6 +13,7 @@ __all__ = [
     "ExactBound",
     "FittedAt",
     "FittedStart",
+    "FittedTables",
     "MaximumEntropy",
     "MeasuredSteps",
     "MeasuredWeights",

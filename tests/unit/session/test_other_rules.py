@@ -1,8 +1,9 @@
 """Files of other rules: their plan stands, what was told is told again, and nobody calls them dishonest.
 
 The frozen exports were written by earlier commits of version 0.1.0: `first_*` by one whose plans had a field
-a kind of table, over the table of `made_table`; `certified_tables` by one whose certified sessions began with
-tables; the others without a stamp, or under another one.
+a kind of table, and `planned_later` by one of two purchase rules, over the table of `made_table`;
+`certified_tables` by one whose certified sessions began with tables; the others without a stamp, or under
+another one.
 """
 
 import json
@@ -24,7 +25,7 @@ from onlineic.plan import DemandPurchases, TestsOnly, defaults
 from onlineic.session import durable
 from onlineic.session import session as sessions
 from onlineic.session.durable import LedgerFile
-from onlineic.updates import MaximumEntropy, MixtureOfProducts
+from onlineic.updates import FittedTables, MaximumEntropy, MixtureOfProducts
 from support.ledgers import (
     LABEL,
     MECHANISMS,
@@ -71,7 +72,12 @@ def asked_first(place):
     return ic.where(a=place % 5, d=ic.between(0, place % 4))
 
 
-FIRST = {"first_default": 2, "first_pure": 1, "first_before_later": 1}  # releases of tables in them
+FIRST = {
+    "first_default": 2,
+    "first_pure": 1,
+    "first_before_later": 1,
+    "planned_later": 2,
+}  # releases of tables in them
 
 
 def certified_table():
@@ -110,7 +116,7 @@ def without(written, kind):
 
 def other_rules_of_answers(patched):
     """Let fits never be told, as other rules of answers might."""
-    for rule in (MaximumEntropy, MixtureOfProducts):
+    for rule in (FittedTables, MaximumEntropy, MixtureOfProducts):
         patched.setattr(rule, "fits_all", False)
 
 
