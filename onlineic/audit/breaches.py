@@ -199,6 +199,9 @@ class RecordBreach:
         plan, records = session.plan, ledger.records()
         book, start = Book(plan.sparse.account()), plan.sparse.start_charge()
         cost = Fraction(0) if plan.first_tables is None else plan.first_tables.charge.amount
+        cost += sum(
+            record.charge.amount for record in [one for one in records if isinstance(one, Opened)][1:]
+        )
         if start is not None and any(isinstance(record, Hard) for record in records):
             cost += start.amount  # paid with the first of them
         spent = Spent()

@@ -399,8 +399,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
-            if opened and rule.next(facts(tested[0])) is not None:
-                wrong(place, "a test before later tables that were due")
+            if (opened or plan.opens) and rule.next(facts(tested[0])) is not None:
+                wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
             elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
         if isinstance(record, Hard):
@@ -428,7 +428,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(rule, BoughtBefore) and (before or not rule.tables):
                 if (unpaid := rule.unpaid(record, heard, sparse)) is not None:
                     wrong(place, unpaid)
-            elif len(record.heard) > rule.hears(heard):
+            elif not isinstance(rule, BoughtBefore) and len(record.heard) > rule.hears(heard):
                 wrong(place, f"{which} for more questions than the rule hears")
             elif not bought:
                 wrong(place, f"{which} that the plan does not buy")

@@ -106,11 +106,18 @@ class DemandPurchases(PurchaseRule[Listened]):
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
-    first: FirstChoices | None = attrs.field(default=None, validator=optional(instance_of(FirstChoices)))
+    first: FirstChoices | None = attrs.field(
+        default=None, validator=optional(instance_of(FirstChoices)), metadata={"later": True}
+    )
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
             set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
+        if self.first is not None and type(self.first) is not FirstChoices:  # a total goes by its word
+            raise InvalidParameterError(
+                f"first must be a FirstChoices or None, got a {type(self.first).__name__}; leave it out."
+            )
         counts, parts = self.after, (Fraction(0), *self.parts)
         rising = all(one < other for one, other in itertools.pairwise(parts))
         counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))
@@ -222,7 +229,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         return math.sqrt(float(errors @ answered) / questions)
 
     def owed(self, heard: Listened, account: Filter) -> Fraction:
-        if self.first is not None and heard.predictor is None and self.first.planned > account.left:
+        waits = self.first is not None and heard.predictor is None
+        if waits and self.first is not None and self.first.first.charge.amount > account.left:
             return Fraction(0)  # the first tables were burned, and no others are bought
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
@@ -268,6 +276,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         """Return the tables that were settled beforehand, if the question needs some that can be paid."""
         if question is not None and question.constant is not None:
             return None  # it is answered without the table
+        if account.spent and any(one.first is not None for one in first.tables):
+            return None  # those that were burned may be paid as the first release: no Laplace follows (4.10)
         tables = first.chosen_by(question)
         return tables if tables.affordable(account) else None
 
@@ -282,8 +292,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         self, facts: Facts[Listened], demand: Demand, due: Fraction, kept: float
     ) -> FirstTables | None:
         """Return the best tables for so much, or None if more than this part of the error is left."""
-        most, pure = min(due, facts.account.left), facts.account.order is None
-        if most <= 0:
+        most, pure = due, facts.account.order is None
+        if most > facts.account.left:  # hits have used it up: what is left is theirs
             return None
         predictor = facts.heard.predictor or Predictor(facts.domain)
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2

@@ -46,6 +46,17 @@ class FirstChoices:
 
     def __attrs_post_init__(self) -> None:
         set_fields(self, later=checked_ratio("later", self.later, at_least=0.0))
+        for held in self.tables:
+            if type(held) is not FirstTables:  # a total, and bounds, go by what they say
+                raise InvalidParameterError(
+                    f"first, dense and ranges must be FirstTables, got a {type(held).__name__}; take those "
+                    "of a plan."
+                )
+        if self.ranges is not None and self.ranges.pure is not self.first.pure:  # a record tells no law
+            raise InvalidParameterError(
+                f"ranges must have noise of the law of first, got pure={self.ranges.pure}; take those of a "
+                "plan."
+            )
         for name, one, most in (
             ("dense", self.dense, self.planned),
             ("ranges", self.ranges, self.first.charge.amount),

@@ -38,7 +38,7 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.plan.demand import KEPT, DemandPurchases
+from onlineic.plan.demand import KEPT, DemandPurchases, opens_with
 from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import (
     FirstTables,
@@ -194,6 +194,15 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
         room=ROOM if settings.threshold is None else 0,
         restarts=settings.restarts,
     )
+    first = opens_with(purchases)
+    for one in () if first is None else first.tables:
+        if (one.neighbours, one.charge.unit, one.charge.order) != (
+            mechanism.neighbours, account.unit, mechanism.account().order,
+        ):  # fmt: skip
+            raise InvalidParameterError(
+                "purchases must begin with tables that are priced for the account of the session, got those "
+                "of another; leave first out, or take the purchases of a plan of this budget."
+            )
     easy = mechanism.easy_radius(ALL_EASY * settings.beta * (1.0 - KNOWN), settings.max_queries)
     return Plan(
         sparse=mechanism,

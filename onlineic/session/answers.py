@@ -547,14 +547,17 @@ class AnswerBook:
             return held[1]
         whole, owed = self._plan.partitions is not None, Fraction(0)
         if not self._plan.purchases.ended:
-            unbought = self._plan.first_choices is not None and not self._taken.instalments
-            owed = max(owed, self._spending.bought - (spent.amount if unbought else self._taken.bought))
-        left = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
+            owed = max(owed, self._spending.bought - self._taken.bought)
+            first = None if self._taken.instalments else self._plan.first_tables
+            left = self._spending.sparse.account().capacity - spent.amount
+            if first is not None and first.charge.amount > left:
+                owed = Fraction(0)  # it was burned, and is not bought
+        hits = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
         settled = Settled(
             self._persons,
             self._private,
             self._bounds.estimates,
-            left,
+            hits,
             self._notices.looked_at,
             self._counted,
             self._of_what,

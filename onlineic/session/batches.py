@@ -91,9 +91,17 @@ class Batches:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        testable = self._core.buy((first_tested(queries),))
+        testable = self._core.buy((self._first_asked(queries),))
         self._book.catch_up()  # no test begins with records pending
         return self._begun(queries, columns, testable)
+
+    def _first_asked(self, queries: Queries) -> Query:
+        """Return the first query that a purchase may be for: one that is tested, if there is any."""
+        first = first_tested(queries)
+        if self._core.purchases.hears > 1 and self._book.remembers(first):
+            told = self._book.recalled_many(queries).known | np.isfinite(queries.constants)
+            first = queries[int(np.argmin(told))] if not told.all() else first
+        return first
 
     def _begun(self, queries: Queries, columns: Columns, testable: bool) -> int:
         """Answer a run, or its beginning, before which nothing more is to be bought; return how many."""

@@ -15,6 +15,7 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
 from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
+from onlineic.hypothesis.product import ProductHistogram
 from onlineic.interactions.sizes import expected_misfit, table_key, told_by
 from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
@@ -99,7 +100,9 @@ class FittedTables(UpdateRule[Any]):
                 hypothesis = mixture.init(domain)
                 hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
             return mixture.update(hypothesis, measurements, alpha)
-        held = MaximumEntropy().init(domain) if pieces is None else start_over(pieces)
+        # over the codes themselves, where the hypothesis is, however many there are
+        start = MaximumEntropy().init(domain, ProductHistogram(domain)) if pieces is None else None
+        held = start_over(pieces) if start is None else start
         if (nested := self._nested(held.prior, tables)) is not None:
             return nested
         goes_on = self._goes_on(hypothesis, measurements, tables, pieces)

@@ -14,7 +14,7 @@ from onlineic.ledger import Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
 from onlineic.sparse import GumbelSparse
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables
 
 DOMAIN = ic.Domain.of(a=2, b=2)
 CELLS = list(itertools.product((0, 1), repeat=2))
@@ -60,7 +60,7 @@ def observed(rows, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(GumbelSparse, "step", step)
-        patched.setattr(MaximumEntropy, "update", lambda self, hypothesis, *_: hypothesis)  # guesses stay
+        patched.setattr(FittedTables, "update", lambda self, hypothesis, *_: hypothesis)  # guesses stay
         session = ic.OnlineIC(
             loaded(rows), ic.Budget(1.0, 1e-6), sparse="gumbel", noise=Fixed(len(rows)), max_queries=100
         )

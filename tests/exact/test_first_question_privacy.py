@@ -22,7 +22,7 @@ from onlineic.ledger import Easy, Hard, MemoryLedger, Opened, TableBudget
 from onlineic.noise import Noise
 from onlineic.plan import FirstChoices, Spent
 from onlineic.queries import Marginal, Query, marginal
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables
 from support.sessions import all_spent
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -198,7 +198,7 @@ def both_ways(name, settled):
 
 @pytest.fixture(autouse=True)
 def _hypothesis_stays(monkeypatch):
-    monkeypatch.setattr(MaximumEntropy, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
+    monkeypatch.setattr(FittedTables, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
 
 
 @pytest.mark.parametrize("settled", [False, True])

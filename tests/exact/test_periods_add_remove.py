@@ -15,7 +15,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.periods import Periods, PeriodsBook
 from onlineic.periods import periods as module
 from onlineic.sparse import GumbelSparse
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables
 
 pytestmark = pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning")
 DOMAIN = ic.Domain.of(a=2)
@@ -56,7 +56,7 @@ def observed(rows, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(GumbelSparse, "step", step)
-        patched.setattr(MaximumEntropy, "update", lambda self, hypothesis, *_: hypothesis)  # guesses stay
+        patched.setattr(FittedTables, "update", lambda self, hypothesis, *_: hypothesis)  # guesses stay
         patched.setattr(Periods, "finer", lambda *_: None)  # it tells noisy tables, which are looked at below
         noise = Fixed(rows)
         held = Periods(

@@ -20,7 +20,7 @@ from onlineic.ledger import Hard, MemoryLedger
 from onlineic.noise import Noise
 from onlineic.queries import Marginal, Partition, marginal
 from onlineic.sparse import ExponentialSparse
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables
 from support.sessions import all_spent
 
 DOMAIN = ic.Domain.of(a=2, b=2)
@@ -132,7 +132,7 @@ def losses(counts, other, questions, block=4):
 
 @pytest.fixture(autouse=True)
 def _hypothesis_stays(monkeypatch):
-    monkeypatch.setattr(MaximumEntropy, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
+    monkeypatch.setattr(FittedTables, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
 
 
 SETTINGS = {

@@ -22,6 +22,7 @@ from onlineic.queries import Query
 from onlineic.session import answers as releases
 from onlineic.session import belief as transcript
 from onlineic.session import core, prices, seal, session
+from onlineic.updates import FittedTables
 from support.failures import Traced
 
 FILES = {
@@ -181,7 +182,7 @@ def fast(monkeypatch):
     monkeypatch.setattr(session, "session_plan", plan)
     monkeypatch.setattr(session, "textbook_plan", book)
     monkeypatch.setattr(ic.MaximumEntropy, "init", Twice.init)  # nor are fits
-    monkeypatch.setattr(ic.MaximumEntropy, "update", tilted)
+    monkeypatch.setattr(FittedTables, "update", tilted)
     method = PrivateData.exact_counts, PrivateData.exact_counts_many
     held = []
 

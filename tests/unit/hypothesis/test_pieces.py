@@ -40,8 +40,7 @@ RULES = (MaximumEntropy(), MaximumEntropy(misfit=0.7), FittedTables())
 
 def by_codes(rule, measurements):
     """Return what the rule makes of the same over the codes themselves."""
-    held = MaximumEntropy().init(DOMAIN, ProductHistogram(DOMAIN))
-    return rule.update(held, measurements, 0.01)
+    return rule.update(MaximumEntropy().init(DOMAIN, ProductHistogram(DOMAIN)), measurements, 0.01)
 
 
 QUERIES = [

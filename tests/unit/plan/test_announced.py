@@ -108,17 +108,18 @@ def test_for_dense_questions_that_are_listed_all_cells_are_bought():
         ((), 10, (1, 4), (8, 20)),
         ((), 4, (1,), (20,)),
         ((), 1, (1,), (20,)),
-        (((0, 1),), None, (1, 64), (18, 20)),
-        (((0, 1),), 65, (1, 64), (18, 20)),
-        (((0, 1),), 64, (1,), (20,)),
+        (((0, 1),), None, (1, 4, 16, 64, 256), (18, 18.5, 19, 19.5, 20)),
+        (((0, 1),), 65, (1, 4, 16, 64), (18, 18.5, 19, 20)),
+        (((0, 1),), 64, (1, 4, 16), (18, 18.5, 20)),
+        (((0, 1),), 4, (1,), (20,)),
     ],
 )
 def test_all_purchases_are_spent_by_the_end_of_the_questions_that_were_announced(sets, count, after, parts):
     rule = DemandPurchases.of(sets, None, count)
 
-    assert (after, tuple(Fraction(part, 20) for part in parts)) == (rule.after, rule.parts)
+    assert (after, tuple(Fraction(part) / 20 for part in parts)) == (rule.after, rule.parts)
     assert sets == rule.announced
-    assert rule.hears(rule.start()) == max(after[-1], count if after[-1] < 64 or count == 256 else 0)
+    assert rule.hears(rule.start()) == max(after[-1], count if count and count <= 256 else 0)
 
 
 def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by_then():

@@ -77,7 +77,7 @@ FORGED = {
         of_others(fields)
         for fields in (
             line["plan"]["fields"]["sparse"]["fields"],
-            *[one["fields"] for one in settled(line).values() if one and "targets" in one["fields"]],
+            *[one["fields"] for one in settled(line).values() if one and "targets" in one.get("fields", ())],
         )
     ],
     "tables": lambda line: of_others(settled(line)["first"]["fields"]),

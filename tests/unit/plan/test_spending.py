@@ -14,7 +14,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import LedgerMismatchError
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
+from onlineic.plan import EASY_OR_HARD, FirstChoices, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
 from onlineic.session.loop import Loop
 from onlineic.sparse import Hit, UnconditionalNumbers
@@ -354,4 +354,4 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
         attrs.evolve(tables, charge=charged),
     ):
         with pytest.raises(LedgerMismatchError):
-            bought(replanned(session.plan, first=others))
+            bought(replanned(session.plan, first=FirstChoices(others)))

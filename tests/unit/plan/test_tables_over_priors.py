@@ -9,6 +9,7 @@ from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
+from onlineic.updates import FittedTables
 
 DOMAIN = ic.Domain.of(a=6, b=5, c=4)
 BUDGET = ic.Budget(1.0, 1e-9)
@@ -20,7 +21,7 @@ def test_a_prior_beside_first_tables_changes_no_purchase_no_charge_and_no_noise(
     over = session_plan(DOMAIN, 4_000, BUDGET, purchases=ic.FixedTables(), prior=PRIOR)
 
     assert attrs.evolve(alone, update=over.update) == over
-    assert type(alone.update) is type(over.update)
+    assert (FittedTables, ic.MaximumEntropy) == (type(alone.update), type(over.update))
 
 
 def test_tables_are_fitted_over_the_prior():

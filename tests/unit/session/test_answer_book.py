@@ -18,7 +18,7 @@ from onlineic.queries import Measurement, Partition, derived
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.testing import ScriptedNoise
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables
 from support.failures import BrokenError, plant
 from support.sessions import hits, tests_alone
 
@@ -208,7 +208,7 @@ def test_what_was_measured_is_the_answer_where_the_noise_of_the_first_tables_has
 def test_where_nothing_was_learned_what_was_measured_is_the_answer(monkeypatch):
     """The rule failed: the hypothesis is uniform, and far off."""
     tests_alone(monkeypatch)
-    monkeypatch.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
+    monkeypatch.setattr(FittedTables, "update", lambda *_: 1 / 0)
     hit = Hit.of(ABOVE, FAR)
 
     assert ("hard", hit.measured) == (hit.answer.status, hit.answer.value)
@@ -217,7 +217,7 @@ def test_where_nothing_was_learned_what_was_measured_is_the_answer(monkeypatch):
 
 def test_what_a_rule_that_does_not_fit_all_measurements_has_learned_is_no_answer(monkeypatch):
     tests_alone(monkeypatch)
-    monkeypatch.setattr(MaximumEntropy, "fits_all", False)
+    monkeypatch.setattr(FittedTables, "fits_all", False)
     hit = Hit.of(ABOVE, OFF)
 
     assert ("hard", hit.measured) == (hit.answer.status, hit.answer.value)

@@ -27,7 +27,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.queries import BoundMarginal, Measurement, Partition, Query, marginal
 from onlineic.session import replay
 from onlineic.sparse import ExponentialSparse, GumbelSparse
-from onlineic.updates import MaximumEntropy
+from onlineic.updates import FittedTables, MaximumEntropy
 from support.cores import with_loop
 from support.failures import SECRET, Stop, plant, reached_by
 from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, tests_alone
@@ -123,7 +123,7 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
         (MemoryLedger, "commit"),
         (PrivateData, "exact_counts"),
         (SimulatedNoise, "discrete_laplace"),
-        (MaximumEntropy, "update"),
+        (FittedTables, "update"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name), events))
     session = opened()
@@ -149,7 +149,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
         (MemoryLedger, "commit"),
         (PrivateData, "exact_counts"),
         (SimulatedNoise, "discrete_gaussian"),
-        (MaximumEntropy, "update"),
+        (FittedTables, "update"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name), events))
     session = opened(purchases=ic.FixedTables())
@@ -246,7 +246,7 @@ def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after
 
 def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     calls = []
-    method = MaximumEntropy.update
+    method = FittedTables.update
 
     def update(*arguments):
         calls.append(None)
@@ -254,7 +254,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
             raise ValueError
         return method(*arguments)
 
-    monkeypatch.setattr(MaximumEntropy, "update", update)
+    monkeypatch.setattr(FittedTables, "update", update)
     with pytest.warns(UpdateFailedWarning):
         session = probing()
     assert 1 == session.statistics().update_failures
@@ -262,7 +262,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     assert session.plan.first_tables.charge.amount == all_spent(session)
     assert session.answer(ic.where(a=0, b=0)).hard
     assert len(session.plan.first_tables.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
-    monkeypatch.setattr(MaximumEntropy, "update", method)
+    monkeypatch.setattr(FittedTables, "update", method)
     again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
     assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()
 
@@ -457,7 +457,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     def failing(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(MaximumEntropy, "update", failing)
+    monkeypatch.setattr(FittedTables, "update", failing)
     session = probing(update=MaximumEntropy(), release=release, delta=delta, purchases=ic.TestsOnly())
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
@@ -759,7 +759,7 @@ def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, m
     spent = all_spent(session)
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:
-        patched.setattr(MaximumEntropy, "update", lambda *_: 1 / 0)
+        patched.setattr(FittedTables, "update", lambda *_: 1 / 0)
         answers = session.answer_many([marginal("a", "c"), ic.where(b=0, c=3)])
     prices = [record.charge.amount for record in hits(session)]
 

@@ -26,6 +26,7 @@ from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, Sql
 from onlineic.noise import SimulatedNoise
 from onlineic.session.core import Core
 from onlineic.session.session import OnlineIC
+from onlineic.updates import FittedTables
 from support.cores import with_loop
 from support.ledgers import (
     COUNTS,
@@ -430,7 +431,7 @@ def test_failed_updates_are_restored(path, monkeypatch):
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr(ic.MaximumEntropy, "update", broken)
+        patched.setattr(FittedTables, "update", broken)
         with pytest.warns(UpdateFailedWarning):
             session.answer_many(ASKED)
     failures, cells = session.statistics().update_failures, session.hypothesis.probabilities()

@@ -645,7 +645,8 @@ def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, nam
 
     def changed(texts):
         line = json.loads(texts[0])
-        change(line["plan"]["fields"]["purchases"]["fields"][name]["fields"])
+        settled = line["plan"]["fields"]["purchases"]["fields"]["first"]["fields"]
+        change(settled[name]["fields"])
         return [canonical_text(line), *texts[1:]]
 
     forged(path, changed)
