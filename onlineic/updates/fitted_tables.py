@@ -101,8 +101,8 @@ class FittedTables(UpdateRule[Any]):
                 hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
             return mixture.update(hypothesis, measurements, alpha)
         # over the codes themselves, where the hypothesis is, however many there are
-        start = MaximumEntropy().init(domain, ProductHistogram(domain)) if pieces is None else None
-        held = start_over(pieces) if start is None else start
+        start = ProductHistogram(domain)
+        held = MaximumEntropy().init(domain, start) if pieces is None else start_over(pieces)
         if (nested := self._nested(held.prior, tables)) is not None:
             return nested
         goes_on = self._goes_on(hypothesis, measurements, tables, pieces)

@@ -147,12 +147,18 @@ def test_a_batch_is_begun_as_one_question_at_a_time(order, budget):
     many = whole.answer_many(asked)
     one = [single.answer(question) for question in asked]
 
-    assert [np.asarray(each.value).tolist() for each in many] == [
-        np.asarray(each.value).tolist() for each in one
+    first, alone = tables(whole)[0], tables(single)[0]
+    assert [each.values.tolist() for each in first.measurements] == [
+        each.values.tolist() for each in alone.measurements
     ]
-    assert [each.error_bound for each in many] == [each.error_bound for each in one]
-    assert (DOMAIN.size,) == tables(whole)[0].measurements[0].values.shape or order == -1
-    assert [each.charge for each in tables(whole)] == [each.charge for each in tables(single)]
+    assert first.charge == alone.charge
+    assert (DOMAIN.size,) == first.measurements[0].values.shape or order == -1
+    if order == 1:  # what is bought later is bought by all of them
+        assert [np.asarray(each.value).tolist() for each in many] == [
+            np.asarray(each.value).tolist() for each in one
+        ]
+        assert [each.error_bound for each in many] == [each.error_bound for each in one]
+        assert 1 == len(tables(whole)) == len(tables(single))
 
 
 def test_columns_begin_with_their_first_question_that_is_no_constant():
@@ -481,9 +487,8 @@ def test_a_file_of_a_version_without_the_choice_goes_on_without_it(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(planning, "ranges_instead", lambda *_: None)
             long_session(ic.Budget(1.0, 1e-9), path, table="made up").close()
-        assert (
-            read(path).beginning["plan"]["fields"]["purchases"]["fields"]["first"]["fields"]["ranges"] is None
-        )
+        rule = read(path).beginning["plan"]["fields"]["purchases"]["fields"]
+        assert rule["first"]["fields"]["ranges"] is None
         with ic.OnlineIC.resume(path, data) as session:
             assert session.plan.purchases.first.ranges is None
             session.answer(RANGES[0])
