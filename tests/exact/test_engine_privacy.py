@@ -28,7 +28,7 @@ from onlineic.session.core import Core
 from onlineic.session.prices import Prices
 from onlineic.session.seal import Seal
 from onlineic.sparse import GumbelSparse
-from onlineic.updates import FittedTables
+from onlineic.updates import FittedTables, MaximumEntropy
 from support.sessions import all_spent
 
 pytestmark = pytest.mark.usefixtures("pairs_first")
@@ -233,7 +233,8 @@ def hockey_stick(rows, epsilon, grid=2.0**-7):
 
 @pytest.fixture(autouse=True)
 def _hypothesis_stays(monkeypatch):
-    monkeypatch.setattr(FittedTables, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
+    for rule in (FittedTables, MaximumEntropy):  # the latter over a prior
+        monkeypatch.setattr(rule, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
 
 
 XOR = ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))

@@ -12,11 +12,13 @@ from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, LedgerMismatchError, SessionSealedError
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened, read
+from onlineic.ledger.settings import settings_to_json
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import DemandPurchases, FirstChoices, session_plan
+from onlineic.plan import DemandPurchases, Facts, FirstChoices, session_plan
 from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import FirstTables
-from onlineic.session import replay
+from onlineic.session import durable, replay
+from onlineic.session.durable import KNOWN
 from onlineic.session.loop import Loop
 from support.cores import replanned, tables_of, with_loop
 from support.ledgers import quick_folder
@@ -283,3 +285,98 @@ def test_a_memory_ledger_of_another_plan_is_refused():
     other = session_plan(DOMAIN, session.n, ic.Budget(0.9, 1e-9)).purchases.first
     with pytest.raises(LedgerMismatchError):
         Loop(DOMAIN, session.n, replanned(session.plan, first=other), ledger, private=False).bought()
+
+
+class Sly(FirstChoices):
+    """Says one thing to a total, and buys another."""
+
+
+class SlyTables(FirstTables):
+    """Looks like tables."""
+
+
+def test_no_subclass_stands_for_what_is_released_first():
+    """A total draws by what the choices say that they save."""
+    tables = session_plan(DOMAIN, 16_000, BUDGET).first_tables
+    parts = (tables.targets, tables.scales, tables.charge, tables.pure, tables.first)
+    with pytest.raises(InvalidParameterError, match="must be FirstTables, got a SlyTables"):
+        FirstChoices(SlyTables(*parts))
+    with pytest.raises(InvalidParameterError, match="first must be a FirstChoices or None, got a Sly"):
+        DemandPurchases(first=Sly(tables))
+
+
+def test_ranges_of_another_law_are_refused():
+    plan = session_plan(ic.Domain.of(x=500), 20_000, BUDGET)
+    tables = plan.first_tables
+    with pytest.raises(InvalidParameterError, match="ranges must have noise of the law of first"):
+        scales = tuple(1_000 * scale for scale in tables.scales)
+        FirstChoices(tables, ranges=attrs.evolve(tables, pure=not tables.pure, first=None, scales=scales))
+
+
+def test_first_tables_of_another_account_are_refused_before_anything_is_paid():
+    first = session_plan(DOMAIN, 16_000, ic.Budget(1.0)).purchases.first
+    with pytest.raises(InvalidParameterError, match="priced for the account of the session"):
+        opened(purchases=DemandPurchases.of(first=first))
+
+
+def test_a_rule_that_listens_is_written_as_by_versions_without_first_tables():
+    held = settings_to_json(DemandPurchases(), KNOWN)["fields"]
+
+    assert "first" not in held
+
+
+def test_after_first_tables_that_were_burned_no_others_take_their_place(monkeypatch):
+    """They may be paid as the first release, after which nothing but Gaussian tables and tests may come."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    session = opened(hard_answers=100)  # the price of whose hits would pay tables once more
+    with monkeypatch.context() as patched:
+        patched.setattr(FirstTables, "measure", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.answer(PAIRS[0])
+    rule, account = session.plan.purchases, session.account
+    assert rule.first.tables[0].first is not None
+    facts = Facts(DOMAIN, session.n, account, session.plan.sparse.neighbours, rule.start(), ())
+    asked = [ic.dense(GENERATOR.integers(0, 2, DOMAIN.shape).astype(float)), JOINT[0]]
+
+    assert rule.next(facts) is None
+    for question in asked:
+        assert rule.next(attrs.evolve(facts, questions=(question.bind(DOMAIN),))) is None
+
+
+def test_a_batch_of_other_rules_is_no_forgery(monkeypatch):
+    with quick_folder() as folder:
+        with monkeypatch.context() as patched:
+            patched.setattr(durable, "RULES", "others")
+            path = folder / "batch.db"
+            with ic.OnlineIC(PrivateData(COUNTS, DOMAIN), BUDGET, ledger=path, table="made up") as session:
+                session.answer_many(JOINT)
+                assert len(tables(session)[0].heard) == len(JOINT)
+        assert () == verified(read(path)).problems
+
+
+def test_tests_before_the_first_tables_are_found(monkeypatch):
+    """Planted: the session never asks what to buy, and bounds count on what it would have bought."""
+    with quick_folder() as folder:
+        with monkeypatch.context() as patched:
+            patched.setattr(DemandPurchases, "next", lambda *_: None)
+            path, _ = recorded(folder, PAIRS[:3])
+        report = verified(read(path))
+
+    assert any("a test before first tables that were due" in problem for problem in report.problems)
+
+
+def test_a_repeat_before_a_question_keeps_no_purchase_from_it():
+    """Planted once: what stood first in a call was asked for, though it was a repeat."""
+    domain = ic.Domain.of(a=12, b=5, c=4, d=3)
+    counts = GENERATOR.multinomial(400_000, GENERATOR.dirichlet(np.full(domain.size, 0.3)))
+    with quick_folder() as folder:
+        path = folder / "repeats.db"
+        data = PrivateData(counts.reshape(domain.shape), domain)
+        with ic.OnlineIC(data, BUDGET, ledger=path, table="t", purchases=DemandPurchases()) as session:
+            session.answer(ic.where(a=ic.between(0, 3)))
+            for place, one in enumerate([ic.where(d=1), ic.where(c=2, d=2), ic.where(b=2, d=1)]):
+                session.answer_many([ic.where(a=ic.between(1, 4 + place)), ic.where(a=ic.between(0, 3)), one])
+        assert () == verified(read(path)).problems

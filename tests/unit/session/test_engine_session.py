@@ -457,7 +457,7 @@ def test_a_hard_answer_that_the_hypothesis_contradicts_is_as_measured(monkeypatc
     def failing(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(FittedTables, "update", failing)
+    monkeypatch.setattr(MaximumEntropy, "update", failing)
     session = probing(update=MaximumEntropy(), release=release, delta=delta, purchases=ic.TestsOnly())
     answer = session.answer(ic.where(a=0))
     record = hits(session)[0]
