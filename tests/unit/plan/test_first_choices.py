@@ -308,9 +308,10 @@ def test_no_subclass_stands_for_what_is_released_first():
 def test_ranges_of_another_law_are_refused():
     plan = session_plan(ic.Domain.of(x=500), 20_000, BUDGET)
     tables = plan.first_tables
+    scales = tuple(1_000 * scale for scale in tables.scales)
+    other = attrs.evolve(tables, pure=not tables.pure, first=None, scales=scales)
     with pytest.raises(InvalidParameterError, match="ranges must have noise of the law of first"):
-        scales = tuple(1_000 * scale for scale in tables.scales)
-        FirstChoices(tables, ranges=attrs.evolve(tables, pure=not tables.pure, first=None, scales=scales))
+        FirstChoices(tables, ranges=other)
 
 
 def test_first_tables_of_another_account_are_refused_before_anything_is_paid():
