@@ -41,8 +41,9 @@ def released(counts, epsilon, value):
     noise = Constant(value)
     budget = ic.Budget(epsilon, 1e-6)
     session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, purchases=ic.FixedTables()))
-    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
-    return np.concatenate([one.values for one in record.measurements]), noise.sigmas, record, session
+    record, *_ = [record for record in session.transcript if isinstance(record, Opened)]
+    drawn = noise.sigmas[: len(record.measurements)]
+    return np.concatenate([one.values for one in record.measurements]), drawn, record, session
 
 
 def cost_and_charge(epsilon):

@@ -1076,6 +1076,9 @@ EXAMPLES = {
             "dear_evaluations": sizes(100),
         },
     ),
+    "FittedTables": Example(
+        updates.FittedTables, {"evaluations": 100, "steps": 30, "dear_steps": 9, "most_cells": 1_000}
+    ),
     "MixtureOfProducts": Example(
         ic.MixtureOfProducts,
         {
@@ -1132,6 +1135,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            updates.FittedTables(),
             ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.MultiplicativeWeights()),
@@ -1159,6 +1163,7 @@ EXAMPLES = {
         )
         for rule in (
             ic.MaximumEntropy(),
+            updates.FittedTables(),
             ic.MixtureOfProducts(components=20, first_steps=3),
             ic.MeasuredWeights(),
             updates.MeasuredSteps(ic.Perceptron()),
@@ -1553,6 +1558,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
         for rule in (
             "FittedAt",
             "FittedStart",
+            "FittedTables",
             "MaximumEntropy",
             "MeasuredSteps",
             "MeasuredWeights",
@@ -1578,6 +1584,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "Domain.of": {"kinds", "more"},
     "FittedAt": {"counts"},  # one by one
     "FittedAt.restored": {"parameters"},  # as `parameters` returns them
+    "FittedTables.restored": {"parameters"},
     "one_of": {"labels"},
     "where": {"conditions", "more"},
     "range_queries": {"queries"},
