@@ -19,10 +19,10 @@ from onlineic.domain.domain import Domain
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.partitions import Measurement, Partition
 
-# share of the largest size that interactions of one attribute have, and of two: a prior that the first tables
-# replace, amid those of real tables (of two .06 to .64). Those of more are taken to be as large as those of
-# two until tables have told: a rule that expects less buys nothing that could show more
-ALONE, OF_TWO = 1.0, 0.3
+# share of the largest size that interactions of two attributes have: a prior that the first tables replace,
+# amid those of real tables (.06 to .64). Those of more are taken to be as large as those of two until tables
+# have told: a rule that expects less buys nothing that could show more. Of one attribute nothing is known
+OF_TWO = 0.3
 ROUNDS = 20  # of a fixed point that a few rounds find
 MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
 PAIRED = 10  # rounds over three pairs, after which they hardly move
@@ -161,7 +161,7 @@ class Sizes:
             for place, (axis, _) in enumerate(table.key):
                 having.setdefault(axis, []).append((place, table))
         margins = tuple(_margin(one, having.get(axis, ())) for axis, one in enumerate(levels))
-        usual = (ALONE**2, OF_TWO**2, OF_TWO**2)
+        usual = (1.0, OF_TWO**2, OF_TWO**2)
         prior = cls(levels, tuple(map(_masses, levels, margins)), usual, {}, margins)
         pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
         for table in tables:
@@ -175,7 +175,7 @@ class Sizes:
                 prior._see(triples, part, part.counts - _of_pairs(part))
         of_two, own = _drawn_together(pairs, OF_TWO**2)
         of_three, own_of_three = _drawn_together(triples, of_two)
-        return attrs.evolve(prior, shares=(ALONE**2, of_two, of_three), own=own | own_of_three)
+        return attrs.evolve(prior, shares=(1.0, of_two, of_three), own=own | own_of_three)
 
     @cached_property
     def _inexact(self) -> Bools:

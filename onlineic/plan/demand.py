@@ -34,8 +34,8 @@ from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
-# after first tables, and where sets of attributes were announced: kept for what is asked. Between .08 and .2
-# nothing changes
+# after first tables, and where sets were announced: what waits until it is known what is asked. Without it a
+# hundred questions of Adult err by 1.24 times as much, ranges without structure by 1.26, HEPTH by the same
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question

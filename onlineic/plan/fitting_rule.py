@@ -1,4 +1,7 @@
-"""Which rule fits what a default session releases: a choice by public facts, made here and nowhere else."""
+"""Which rules read whole tables, and which of them goes on from a public start or fits numbers alone.
+
+Tables that a default session buys are fitted by `FittedTables`, which chooses when it knows what was bought.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,19 +19,10 @@ from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.mixture import MixtureOfProducts
 
 MOST_CLASSES = 2**22  # of a domain that is itself too large: a refit takes some two seconds
-TABLE_RULES = (
-    FittedTables,
-    MaximumEntropy,
-    MixtureOfProducts,
-)  # that read whole tables, the first among them
+TABLE_RULES = (FittedTables, MaximumEntropy, MixtureOfProducts)  # that read whole tables
 
 
-def fitting_rule(
-    domain: Domain,
-    tables: Sequence[Partition],
-    prior: Hypothesis | None = None,
-    fit: MaximumEntropy = MaximumEntropy(),  # noqa: B008  a frozen record of settings
-) -> UpdateRule[Any]:
+def fitting_rule(domain: Domain, prior: Hypothesis | None = None) -> UpdateRule[Any]:
     """Return maximum entropy where its cells can be held, above a mixture of products; or the prior's own.
 
     Where both can be run maximum entropy errs less (`experiments/README.md`).
@@ -36,16 +30,12 @@ def fitting_rule(
     Parameters
     ----------
     domain : Domain
-    tables : sequence of Partition
-        Planned first tables.
     prior : Hypothesis, optional
         A public start; a mixture goes on as one.
-    fit : MaximumEntropy
-        With what settings, where it is chosen.
     """
-    if isinstance(prior, Mixture | LocalFits) or (prior is None and not _holds(domain, tables)):
+    if isinstance(prior, Mixture | LocalFits) or (prior is None and not _holds(domain, ())):
         return MixtureOfProducts()
-    return fit
+    return MaximumEntropy()
 
 
 def check_holds(update: UpdateRule[Any], domain: Domain, tables: Sequence[Partition]) -> None:

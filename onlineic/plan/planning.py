@@ -302,7 +302,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=FittedAt(fitting_rule(planned(domain), ()), FITTED_AT),
+        update=FittedAt(fitting_rule(planned(domain)), FITTED_AT),
         alpha=mechanism.deviation,
         beta=settings.beta,
         max_queries=asked,

@@ -234,7 +234,7 @@ class Settings:
 
     @property
     def partition(self) -> bool:
-        """Whether hits release partitions: where `MaximumEntropy` can read them, if nobody says."""
+        """Whether hits release partitions: where a rule of `TABLE_RULES` reads them, if nobody says."""
         if self.release is not None:
             return self.release == "partition"
         fits = self.update is None or isinstance(self.update, TABLE_RULES)
@@ -245,7 +245,7 @@ class Settings:
         """Return the update rule, the planner's own before it is fitted to what is bought."""
         if self.update is not None:
             return self.update
-        return fitting_rule(domain, (), self.prior) if self.partition else MultiplicativeWeights()
+        return fitting_rule(domain, self.prior) if self.partition else MultiplicativeWeights()
 
     @property
     def opens(self) -> bool:

@@ -155,7 +155,7 @@ def test_a_session_fits_sets_by_themselves_where_the_mixture_does_not_hold_the_t
     again = replay(session.transcript, CHAIN, update=session.plan.update, alpha=session.plan.alpha)
     bound = [query.bind(CHAIN) for query in queries]
     assert again.evaluate_many(bound).tolist() == hypothesis.evaluate_many(bound).tolist()
-    assert isinstance(fitting_rule(CHAIN, (), hypothesis), MixtureOfProducts)
+    assert isinstance(fitting_rule(CHAIN, hypothesis), MixtureOfProducts)
     assert MixtureOfProducts().init(CHAIN, hypothesis) is hypothesis.mixture
 
 

@@ -239,9 +239,9 @@ def test_the_rule_refuses_what_it_cannot_hold():
 
 
 def test_the_choice_depends_on_the_domain_and_a_given_start_alone():
-    assert isinstance(fitting_rule(DOMAIN, ()), MaximumEntropy)
-    assert isinstance(fitting_rule(LARGE, ()), MixtureOfProducts)
-    assert isinstance(fitting_rule(DOMAIN, (), uniform_mixture(DOMAIN, 20, 0.3, 0)), MixtureOfProducts)
+    assert isinstance(fitting_rule(DOMAIN), MaximumEntropy)
+    assert isinstance(fitting_rule(LARGE), MixtureOfProducts)
+    assert isinstance(fitting_rule(DOMAIN, uniform_mixture(DOMAIN, 20, 0.3, 0)), MixtureOfProducts)
 
 
 def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_bit():
