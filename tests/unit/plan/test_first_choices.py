@@ -14,7 +14,7 @@ from onlineic.errors import InvalidParameterError, LedgerMismatchError, SessionS
 from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened, read
 from onlineic.ledger.settings import settings_to_json
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import DemandPurchases, Facts, FirstChoices, session_plan
+from onlineic.plan import DemandPurchases, Facts, FirstChoices, demand, session_plan
 from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import FirstTables
 from onlineic.session import durable, replay
@@ -381,3 +381,14 @@ def test_a_repeat_before_a_question_keeps_no_purchase_from_it():
             for place, one in enumerate([ic.where(d=1), ic.where(c=2, d=2), ic.where(b=2, d=1)]):
                 session.answer_many([ic.where(a=ic.between(1, 4 + place)), ic.where(a=ic.between(0, 3)), one])
         assert () == verified(read(path)).problems
+
+
+def test_tables_that_cost_next_to_nothing_are_not_bought_again_and_again(monkeypatch):
+    """Planted: noise so wide that most of what is due is never spent, and stays due."""
+    least = demand.least_gaussian
+    monkeypatch.setattr(demand, "least_gaussian", lambda order, most, near: least(order, most / 10**4, near))
+    session = opened()
+    for question in [*JOINT, *PAIRS[:10]]:
+        session.answer(question)
+
+    assert 1 == len(tables(session))
