@@ -1,7 +1,4 @@
-"""Which rules read whole tables, and which of them goes on from a public start or fits numbers alone.
-
-Tables that a default session buys are fitted by `FittedTables`, which chooses when it knows what was bought.
-"""
+"""Which rule a default session learns by, where tables are released and where numbers alone are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,20 +19,17 @@ MOST_CLASSES = 2**22  # of a domain that is itself too large: a refit takes some
 TABLE_RULES = (FittedTables, MaximumEntropy, MixtureOfProducts)  # that read whole tables
 
 
-def fitting_rule(domain: Domain, prior: Hypothesis | None = None) -> UpdateRule[Any]:
-    """Return maximum entropy where its cells can be held, above a mixture of products; or the prior's own.
+def table_rule(prior: Hypothesis | None) -> UpdateRule[Any]:
+    """Return the rule of a session that learns from tables; a mixture as the start goes on as one."""
+    return MixtureOfProducts() if isinstance(prior, Mixture | LocalFits) else FittedTables()
+
+
+def number_rule(domain: Domain) -> UpdateRule[Any]:
+    """Return the rule that fits numbers alone: maximum entropy where its cells can be held, or a mixture.
 
     Where both can be run maximum entropy errs less (`experiments/README.md`).
-
-    Parameters
-    ----------
-    domain : Domain
-    prior : Hypothesis, optional
-        A public start; a mixture goes on as one.
     """
-    if isinstance(prior, Mixture | LocalFits) or (prior is None and not _holds(domain, ())):
-        return MixtureOfProducts()
-    return MaximumEntropy()
+    return MaximumEntropy() if _holds(domain, ()) else MixtureOfProducts()
 
 
 def check_holds(update: UpdateRule[Any], domain: Domain, tables: Sequence[Partition]) -> None:

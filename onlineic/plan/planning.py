@@ -48,7 +48,7 @@ from onlineic.plan.first_tables import (
     over_codes,
     ranges_instead,
 )
-from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, fitting_rule
+from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, number_rule
 from onlineic.plan.forecasts import expected
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.plan import (
@@ -104,7 +104,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     budget, sparse, max_queries = chosen.of_row, chosen.sparse, chosen.max_queries
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
-    rule = rule_for_stream(chosen.rule(domain), max_queries, n)
+    rule = rule_for_stream(chosen.rule, max_queries, n)
     if isinstance(chosen.purchases, FixedTables):
         _check_opens(domain, rule, sparse, chosen.prior)
     if chosen.certify is not None:
@@ -142,8 +142,6 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
             cells = cells_instead(mechanism, seen, tables.charge.amount + later)
         elif start == "levels" and not chosen.announced.dense and len(tables.targets) > 1:
             of_ranges = ranges_instead(mechanism, seen, tables)
-    if chosen.update is None and chosen.partition:
-        rule = FittedTables() if chosen.prior is None else chosen.rule(seen)
     if chosen.prior is None:
         check_holds(rule, seen, () if tables is None else tables.targets)
     tables, cells, of_ranges = (
@@ -302,7 +300,7 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
     wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
-        update=FittedAt(fitting_rule(planned(domain)), FITTED_AT),
+        update=FittedAt(number_rule(planned(domain)), FITTED_AT),
         alpha=mechanism.deviation,
         beta=settings.beta,
         max_queries=asked,

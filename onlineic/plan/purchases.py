@@ -148,7 +148,10 @@ class TestsOnly(PurchaseRule[None]):
 @final
 @attrs.frozen
 class FixedTables:
-    """Tables that are fixed beforehand, and released with the first question; the planner says which."""
+    """A first instalment that is settled before anything is asked (`FirstChoices`); the planner says which.
+
+    What is kept beside it is bought by what is asked, as by default.
+    """
 
 
 @final

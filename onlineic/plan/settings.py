@@ -19,7 +19,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.defaults import USUAL_QUERIES
-from onlineic.plan.fitting_rule import TABLE_RULES, fitting_rule
+from onlineic.plan.fitting_rule import TABLE_RULES, table_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
 from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
 from onlineic.queries.reach import Reach
@@ -241,11 +241,12 @@ class Settings:
         able = self.sparse in (None, "gumbel", "exponential") or isinstance(self.sparse, GumbelSparse)
         return fits and able and self.certify is None
 
-    def rule(self, domain: Domain) -> Rule:
-        """Return the update rule, the planner's own before it is fitted to what is bought."""
+    @property
+    def rule(self) -> Rule:
+        """The update rule."""
         if self.update is not None:
             return self.update
-        return fitting_rule(domain, self.prior) if self.partition else MultiplicativeWeights()
+        return table_rule(self.prior) if self.partition else MultiplicativeWeights()
 
     @property
     def opens(self) -> bool:

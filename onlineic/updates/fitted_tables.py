@@ -11,6 +11,7 @@ from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import Prior, fit
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.hypothesis.nested import fit_nested
@@ -100,9 +101,7 @@ class FittedTables(UpdateRule[Any]):
                 hypothesis = mixture.init(domain)
                 hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
             return mixture.update(hypothesis, measurements, alpha)
-        # over the codes themselves, where the hypothesis is, however many there are
-        start = ProductHistogram(domain)
-        held = MaximumEntropy().init(domain, start) if pieces is None else start_over(pieces)
+        held = _begun(hypothesis) if pieces is None else start_over(pieces)
         if (nested := self._nested(held.prior, tables)) is not None:
             return nested
         goes_on = self._goes_on(hypothesis, measurements, tables, pieces)
@@ -176,7 +175,6 @@ class FittedTables(UpdateRule[Any]):
     def restored(
         self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
     ) -> Any:
-        domain = start.domain
         if isinstance(start, PiecewiseHistogram):
             return start.updated(
                 measurements,
@@ -184,12 +182,22 @@ class FittedTables(UpdateRule[Any]):
                     start_over(pieces), _merged(held, pieces), parameters
                 ),
             )
-        return MaximumEntropy().restored(
-            MaximumEntropy().init(domain), _merged(measurements, None), parameters
-        )
+        return MaximumEntropy().restored(_begun(start), _merged(measurements, None), parameters)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None
+
+
+def _begun(hypothesis: Any) -> FittedHistogram:
+    """Return the public start of a hypothesis, with nothing fitted to it; of a mixture the even one."""
+    domain, prior = hypothesis.domain, getattr(hypothesis, "prior", None)
+    start: Histogram | ProductHistogram = ProductHistogram(domain)
+    if isinstance(prior, tuple):
+        start = ProductHistogram.of_factors(domain, prior)
+    elif prior is not None:
+        start = Histogram(domain, prior)
+    begun: FittedHistogram = MaximumEntropy().init(domain, start)
+    return begun
 
 
 def _is_fitted(one: Measurement) -> bool:

@@ -12,7 +12,7 @@ from onlineic.hypothesis.local_fits import _nearest
 from onlineic.hypothesis.mixture import uniform_mixture
 from onlineic.hypothesis.mixture_fit import misfit_of
 from onlineic.noise import SimulatedNoise
-from onlineic.plan.fitting_rule import fitting_rule
+from onlineic.plan.fitting_rule import table_rule
 from onlineic.queries import Measurement, Partition, one_of, weights, where
 from onlineic.updates import MixtureOfProducts
 
@@ -155,7 +155,7 @@ def test_a_session_fits_sets_by_themselves_where_the_mixture_does_not_hold_the_t
     again = replay(session.transcript, CHAIN, update=session.plan.update, alpha=session.plan.alpha)
     bound = [query.bind(CHAIN) for query in queries]
     assert again.evaluate_many(bound).tolist() == hypothesis.evaluate_many(bound).tolist()
-    assert isinstance(fitting_rule(CHAIN, hypothesis), MixtureOfProducts)
+    assert isinstance(table_rule(hypothesis), MixtureOfProducts)
     assert MixtureOfProducts().init(CHAIN, hypothesis) is hypothesis.mixture
 
 

@@ -14,7 +14,7 @@ from onlineic.hypothesis.mixture_fit import _Loss, fit_mixture, usable
 from onlineic.ledger import UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import FixedTables
-from onlineic.plan.fitting_rule import fitting_rule
+from onlineic.plan.fitting_rule import number_rule, table_rule
 from onlineic.queries import Measurement, Partition, Queries, between, dense, marginal, one_of, weights, where
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy, Median, MixtureOfProducts, MultiplicativeWeights, Perceptron
@@ -239,9 +239,9 @@ def test_the_rule_refuses_what_it_cannot_hold():
 
 
 def test_the_choice_depends_on_the_domain_and_a_given_start_alone():
-    assert isinstance(fitting_rule(DOMAIN), MaximumEntropy)
-    assert isinstance(fitting_rule(LARGE), MixtureOfProducts)
-    assert isinstance(fitting_rule(DOMAIN, uniform_mixture(DOMAIN, 20, 0.3, 0)), MixtureOfProducts)
+    assert isinstance(number_rule(DOMAIN), MaximumEntropy)
+    assert isinstance(number_rule(LARGE), MixtureOfProducts)
+    assert isinstance(table_rule(uniform_mixture(DOMAIN, 20, 0.3, 0)), MixtureOfProducts)
 
 
 def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_bit():
