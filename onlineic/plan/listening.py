@@ -18,9 +18,9 @@ MANY_RECORDS = 2e5  # .. or of records times epsilon
 
 
 def listening_rule(domain: Domain, n: int, settings: Settings, start: str | None) -> DemandPurchases | None:
-    """Return the rule of a session that would start so, if it buys by what is asked from the first question on.
+    """Return the rule of a session that would start so, if its first instalment is by what is asked.
 
-    None: its first instalment is settled beforehand.
+    None: that one is settled beforehand.
 
     Raises
     ------
