@@ -4,6 +4,7 @@ import copy
 import math
 import os
 import pickle
+import re
 import threading
 import traceback
 from fractions import Fraction
@@ -882,7 +883,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
     secrets = {SECRET, 123_456_789, 98_765_432, 31_415_926}
     secrets |= {abs(value) for values in noise.given for value in values if abs(value) > 10**5}
     shares = {str(count / counts.sum())[:11] for count in secrets if count in counts}
-    everything = "\n".join(texts)
+    everything = re.sub(r" at 0x[0-9a-f]+", "", "\n".join(texts))  # an address holds digits by chance
 
     assert fail_at is None or session.statistics().sealed
     assert {None} >= set(chained)
