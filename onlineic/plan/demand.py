@@ -17,12 +17,19 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-from attrs.validators import instance_of, optional
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.accounting.renyi import TICK
-from onlineic.errors import InvalidParameterError, checked_ratio, set_fields, shown
+from onlineic.domain.domain import Domain
+from onlineic.errors import (
+    InvalidParameterError,
+    checked_integer,
+    checked_list,
+    checked_ratio,
+    set_fields,
+    shown,
+)
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
@@ -96,7 +103,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     Raises
     ------
     InvalidParameterError
-        If a share is outside its range, or counts or parts do not rise.
+        If a share is outside its range, counts or parts do not rise, or a set of attributes is none.
     """
 
     share: Fraction = Fraction(9, 10)
@@ -106,18 +113,20 @@ class DemandPurchases(PurchaseRule[Listened]):
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
-    first: FirstChoices | None = attrs.field(
-        default=None, validator=optional(instance_of(FirstChoices)), metadata={"later": True}
-    )
+    first: FirstChoices | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
             set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
-        if self.first is not None and type(self.first) is not FirstChoices:  # a total goes by its word
-            raise InvalidParameterError(
-                f"first must be a FirstChoices or None, got a {type(self.first).__name__}; leave it out."
-            )
+        set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
+        if self.count is not None:
+            set_fields(self, count=checked_integer("count", self.count, at_least=1))
+        for name, held, kind in (("first", self.first, FirstChoices), ("reach", self.reach, Reach)):
+            if held is not None and type(held) is not kind:  # totals, and counts, go by their word
+                raise InvalidParameterError(
+                    f"{name} must be a {kind.__name__} or None, got a {type(held).__name__}; leave it out."
+                )
         counts, parts = self.after, (Fraction(0), *self.parts)
         rising = all(one < other for one, other in itertools.pairwise(parts))
         counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))
@@ -158,6 +167,15 @@ class DemandPurchases(PurchaseRule[Listened]):
         kept = max(1, sum(after < count for after in rule.after))
         parts = (*rule.parts[: kept - 1], Fraction(1))
         return attrs.evolve(rule, after=rule.after[:kept], parts=parts, count=count)
+
+    def check(self, domain: Domain) -> None:
+        """Raise `InvalidParameterError` if what was announced are no attributes of this domain."""
+        most = max((axes[-1] for axes in self.announced), default=-1)
+        if most >= len(domain.shape):
+            raise InvalidParameterError(
+                f"announced must hold places in a domain of {len(domain.shape)} attributes, got {most}; the "
+                "first one is 0."
+            )
 
     @property
     def first_choices(self) -> tuple[FirstTables, ...] | None:
@@ -301,6 +319,18 @@ class DemandPurchases(PurchaseRule[Listened]):
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
         return None if design.after > kept * design.before else _priced(facts, design, most)
+
+
+def _checked_axes(told: object) -> Axes:
+    """Return the places of a set of attributes, or raise `InvalidParameterError`."""
+    axes = tuple(checked_list("announced", told, of="places of attributes"))
+    whole = all(type(axis) is int and axis >= 0 for axis in axes)
+    if whole and axes and all(one < other for one, other in itertools.pairwise(axes)):
+        return axes
+    raise InvalidParameterError(
+        f"announced must hold rising places of attributes in the domain, got {shown(told)}; write (0, 2), or "
+        "give names to questions= of a session."
+    )
 
 
 def opens_with(rule: PurchaseRule[Any]) -> FirstChoices | None:

@@ -192,6 +192,8 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
         room=ROOM if settings.threshold is None else 0,
         restarts=settings.restarts,
     )
+    if type(purchases) is DemandPurchases:
+        purchases.check(domain)
     first = opens_with(purchases)
     for one in () if first is None else first.tables:
         if (one.neighbours, one.charge.unit, one.charge.order) != (

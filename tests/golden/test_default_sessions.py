@@ -14,6 +14,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.ledger import Easy, Hard, Opened
+from onlineic.plan import DemandPurchases
 from support.noise import Wrapped
 
 TWO = {"a": 24, "b": 10, "c": 5}
@@ -137,6 +138,18 @@ SESSIONS = {
         "counts": table(LEVELS, 3_000, 0.02), "shape": LEVELS, "budget": (1.0, 1e-9),
         "asked": ranges(LEVELS, 60, 11),
         "settings": {"threshold": 0.01, "hard_answers": 20},
+    },
+    "listening": {
+        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 13),
+        "settings": {"purchases": DemandPurchases()},
+    },
+    "listening, pure": {
+        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 14),
+        "settings": {"purchases": DemandPurchases()},
+    },
+    "announced": {
+        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 15),
+        "settings": {"questions": [("a", "b"), "c"]},
     },
     "certified": {
         **PAIRS, "budget": (8.0, 0.0), "asked": ranges(TWO, 40, 8), "settings": {"certify": 0.1},

@@ -1,7 +1,9 @@
 """What is bought by what is asked: questions that buy nothing, and questions in a batch."""
 
+import itertools
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 
@@ -12,7 +14,8 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.interactions import Predictor, cheapest
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.ledger import Easy, EasyBatch, Hard, Opened
-from onlineic.plan import PurchaseRule, TestsOnly, pays_to_listen, session_plan
+from onlineic.noise import SimulatedNoise
+from onlineic.plan import PurchaseRule, TestsOnly, demand, pays_to_listen, session_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.settings import Settings
 from onlineic.queries.expressions import joint
@@ -204,11 +207,15 @@ def test_what_a_pure_session_buys_is_bounded_by_the_law_of_its_noise():
     assert "gaussian" == listening().answer(where(a=1)).law
 
 
-def test_announced_sets_are_bought_with_the_first_question_and_nothing_is_without_purchases():
+def wide(told, **settings):
+    """A session of fourteen attributes."""
     domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
     columns = {name: np.random.default_rng(2).integers(0, 12, 5_000) for name in domain.names}
-    told, alone = (PrivateData.from_records(columns, domain) for _ in range(2))
-    told = ic.OnlineIC(told, ic.Budget(1.0, 1e-9), questions=[("x0", "x1"), "x2"])
+    return ic.OnlineIC(PrivateData.from_records(columns, domain), told, **settings)
+
+
+def test_announced_sets_are_bought_with_the_first_question():
+    told = wide(ic.Budget(1.0, 1e-9), questions=[("x0", "x1"), "x2"])
     told.answer(where(x5=1))
     record, own = bought(told)  # what was announced, and tables for a question that was not
 
@@ -216,9 +223,59 @@ def test_announced_sets_are_bought_with_the_first_question_and_nothing_is_withou
     assert {5} == {axis for one in own.measurements for axis in one.target.axes}
     assert own.charge.amount < record.charge.amount / 50
     assert 0.7 < told.statistics().spent < 0.95
-    alone = ic.OnlineIC(alone, ic.Budget(1.0, 1e-9), purchases=TestsOnly())
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_the_last_bits_of_a_design_which_differ_between_processors_decide_nothing(delta, monkeypatch):
+    """Scales lie on a grid, and charges follow from them: an audit elsewhere finds the same tables."""
+    plain, released = demand.cheapest, []
+
+    def elsewhere(*arguments, **settings):
+        design = plain(*arguments, **settings)
+        bits = itertools.cycle([1.0 - 1e-9, 1.0 + 1e-9, 1.0])
+        return attrs.evolve(design, parts={key: next(bits) * part for key, part in design.parts.items()})
+
+    for found in (plain, elsewhere):
+        monkeypatch.setattr(demand, "cheapest", found)
+        session = wide(ic.Budget(1.0, delta), purchases=DemandPurchases(), noise=SimulatedNoise(3))
+        session.answer_many([where(x5=1, x6=2), where(x7=3)])
+        released.append([(one.charge, [held.scale for held in one.measurements]) for one in bought(session)])
+
+    assert released[0] == released[1]
+    assert len(released[0][0][1]) > 1  # tables that divide the budget
+
+
+def test_nothing_is_bought_without_purchases():
+    alone = wide(ic.Budget(1.0, 1e-9), purchases=TestsOnly())
     alone.answer(where(x5=1))
+
     assert [] == bought(alone)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"announced": 5}, "announced must be a list, got 5"),
+        ({"announced": ["ab"]}, "announced must be a list of places of attributes, got 'ab'"),
+        ({"announced": [(1, 0)]}, r"rising places of attributes in the domain, got \(1, 0\)"),
+        ({"announced": [()]}, r"rising places of attributes in the domain, got \(\)"),
+        ({"announced": [(True,)]}, "rising places of attributes"),
+        ({"reach": 5}, "reach must be a Reach or None, got a int"),
+        ({"count": 0}, "count must be an integer >= 1"),
+    ],
+)
+def test_what_is_no_set_of_attributes_is_refused_before_a_session_is(settings, said):
+    with pytest.raises(InvalidParameterError, match=said):
+        DemandPurchases(**settings)
+
+
+def test_sets_of_another_domain_are_refused_before_anything_is_spent():
+    data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
+    with pytest.raises(InvalidParameterError, match="announced must hold places in a domain of"):
+        ic.OnlineIC(data, ic.Budget(1.0), purchases=DemandPurchases(announced=[(0, 9)]))
+
+    assert ([], 0) == (list(data.budgets), data.reads)
+    assert ((0, 1),) == DemandPurchases(announced=[[0, 1]]).announced
 
 
 def test_an_answer_is_told_again_after_a_purchase_too():
