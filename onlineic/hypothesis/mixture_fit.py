@@ -14,7 +14,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.hypothesis.mixture import UNTHREADED, Mixture, class_sums
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Measurement, Partition, pooled
 from onlineic.queries.query import Query
 from onlineic.queries.tables import multiply
 
@@ -60,7 +60,7 @@ def fit_mixture(
     Aydore et al. (2021), "Differentially private query release through adaptive projection", for products
     relaxed by softmax; Kingma & Ba (2015) for Adam.
     """
-    tables = [one for one in measurements if usable(one)]
+    tables = pooled(filter(usable, measurements))
     logits = start.logits if start.fitted else _informed(start, tables)
     weights = start.log_weights
     loss = _Loss(start, tables)
@@ -90,7 +90,7 @@ def fit_mixture(
 
 def misfit_of(mixture: Mixture, measurements: Sequence[Measurement]) -> float:
     """Return 2 F / values measured of `usable` measurements: 1 is what the truth expects."""
-    loss = _Loss(mixture, [one for one in measurements if usable(one)])
+    loss = _Loss(mixture, pooled(filter(usable, measurements)))
     twice, *_ = loss.gradient(mixture.logits, mixture.log_weights)
     return twice / loss.values
 

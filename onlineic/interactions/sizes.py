@@ -20,8 +20,8 @@ from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.partitions import Measurement, Partition
 
 # share of the largest size that interactions of two attributes have: a prior that the first tables replace,
-# amid those of real tables (.06 to .64). Those of more are taken to be as large as those of two until tables
-# have told: a rule that expects less buys nothing that could show more. Of one attribute nothing is known
+# amid those of real tables (.06 to .64). Each further attribute is expected to leave as large a share again.
+# Of one attribute nothing is known
 OF_TWO = 0.3
 ROUNDS = 20  # of a fixed point that a few rounds find
 MOST_TOLD = 4  # attributes of an interaction that a fit can follow beyond its noise
@@ -140,7 +140,7 @@ class Sizes:
     masses : tuple of float64 arrays, (levels,)
         By attribute, the sum of the squared masses of a level's parts over their number; 1 of level 0.
     shares : tuple of float
-        c^2 of interactions of one, two, three and more attributes.
+        c^2 of interactions of one, two and three attributes; of more each further one counts as the second.
     own : mapping of Key to float
         c^2 of subspaces of which something was released.
     margins : tuple of float64 arrays, (codes,)
@@ -161,7 +161,7 @@ class Sizes:
             for place, (axis, _) in enumerate(table.key):
                 having.setdefault(axis, []).append((place, table))
         margins = tuple(_margin(one, having.get(axis, ())) for axis, one in enumerate(levels))
-        usual = (1.0, OF_TWO**2, OF_TWO**2)
+        usual = (1.0, OF_TWO**2, OF_TWO**4)
         prior = cls(levels, tuple(map(_masses, levels, margins)), usual, {}, margins)
         pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
         for table in tables:
@@ -174,7 +174,7 @@ class Sizes:
             for part in _parts_of(table, 3):
                 prior._see(triples, part, part.counts - _of_pairs(part))
         of_two, own = _drawn_together(pairs, OF_TWO**2)
-        of_three, own_of_three = _drawn_together(triples, of_two)
+        of_three, own_of_three = _drawn_together(triples, of_two**2)
         return attrs.evolve(prior, shares=(1.0, of_two, of_three), own=own | own_of_three)
 
     @cached_property
@@ -189,6 +189,7 @@ class Sizes:
             result *= self.masses[axis][subspaces[:, axis]]
         orders = (subspaces > 0).sum(axis=1)
         shares = np.array(self.shares)[np.clip(orders, 1, 3) - 1]
+        shares = shares * self.shares[1] ** np.maximum(orders - 3, 0)
         if self.own:
             for row in np.flatnonzero((orders == 2) | (orders == 3)):
                 axes = np.flatnonzero(subspaces[row])

@@ -346,3 +346,22 @@ def derived(query: Query, measurement: Measurement) -> tuple[float, Floats]:
     mean = float(weights.mean())
     value = float(weights @ measurement.values) + mean * (1.0 - float(measurement.values.sum()))
     return value, weights - mean
+
+
+def pooled(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Return each target once, as the mean by precision of all its releases, in the order of the first ones.
+
+    The scales of a target that was released twice must be above 0.
+    """
+    found: dict[Any, list[Measurement]] = {}
+    for one in measurements:
+        found.setdefault(one.target.key, []).append(one)
+    merged = []
+    for alike in found.values():
+        one = alike[0]
+        if len(alike) > 1:
+            precision = sum(other.scale**-2.0 for other in alike)
+            values = sum(other.values * other.scale**-2.0 for other in alike) / precision
+            one = Measurement(one.target, values, precision**-0.5)
+        merged.append(one)
+    return merged

@@ -19,7 +19,7 @@ from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.interactions.sizes import expected_misfit, table_key, told_by
 from onlineic.queries.cuts import long_axes
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Measurement, Partition, pooled
 from onlineic.updates.base import UpdateRule
 from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
@@ -210,15 +210,7 @@ def _merged(measurements: tuple[Measurement, ...], pieces: Pieces | None) -> tup
 
     Tables at levels come first, as purchases release them, each kind oldest first.
     """
-    found: dict[Any, list[Measurement]] = {}
-    for one in measurements:
-        if _is_fitted(one):
-            found.setdefault(one.target.key, []).append(one)
-    merged = []
-    for alike in found.values():
-        precision = sum(one.scale**-2.0 for one in alike)
-        values = sum(one.values * one.scale**-2.0 for one in alike) / precision
-        merged.append(Measurement(alike[0].target, values, precision**-0.5) if len(alike) > 1 else alike[0])
+    merged = pooled(filter(_is_fitted, measurements))
     return tuple(sorted(merged, key=lambda one: not _is_at_levels(one, pieces)))
 
 
