@@ -60,6 +60,10 @@ class LocalFits:
         """Measurements that it was fitted to."""
         return self.mixture.fitted
 
+    def holds(self, target: Query | Partition) -> bool:
+        """Return whether the attributes of a released table are fitted by themselves."""
+        return isinstance(target, Partition) and self._table(target.axes) is not None
+
     def supports(self, query: Query) -> bool:
         return query.domain is self.domain or query.domain == self.domain
 

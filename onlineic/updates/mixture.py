@@ -10,7 +10,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture, uniform_mixture
 from onlineic.hypothesis.mixture_fit import fit_mixture, misfit_of, usable
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Measurement
 from onlineic.updates.base import UpdateRule
 
 SPREAD = 0.3  # of logits around the start: equal components would stay equal
@@ -28,9 +28,8 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
     A first fit takes `first_steps` from independent attributes; each later one goes on from the last for
     `steps`. Where the first leaves the released tables farther than their noise (2 loss / values above 2),
     sets of a few attributes are fitted by themselves from then on (`hypothesis.LocalFits`), and the mixture
-    is fitted again where more than one table comes. Deterministic
-    post-processing of released tables with a public seed: free of charge, and replayed bit for bit on the
-    same machine.
+    is fitted again for what these do not hold. Deterministic post-processing of released tables with a public
+    seed: free of charge, and replayed bit for bit on the same machine.
 
     Parameters
     ----------
@@ -98,10 +97,11 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
         if not any(map(usable, measurements[hypothesis.fitted :])):
             return hypothesis  # nothing new that can be fitted
         if isinstance(hypothesis, LocalFits):
-            if len(measurements) == hypothesis.fitted + 1 and isinstance(measurements[-1].target, Partition):
-                # one table, which its own sets read: the mixture would take seconds, and serves the others
-                mixture = attrs.evolve(hypothesis.mixture, fitted=len(measurements))
-                return LocalFits(mixture, measurements)
+            if len(measurements) == hypothesis.fitted + 1:
+                # the set that one release is of may read it by itself: a fit of the mixture takes seconds
+                kept = LocalFits(attrs.evolve(hypothesis.mixture, fitted=len(measurements)), measurements)
+                if kept.holds(measurements[-1].target):
+                    return kept
             fitted = fit_mixture(hypothesis.mixture, measurements, self.steps, self.rate / 5.0)
             return LocalFits(fitted, measurements)
         if hypothesis.fitted:
