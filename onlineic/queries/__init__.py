@@ -24,6 +24,7 @@ from onlineic.queries.partitions import (
     derived,
     one_way,
     pairs_of,
+    pooled,
     sets_of,
 )
 from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
@@ -60,6 +61,7 @@ __all__ = [
     "one_of",
     "one_way",
     "pairs_of",
+    "pooled",
     "rescaled",
     "sets_of",
     "span",

@@ -159,7 +159,7 @@ def test_a_session_fits_sets_by_themselves_where_the_mixture_does_not_hold_the_t
     assert MixtureOfProducts().init(CHAIN, hypothesis) is hypothesis.mixture
 
 
-def test_a_later_release_is_taken_in_by_both():
+def test_a_later_release_is_taken_in():
     rule = MixtureOfProducts(components=20, first_steps=1, steps=1)
     first, more = released(joint(), PAIRS[:3]), released(joint(1), [(0, 1)], 1e-10)
     held = rule.update(rule.init(DOMAIN), first, 0.1)
@@ -170,3 +170,20 @@ def test_a_later_release_is_taken_in_by_both():
     assert later.marginal("a0", "a1").ravel() == pytest.approx(more[0].values, abs=1e-7)
     assert rule.update(later, (*first, *more), 0.1) is later
     assert isinstance(rule.update(rule.init(DOMAIN), released(joint(), PAIRS[:3], 10.0), 0.1), Mixture)
+
+
+def test_a_single_release_leaves_the_mixture_alone_where_its_set_is_fitted_by_itself(monkeypatch):
+    """Of more than one, and of a set of too many cells, the mixture is fitted again: nobody else reads it."""
+    rule = MixtureOfProducts(components=20, first_steps=1, steps=1)
+    first, more = released(joint(), PAIRS[:3]), released(joint(1), [(0, 1), (1, 2)], 1e-10)
+    held = rule.update(rule.init(DOMAIN), first, 0.1)
+    one, two = (rule.update(held, (*first, *more[:count]), 0.1) for count in (1, 2))
+    monkeypatch.setattr("onlineic.hypothesis.local_fits.LOCAL_CELLS", 5)
+    wide = rule.update(held, (*first, more[0]), 0.1)
+
+    assert one.mixture.logits is held.mixture.logits
+    assert (4, 4) == (one.fitted, len(one.measurements))
+    assert one.marginal("a0", "a1").ravel() == pytest.approx(more[0].values, abs=1e-7)
+    assert not np.array_equal(two.mixture.logits, held.mixture.logits)
+    assert not np.array_equal(wide.mixture.logits, held.mixture.logits)
+    assert rule.update(one, (*first, more[0]), 0.1) is one

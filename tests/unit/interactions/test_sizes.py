@@ -76,3 +76,27 @@ def test_a_fit_stops_where_the_best_estimate_of_each_block_does():
         expected.append(expected_misfit(domain, [Table(BOTH, noisy, noise**-2.0)]))
 
     assert np.mean(expected) == pytest.approx(np.mean(seen), abs=0.06)
+
+
+def shares_of(sizes, domain):
+    """Return the share of the largest size that interactions of one, two, .. attributes have."""
+    rows = np.tril(np.ones((len(domain.shape), len(domain.shape)), np.int64))
+    largest = np.cumprod([masses[1] for masses in sizes.masses])
+    return sizes.squares(rows) / largest
+
+
+def test_each_further_attribute_is_expected_to_leave_as_large_a_share_again():
+    domain = ic.Domain.of(dict.fromkeys("abcde", 2))
+    alone, of_two, *more = shares_of(Sizes.learned(domain, []), domain)
+
+    assert alone == pytest.approx(1.0)
+    assert of_two == pytest.approx(0.3**2)
+    assert more == pytest.approx([of_two**2, of_two**3, of_two**4])
+
+
+def test_of_pairs_that_hang_together_less_triples_are_expected_to_do_so_too():
+    domain = ic.Domain.of(dict.fromkeys("abcde", 2))
+    even = [Table(((place, 1), (place + 1, 1)), np.full((2, 2), 0.25), 1e12) for place in range(0, 4, 2)]
+    _, _, of_three, *_ = shares_of(Sizes.learned(domain, even), domain)
+
+    assert of_three < 0.3**4 / 100.0

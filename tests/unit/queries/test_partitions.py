@@ -15,6 +15,7 @@ from onlineic.queries import (
     derived,
     one_way,
     pairs_of,
+    pooled,
     sets_of,
 )
 
@@ -234,3 +235,15 @@ def test_block_sums_are_never_a_view_of_the_table():
     partition.measure(table)[:] = 7.0
 
     assert np.all(table == 1.0)
+
+
+def test_a_target_that_was_released_again_is_its_mean_by_precision():
+    a, b = (one_way(SMALL, axis) for axis in (0, 1))
+    first, other = Measurement(a, np.array([0.1, 0.2, 0.3, 0.4]), 0.01), Measurement(b, np.full(3, 0.3), 0.0)
+    again = Measurement(one_way(SMALL, 0), np.array([0.4, 0.3, 0.2, 0.1]), 0.02)
+    both, alone = pooled([first, other, again])
+
+    assert both.values == pytest.approx([0.16, 0.22, 0.28, 0.34])  # four parts in five of the first
+    assert both.scale == pytest.approx(0.02 / 5**0.5)
+    assert (a.key, other) == (both.target.key, alone)
+    assert [] == pooled([])
