@@ -272,7 +272,7 @@ def test_what_is_no_set_of_attributes_is_refused_before_a_session_is(settings, s
 def test_sets_of_another_domain_are_refused_before_anything_is_spent():
     data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
     with pytest.raises(InvalidParameterError, match="announced must hold places in a domain of"):
-        ic.OnlineIC(data, ic.Budget(1.0), purchases=DemandPurchases(announced=[(0, 9)]))
+        ic.OnlineIC(data, ic.Budget(1.0), purchases=DemandPurchases(announced=[(0, len(DOMAIN.shape))]))
 
     assert ([], 0) == (list(data.budgets), data.reads)
     assert ((0, 1),) == DemandPurchases(announced=[[0, 1]]).announced
