@@ -161,8 +161,7 @@ class Sizes:
             for place, (axis, _) in enumerate(table.key):
                 having.setdefault(axis, []).append((place, table))
         margins = tuple(_margin(one, having.get(axis, ())) for axis, one in enumerate(levels))
-        usual = (1.0, OF_TWO**2, OF_TWO**4)
-        prior = cls(levels, tuple(map(_masses, levels, margins)), usual, {}, margins)
+        unknown = cls(levels, tuple(map(_masses, levels, margins)), (), {}, margins)
         pairs, triples = dict[Key, _Seen](), dict[Key, _Seen]()
         for table in tables:
             for part in _parts_of(table, 2):
@@ -170,12 +169,12 @@ class Sizes:
                 for axis, level in part.key:
                     shares = np.bincount(levels[axis].classes[level], margins[axis])
                     expected = np.multiply.outer(expected, shares)
-                prior._see(pairs, part, part.counts - expected)
+                unknown._see(pairs, part, part.counts - expected)
             for part in _parts_of(table, 3):
-                prior._see(triples, part, part.counts - _of_pairs(part))
+                unknown._see(triples, part, part.counts - _of_pairs(part))
         of_two, own = _drawn_together(pairs, OF_TWO**2)
         of_three, own_of_three = _drawn_together(triples, of_two**2)
-        return attrs.evolve(prior, shares=(1.0, of_two, of_three), own=own | own_of_three)
+        return attrs.evolve(unknown, shares=(1.0, of_two, of_three), own=own | own_of_three)
 
     @cached_property
     def _inexact(self) -> Bools:
