@@ -33,14 +33,15 @@ Goal = tuple[tuple[int, ...], tuple[Ints, ...], Floats]  # places in the set, cl
 class LocalFits:
     """A distribution for each set of few attributes, from the tables released of them; others by a mixture.
 
-    A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of the
-    attribute, if it is one), and it has at most 2^14 cells. Two sets agree on the attributes that they share
-    but for the noise of the tables: this is no joint distribution, and records are drawn from the mixture.
+    A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of one
+    attribute: any that holds it), and it has at most 2^14 cells. Two sets agree on the attributes that they
+    share but for the noise of the tables: this is no joint distribution, and records are drawn from the
+    mixture.
 
     Parameters
     ----------
     mixture : Mixture
-        Fitted to the same measurements.
+        Fitted to the first of the measurements, or to all.
     measurements : tuple of Measurement
         All so far; those of single queries are left to the mixture.
     """
@@ -58,10 +59,10 @@ class LocalFits:
     @property
     def fitted(self) -> int:
         """Measurements that it was fitted to."""
-        return self.mixture.fitted
+        return len(self.measurements)
 
     def holds(self, target: Query | Partition) -> bool:
-        """Return whether the attributes of a released table are fitted by themselves."""
+        """Return whether the attributes of a released table, and so any of them, are fitted by themselves."""
         return isinstance(target, Partition) and self._table(target.axes) is not None
 
     def supports(self, query: Query) -> bool:
@@ -146,7 +147,7 @@ class LocalFits:
 def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[Goal]:
     """Return what tables say of their attributes in a set, the noisiest first: of each cut the best mean.
 
-    Of one attribute only what was released of it alone: the tables of its pairs hold it too.
+    Of one attribute of a larger set only what was released of it alone: the tables of its pairs hold it too.
     """
     found: dict[Any, list[tuple[Floats, float]]] = {}
     cuts: dict[Any, tuple[tuple[int, ...], tuple[Ints, ...]]] = {}
@@ -155,7 +156,7 @@ def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[G
         if not isinstance(target, Partition) or one.scale <= 0.0:
             continue
         held = [place for place, axis in enumerate(target.axes) if axis in axes]
-        if len(held) >= 2 or len(held) == len(target.axes):
+        if held and (len(held) > 1 or 1 in (len(target.axes), len(axes))):
             others = tuple(place for place in range(len(target.axes)) if place not in held)
             values = one.values.reshape(target.shape).sum(axis=others)
             key = tuple((target.axes[place], target.cuts[place].key) for place in held)

@@ -143,7 +143,7 @@ class Pieces:
     def finer(self, inner: Any, into: "Pieces", measurements: tuple[Measurement, ...]) -> Any:
         """Return a hypothesis over these pieces, over finer ones, with what it was fitted to."""
         if isinstance(inner, LocalFits):
-            held = into.measured(measurements[: inner.fitted])
+            held = into.measured(measurements)[: inner.fitted]  # it counts those that pieces can read
             return LocalFits(self.finer(inner.mixture, into, measurements), held)
         if isinstance(inner, Mixture):
             ends = np.cumsum(self.small.shape)[:-1]

@@ -172,8 +172,8 @@ class Sizes:
                 unknown._see(pairs, part, part.counts - expected)
             for part in _parts_of(table, 3):
                 unknown._see(triples, part, part.counts - _of_pairs(part))
-        of_two, own = _drawn_together(pairs, OF_TWO**2)
-        of_three, own_of_three = _drawn_together(triples, of_two**2)
+        of_two, own = _drawn_together(pairs, OF_TWO**2, OF_TWO**2)
+        of_three, own_of_three = _drawn_together(triples, of_two**2, of_two)
         return attrs.evolve(unknown, shares=(1.0, of_two, of_three), own=own | own_of_three)
 
     @cached_property
@@ -271,19 +271,20 @@ class _Seen:
         self.total += size / variance
 
 
-def _drawn_together(seen: Mapping[Key, _Seen], prior: float) -> tuple[float, dict[Key, float]]:
+def _drawn_together(seen: Mapping[Key, _Seen], prior: float, spread: float) -> tuple[float, dict[Key, float]]:
     """Return the mean size, drawn to the prior, and each subspace's own, drawn to that mean.
 
-    Empirical Bayes: sizes spread by as much as their mean, and so does the prior.
+    Empirical Bayes: sizes spread by as much as their mean.
     """
-    mean = prior
+    last = mean = prior
     for _ in range(ROUNDS):
-        weight, total = 1.0 / prior**2, 1.0 / prior
+        last, weight, total = mean, spread**-2.0, prior / spread**2
         for one in seen.values():
             part = 1.0 / (mean**2 + 1.0 / one.precision)
             weight += part
             total += part * one.total / one.precision
         mean = max(total / weight, LEAST * prior)
+    mean = math.sqrt(last * mean)  # where the rounds go to and fro, between the two
     own = {
         key: max((one.total + 1.0 / mean) / (one.precision + 1.0 / mean**2), LEAST * mean)
         for key, one in seen.items()

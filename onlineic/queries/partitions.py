@@ -353,9 +353,9 @@ def pooled(measurements: Iterable[Measurement]) -> list[Measurement]:
 
     The scales of a target that was released twice must be above 0.
     """
-    found: dict[Any, list[Measurement]] = {}
+    found: dict[Query | Partition, list[Measurement]] = {}
     for one in measurements:
-        found.setdefault(one.target.key, []).append(one)
+        found.setdefault(one.target, []).append(one)  # by key a query and its complement would be one
     merged = []
     for alike in found.values():
         one = alike[0]

@@ -247,3 +247,11 @@ def test_a_target_that_was_released_again_is_its_mean_by_precision():
     assert both.scale == pytest.approx(0.02 / 5**0.5)
     assert (a.key, other) == (both.target.key, alone)
     assert [] == pooled([])
+
+
+def test_a_query_and_its_complement_are_two_targets():
+    one, other = ic.where(a=1).bind(SMALL), (~ic.where(a=1)).bind(SMALL)
+    told = [Measurement(one, np.array([0.2]), 0.01), Measurement(other, np.array([0.8]), 0.01)]
+
+    assert one.key == other.key
+    assert told == pooled(told)
