@@ -7,6 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import TooLargeError
+from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries import Measurement, Partition, PartitionRule, Queries
@@ -147,3 +148,21 @@ def test_a_table_of_pieces_is_known_as_one_of_codes_however_fine_the_pieces_are(
     finer = Pieces.of(DOMAIN, [JOINT, ALONE, RANGE])
     for one in (JOINT, ALONE):
         assert one.target == finer.over_codes(finer.partition(one.target))
+
+
+def test_sets_that_are_fitted_by_themselves_keep_their_tables_when_a_number_comes_that_no_fit_reads(
+    monkeypatch,
+):
+    """Pieces read fewer than were released: a place among what they read is none among all."""
+    monkeypatch.setattr("onlineic.updates.mixture.UNFIT", 0.0)  # so that sets are fitted by themselves
+    rule, told = FittedTables(most_cells=1), [WEIGHED, JOINT]
+    hypothesis, found = rule.update(rule.init(DOMAIN), tuple(told), 0.01), []
+    for more in (ALONE, WEIGHED, WEIGHED):
+        told.append(more)
+        hypothesis = rule.update(hypothesis, tuple(told), 0.01)
+        found.append(hypothesis.evaluate(ic.where(t=ic.span(0, 10)).bind(DOMAIN)))
+
+    assert isinstance(hypothesis.inner, LocalFits)
+    assert 2 == hypothesis.inner.fitted == len(hypothesis.inner.measurements)
+    assert found[0] == pytest.approx(0.05, abs=1e-3)
+    assert [found[0]] * 2 == found[1:]

@@ -100,3 +100,23 @@ def test_of_pairs_that_hang_together_less_triples_are_expected_to_do_so_too():
     _, _, of_three, *_ = shares_of(Sizes.learned(domain, even), domain)
 
     assert of_three < 0.3**4 / 100.0
+
+
+@pytest.mark.parametrize("rounds", [19, 20])
+def test_large_triples_among_even_pairs_are_believed_whatever_the_number_of_rounds(rounds, monkeypatch):
+    """Planted once: a prior of triples that was held too strongly let the rounds go to and fro."""
+    monkeypatch.setattr("onlineic.interactions.sizes.ROUNDS", rounds)
+    domain = ic.Domain.of({f"x{place}": 4 for place in range(15)})
+    cells = np.full((4, 4, 4), 0.6 / 64)
+    for a, b in itertools.product(range(4), repeat=2):
+        cells[a, b, (a + b) % 4] += 0.4 / 16
+    generator = np.random.default_rng(0)
+    tables = [
+        Table(tuple((axis, 1) for axis in axes), cells + generator.normal(0.0, 3e-4, cells.shape), 3e-4**-2.0)
+        for axes in np.arange(15).reshape(5, 3).tolist()
+    ]
+    sizes = Sizes.learned(domain, tables)
+    own = [size for key, size in sizes.own.items() if len(key) == 3]
+
+    assert min(own) > 1.0
+    assert sizes.shares[2] < max(own)

@@ -443,6 +443,19 @@ def test_a_plan_of_these_rules_is_made_again_and_one_of_others_is_taken_as_it_st
     assert audit.verified(read(path.with_name("other.db"))).whole
 
 
+def test_settings_that_are_refused_now_make_no_file_of_other_rules_dishonest(path, monkeypatch):
+    """What was announced was not looked at once: (1, 0) did no harm."""
+    with monkeypatch.context() as other:
+        other.setattr(durable, "RULES", "others")
+        other.setattr("onlineic.plan.demand._checked_axes", tuple)
+        rule = DemandPurchases(announced=((1, 0),))
+        session = ic.OnlineIC(table(), ic.Budget(1.0, 1e-6), ledger=path, table="t", purchases=rule)
+        with session:
+            session.answer(queries(1)[0])
+
+    assert () == audit.verified(read(path)).problems
+
+
 def test_a_number_that_was_not_told_is_found_by_verify(path):
     with opened(path) as session:
         [session.answer(one) for one in queries(14)]
