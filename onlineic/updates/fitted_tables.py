@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
@@ -30,6 +31,7 @@ USUAL_MISFIT, MOST_MISFIT = 0.75, 0.97
 # class cells times tables up to which a fit may take all its evaluations: beyond, it would take longer than
 # the few seconds that somebody waits for an answer
 FEW_ENTRIES = 2**21
+LEAST_MASS = 1e-12  # of a code in a start, whose logarithm is to be finite
 
 
 @final
@@ -98,8 +100,8 @@ class FittedTables(UpdateRule[Any]):
             mixture = MixtureOfProducts()
             fitted = isinstance(hypothesis, Mixture | LocalFits)
             if not fitted:
-                hypothesis = mixture.init(domain)
-                hypothesis = hypothesis if pieces is None else pieces.even(hypothesis)
+                begun: Any = mixture.init(domain)
+                hypothesis = _over(hypothesis, begun, tables) if pieces is None else pieces.even(begun)
             return mixture.update(hypothesis, measurements, alpha)
         held = _begun(hypothesis) if pieces is None else start_over(pieces)
         if (nested := self._nested(held.prior, tables)) is not None:
@@ -198,6 +200,22 @@ def _begun(hypothesis: Any) -> FittedHistogram:
         start = Histogram(domain, prior)
     begun: FittedHistogram = MaximumEntropy().init(domain, start)
     return begun
+
+
+def _over(hypothesis: FittedHistogram, mixture: Mixture, tables: Sequence[Measurement]) -> Mixture:
+    """Return the mixture over the public start of a hypothesis, attribute by attribute.
+
+    Even on those that a table tells of: a first fit begins at what it says.
+    """
+    prior, dimensions = hypothesis.prior, len(mixture.domain.shape)
+    told = {axis for one in tables for axis in one.target.axes}
+    logits = np.split(mixture.logits, np.cumsum(mixture.domain.shape)[:-1])
+    for axis in range(dimensions):
+        others = tuple(other for other in range(dimensions) if other != axis)
+        masses = prior[axis] if isinstance(prior, tuple) else prior.sum(axis=others)
+        if axis not in told and np.ptp(masses) > 0.0:
+            logits[axis] = logits[axis] + np.log(np.maximum(masses, LEAST_MASS))[:, np.newaxis]
+    return attrs.evolve(mixture, logits=np.concatenate(logits))
 
 
 def _is_fitted(one: Measurement) -> bool:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.hypothesis import Mixture
+from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries import Measurement, Partition
 from onlineic.updates.fitted_tables import FittedTables
 
@@ -65,3 +67,20 @@ def test_the_fit_after_a_release_again_comes_back_to_the_bit(fitted):
     restored = rule.restored(rule.init(DOMAIN), all_of_them, rule.parameters(after))
 
     assert np.array_equal(after.probabilities(), restored.probabilities())
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_public_start_stands_where_a_mixture_takes_over(dense):
+    """Planted once: beyond the cells that a fit holds a mixture began from nothing, and forgot the start."""
+    rule = FittedTables(most_cells=1)
+    factors = tuple(np.arange(1.0, size + 1) ** 2 for size in DOMAIN.shape)
+    factors = tuple(one / one.sum() for one in factors)
+    prior = ProductHistogram.of_factors(DOMAIN, factors)
+    start = rule.init(DOMAIN, ic.Histogram(DOMAIN, prior.probabilities()) if dense else prior)
+    table = released((0,), 0.001)
+    learned = rule.update(start, (table,), 0.01)
+
+    assert isinstance(learned, Mixture)
+    assert gap(learned, table) < 0.02
+    assert learned.marginal("b") == pytest.approx(factors[1], abs=0.03)
+    assert learned.marginal("c") == pytest.approx(factors[2], abs=0.03)
