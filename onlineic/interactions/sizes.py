@@ -112,11 +112,6 @@ def levelled(domain: Domain, measurements: Iterable[Measurement]) -> list[Table]
     return tables_of(domain, held) + read
 
 
-def cut_elsewhere(target: object) -> bool:
-    """Return whether a table is cut at others than levels."""
-    return isinstance(target, Partition) and table_key(target) is None
-
-
 def known_at(partition: Partition, scale: float) -> tuple[Key, float]:
     """Return the levels at which a table tells about what it does, and its precision there."""
     levels, precision = levels_of(partition.domain), scale**-2.0

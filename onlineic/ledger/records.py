@@ -69,7 +69,7 @@ class EasyBatch:
 @final
 @attrs.frozen
 class Improved:
-    """A question that was answered before, answered again by a hypothesis that has become better: no test.
+    """A new number for an earlier answer, without a test: read from older files, and never written now.
 
     Attributes
     ----------

@@ -365,7 +365,6 @@ class SqliteLedger(Ledger):
 
     def commit(self, records: Sequence[Committed]) -> None:
         check_commit(records)
-        # a repeat that was told anew widens the bound of all answers: it is never lost
         easy = all(isinstance(record, Easy | EasyBatch) for record in records)
         at = self._state
         waiting = [*self._records[at.written : at.length], *records]

@@ -47,8 +47,8 @@ class Node(Protocol):
     def answer_many(self, queries: Any) -> Any:
         """Answer queries in order."""
 
-    def told(self, question: Any) -> tuple[Answer, ...]:
-        """Return what was told of a question, oldest first; asks nothing."""
+    def told(self, question: Any) -> Answer | None:
+        """Return what was told of a question; asks nothing."""
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds that hold at once."""
@@ -267,13 +267,12 @@ class Range(Answering):
         return parts
 
     def _told(self, part: _Part) -> Answer | None:
-        """Return what its node told last of a part, or what it is whatever the data; asks nothing."""
+        """Return what its node told of a part, or what it is whatever the data; asks nothing."""
         node = self._nodes.node(part.node)
         bound = bind_question(part.question, self._nodes.domain, node.plan.weight_bits)
         if bound.constant is not None:
             return self._answer(bound.constant / (1 << bound.grid_bits), "repeat", 0.0)
-        told = node.told(part.question)
-        return told[-1] if told else None
+        return node.told(part.question)
 
     def _summed(self, question: Any, held: Held) -> Answer:
         """Return the answer to one query, from those of its nodes."""
@@ -454,8 +453,8 @@ class Range(Answering):
         """Return bounds on answers of this range that hold all at once, with probability 1 - beta.
 
         In the event of each node all of its answers hold together, and so their sums do. To the bound of an
-        answer is added how far it is from the sum of what the nodes told last: a quarter may have been closed
-        since, or an answer improved.
+        answer is added how far it is from the sum of what the nodes told: a quarter may have been closed
+        since.
 
         Parameters
         ----------

@@ -113,8 +113,8 @@ class _Rehearsed:
             found.append(prospect.answer)
         return found
 
-    def told(self, question: Any) -> tuple[Answer, ...]:
-        return (self.view.prospect(question).answer,)
+    def told(self, question: Any) -> Answer:
+        return self.view.prospect(question).answer
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return np.array([self.view.prospect(query).joint for query in queries])

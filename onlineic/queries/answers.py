@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Status = Literal["easy", "hard", "repeat", "untested"]
-Reason = Literal["covered", "test", "bought", "known", "improved"]
+Reason = Literal["covered", "test", "bought", "known"]
 Law = Literal["gaussian", "laplace"]
 ARITHMETIC = (
     "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
@@ -60,7 +60,6 @@ REASON_SAID = {
     "test": "its test found the hypothesis far from the truth",
     "bought": "tables were bought for it",
     "known": "it was told before, or is the same whatever the records are",
-    "improved": "told before, and the hypothesis errs less now",
 }
 USUAL = {"easy": "covered", "hard": "test", "repeat": "known"}  # reasons that a status has mostly
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."
@@ -191,12 +190,11 @@ class Answer:
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
         answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
         bound is wider than the distance to 0 or 1.
-    reason : "covered", "test", "bought", "known" or "improved", or None
+    reason : "covered", "test", "bought" or "known", or None
         Why it is this number. "covered": earlier releases answer the question, and the test agreed.
         "bought": tables were bought for this question first. "test": the test fired, so it was measured.
-        "known": a repeat tells the same number, or the question is constant. "improved": a repeat tells a
-        better number, because the hypothesis has become better. None: an untested answer, or one of an
-        engine that measures every question.
+        "known": a repeat tells the same number, or the question is constant. None: an untested answer, or
+        one of an engine that measures every question.
     private : bool
         False: simulated noise was used, the answer is NOT PRIVATE.
     estimate, standard_error : float or None

@@ -33,7 +33,7 @@ from onlineic.domain.attributes import Categorical
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
 from onlineic.errors import InvalidQueryError, shown
-from onlineic.queries.answers import REASON_SAID, STATUS_SAID, Answer, answer_head, answer_rows
+from onlineic.queries.answers import STATUS_SAID, Answer, answer_head, answer_rows
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
 from onlineic.questions.derived import Answering
@@ -571,10 +571,7 @@ def _number_block(said: str, answer: Answer, beta: float) -> str:
 
 
 def _status(answer: Answer) -> str:
-    said = STATUS_SAID[answer.status]
-    if answer.reason == "improved":
-        said = REASON_SAID["improved"]
-    return f'<p class="status {answer.status}">{escaped(said)}</p>'
+    return f'<p class="status {answer.status}">{escaped(STATUS_SAID[answer.status])}</p>'
 
 
 def _table_block(said: str, answer: Answer) -> str:

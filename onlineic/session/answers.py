@@ -1,14 +1,14 @@
 """What a session hands out: a fold over its record.
 
 Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/theory/ledger-and-restarts.md,
-5.4; docs/theory/session.md, 4.1, 4.9b.
+5.4; docs/theory/session.md, 4.1, 4.9b, 4.9c.
 """
 
 import contextlib
 import copy
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, final
@@ -54,7 +54,6 @@ from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
 from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, cut, stated, stated_again
-from onlineic.session.improvements import IMPROVED, Improvements, moved
 from onlineic.session.notices import Notices
 
 KIN_OF = 256  # questions, from which those like them are made
@@ -103,9 +102,9 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_improvements",
-        "_ledger", "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private",
-        "_settled", "_spending", "_taken", "_untaken", "raises",
+        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_ledger",
+        "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_predictor", "_private",
+        "_settled", "_spending", "_spreads", "_taken", "_told_anew", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -129,7 +128,12 @@ class AnswerBook:
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
-        self._improvements = Improvements(plan, domain)
+        # what is expected of questions, where the rule fits all that was measured
+        fitted = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
+        self._predictor = Predictor(domain) if fitted else None
+        self._spreads: dict[Any, float] = {}  # of measured answers, standard deviation of the noise
+        # of questions that a file tells anew: the first answer, and the place of the latest record
+        self._told_anew: dict[Any, tuple[Remembered, int]] = {}
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -184,7 +188,8 @@ class AnswerBook:
         other = copy.copy(self)
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
-        other._heard, other._improvements = self._heard.copy(), self._improvements.copy()
+        other._heard, other._spreads = self._heard.copy(), dict(self._spreads)
+        other._told_anew = dict(self._told_anew)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -226,7 +231,7 @@ class AnswerBook:
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
         if isinstance(record, Improved):
-            answer = self._improved(record, at.records)
+            answer = self._anew(record, at.records)
             self._taken = attrs.evolve(at, records=at.records + 1)
             return record.query, answer
         if isinstance(record, Closed):
@@ -259,7 +264,8 @@ class AnswerBook:
 
     def _opened(self, record: Opened, before: int) -> None:
         """Take in tables; where they were planned, of those bought later no bound may depend."""
-        self._improvements.bought(before, record.measurements)
+        if self._predictor is not None and before == len(self._predictor.releases):
+            self._predictor = self._predictor.after(record.measurements)
         if not self._plan.opens:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if self._plan.first_choices is None:
@@ -321,7 +327,7 @@ class AnswerBook:
         apart = float(np.abs(value - released).max())
         radius = self._bounds.hard(question, target, weights, value, apart, spent)
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
-        self._improvements.measured(question, spread * measurement.scale)
+        self._spreads[question.key] = spread * measurement.scale
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record))
 
@@ -347,30 +353,20 @@ class AnswerBook:
         """Return why each of these is easy, if it is: places in `REASONS`, (m,)."""
         return np.where(self._heard.recall_many(queries, 0).known, BOUGHT, COVERED)
 
-    # -- answers that the hypothesis has outgrown --
-
-    def left(self, question: Question, known: Remembered | None = None) -> float:
-        """Return the error predicted of a question now over that when it was told, 1 where it is not less.
-
-        Parameters
-        ----------
-        known : Remembered, optional
-            What was told of it, where that was looked up.
-        """
-        known = known or self._memory.recall(question, self._stands)
-        return 1.0 if known is None or self.belief.failures else self._improvements.left(question, known)
+    # -- what is expected --
 
     @property
     def predictor(self) -> Predictor | None:
         """What is expected of questions by what was released; None where the rule does not fit all of it."""
-        return self._improvements.predictor
+        return self._predictor
 
     def expected(self, question: Question, predictor: Predictor) -> float:
         """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
         known = self._memory.recall(question, self._stands)
-        if known is None or question.constant is not None or self.improves(question, known):
+        if known is None or question.constant is not None:
             return predictor.error(question)
-        return self._improvements.expected(question, known)
+        error, spread = predictor.error(question, known.version), self._spreads.get(question.key, math.inf)
+        return 1.0 / math.hypot(1.0 / error, 1.0 / spread) if error and spread else 0.0
 
     def expected_of_kin(self) -> float | None:
         """Return the root-mean-square error predicted of questions like those tested first, if any."""
@@ -386,68 +382,50 @@ class AnswerBook:
                 break
         return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
-    def improves(self, question: Question, known: Remembered | None = None) -> bool:
-        """Return whether a question that was told is better answered by the hypothesis of now; see `left`."""
-        may = question.constant is None and not self._ledger.broken
-        return may and self.left(question, known) <= IMPROVED
+    # -- what was told --
 
-    def improving(self, queries: Queries, recalled: Recalled) -> list[int]:
-        """Return the places of those of a batch that are, each question once, rising."""
-        if self.belief.failures or self._ledger.broken:
-            return []
-        left = self._improvements.left_of(queries, recalled)
-        places = np.flatnonzero((left <= IMPROVED) & ~np.isfinite(queries.constants))
-        return sorted({queries[place].key: place for place in places[::-1].tolist()}.values())
-
-    def improve(self, questions: Iterable[Question]) -> None:
-        """Record of these what the hypothesis says now: free, and told from here on."""
-        self._ledger.commit([Improved(one, self.guesses((one,))[0]) for one in questions])
-        self.catch_up()
-
-    def _better(self, question: Question, value: Any, known: Remembered) -> Remembered:
-        """Return an improved answer: it is off by what the first was, and by how far it moved from that."""
-        first = self._improvements.first(question, known)
-        radius = first.radius + moved(question, value, first, self._bounds.slack)
-        return Remembered(question, value, radius, self._stands)
-
-    def _improved(self, record: Improved, place: int) -> Answer:
+    def _anew(self, record: Improved, place: int) -> Answer:
+        """Take in what an older file tells anew: off by what the first answer is, and by how far it moved."""
         question, known = record.query, self._memory.recall(record.query, self._stands)
         if known is None:
             raise LedgerCorruptError(
-                f"ledger must improve what it told before, got record {place} of what it did not tell; "
+                f"ledger must tell anew what it told before, got record {place} of what it did not tell; "
                 "restore the file from a backup."
             )
-        value = stated_value(question, record.guess, self._n)
-        better = self._better(question, value, known)
-        self._bounds.improve(better.radius - self._improvements.first(question, known).radius)
-        self._improvements.tell(question, known, place)
-        self._memory.remember(question, value, better.radius, self._stands)
+        first, _ = self._told_anew.get(question.key, (known, place))
+        value, slack = stated_value(question, record.guess, self._n), self._bounds.slack
+        moved = float(np.abs(np.asarray(value) - first.again(question)[0]).max())
+        moved += slack * (question.complement != first.question.complement)
+        self._told_anew[question.key] = first, place
+        self._memory.remember(question, value, first.radius + moved, self._stands)
+        self._bounds.tell_anew(moved)
         self._bounds.state(question, value, inside=True)
-        return Answer.deferred(value, "repeat", self.settled, better, question, "improved")
+        better = Remembered(question, value, first.radius + moved, self._stands)
+        return Answer.deferred(value, "repeat", self.settled, better, question, "known")
 
-    def told(self, question: Question) -> tuple[Answer, ...]:
-        """Return what was told of a question, oldest first; the last one is told again."""
+    def told(self, question: Question) -> Answer | None:
+        """Return what was told of a question, and is told again, or None."""
         known = self._memory.recall(question, self._stands)
-        if known is None:
-            return ()
-        found = list[Answer]()
-        for one in (*self._improvements.told(question), known):
-            said = stated_again(
-                self.estimates, question, one.again(question)[0], one.question, one.value, one.radius,
-                self._bounds.slack,
-            )  # fmt: skip
-            reason: Reason = "improved" if found else "known"
-            found.append(self._stating(question, one.again(question)[0], "repeat", said, reason))
-        return tuple(found)
+        return None if known is None else self._repeated(question, known)
+
+    def _repeated(
+        self, question: Question, known: Remembered, status: Status = "repeat", reason: Reason = "known"
+    ) -> Answer:
+        """Return an answer that stands, stated now."""
+        value, _ = known.again(question)
+        said = stated_again(
+            self.estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
+        )
+        return self._stating(question, value, status, said, reason)
 
     def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
         """Return these answers as the hypothesis says them now, but for what was measured or not tested."""
-        result = [*answers]
+        result, fits = [*answers], self._predictor is not None
         places = [
             place
             for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
             if isinstance(question, Query) and question.constant is None
-            and answer.status in ("easy", "repeat") and self._improvements.reads(question)
+            and answer.status in ("easy", "repeat") and fits and question.key not in self._spreads
             and not isinstance(answer.value, np.ndarray)  # who gives it back may give anything
         ]  # fmt: skip
         guesses = self.guesses([questions[place] for place in places]) if places else []
@@ -468,25 +446,15 @@ class AnswerBook:
         """Return whether a question needs no test: it is a constant, or its answer stands."""
         return question.constant is not None or self._memory.recall(question, self._stands) is not None
 
-    def recalled(self, question: Question, improve: bool = False) -> Answer | None:
-        """Return the answer of a question that needs no test, a constant or a repeat, or None.
-
-        Parameters
-        ----------
-        improve : bool
-            Whether it may be told anew, which is recorded.
-        """
+    def recalled(self, question: Question) -> Answer | None:
+        """Return the answer of a question that needs no test, a constant or a repeat, or None."""
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             return self._without_test(question, value, "easy", 0.0, "known")
         known = self._memory.recall(question, self._stands)
         if known is None:
             return None
-        reason: Reason = "known"
-        if improve and self.improves(question, known):
-            self.improve((question,))
-            known, reason = self._memory.recall(question, self._stands) or known, "improved"
-        return self._without_test(question, known.again(question)[0], "repeat", known, reason)
+        return self._without_test(question, known.again(question)[0], "repeat", known, "known")
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
@@ -631,24 +599,16 @@ class AnswerBook:
             bound = stated(None, question, value, 0.0, self._bounds.slack).error_bound
             answer = Answer(value, self._persons * value, "easy", bound, self._private, reason="known")
             return answer, bound, bound, True
-        estimates, bounds = self.estimates, self._bounds
+        bounds = self._bounds
         known = self._memory.recall(question, self._stands)
         if known is not None:
-            reason: Reason = "known"
-            if self.improves(question, known):
-                now = stated_value(question, self.guesses([question])[0], self._n)
-                known, reason = self._better(question, now, known), "improved"
-            value, _ = known.again(question)
-            said = stated_again(
-                estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
-            )
-            answer = self._stating(question, value, "repeat", said, reason)
+            answer = self._repeated(question, known)
             return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = stated_value(question, self.guesses([question])[0], self._n)
         in_theorem = self.left_in_theorem and isinstance(question, Query)
         easy, jointly = bounds.easy(self._taken.spent)
         wide = self._plan.error_bound if in_theorem else easy
-        said = stated(estimates, question, value, wide, bounds.slack)
+        said = stated(self.estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
             said = said._replace(error_bound=min(1.0 + bounds.slack, wide + question.rounding))
         answer = self._stating(question, value, "easy", said, "covered")
@@ -693,16 +653,13 @@ class AnswerBook:
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
-        if known is None or place < self._improvements.place(query):
+        _, latest = self._told_anew.get(query.key, (None, place))
+        if known is None or place < latest:
             return None
-        value, _ = known.again(query)
-        said = stated_again(
-            self.estimates, query, value, known.question, known.value, known.radius, self._bounds.slack
-        )
         if isinstance(record, Improved):
-            return self._stating(query, value, "repeat", said, "improved")
+            return self._repeated(query, known)
         status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return self._stating(query, value, status, said, self._reason(query, status))
+        return self._repeated(query, known, status, self._reason(query, status))
 
     def _stating(
         self, question: Question, value: Any, status: Status, said: Stated, reason: Reason | None

@@ -19,7 +19,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
-from onlineic.session.columns import EASY, IMPROVED, KNOWN, NO_REASON, UNTESTED, Answers, Columns
+from onlineic.session.columns import EASY, KNOWN, NO_REASON, UNTESTED, Answers, Columns
 from onlineic.session.core import Core
 
 RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
@@ -114,10 +114,6 @@ class Batches:
         asked = ~recalled.known & ~constant
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
-        better = book.improving(queries, recalled) if self._core.seal.usable else []
-        later = [place for place in better if len(tested) and place > tested[0]]
-        if later:  # what is told anew stands in the record where it is asked
-            return self._begun(queries[: later[0]], columns.part(0, later[0]), testable)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
         if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
             # those after it have what they buy
@@ -125,9 +121,6 @@ class Batches:
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
             stop = int(tested[fits])
             return self._begun(queries[:stop], columns.part(0, stop), testable)
-        if better:
-            book.improve([queries[place] for place in better])
-            recalled = book.recalled_many(queries)
         payable, stop = self._payable(queries, tested, testable)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
@@ -142,7 +135,6 @@ class Batches:
                 stop = int(payable[len(values)]) + 1  # those after it were not tested
                 columns.give(stop - 1, hard)
         self._repeat(queries, columns, recalled, stop, int((unpaid < stop).sum()))
-        columns.reasons[better] = IMPROVED
         return stop
 
     def _buys_behind(self, first: Query, second: Query) -> bool:

@@ -89,7 +89,7 @@ class Bounds:
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation, pure=pure)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
-        self._moved = 0.0  # how far an improved answer is from the first that was told of its question
+        self._moved = 0.0  # how far an answer told anew, in an older file, is from the first of its question
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
@@ -248,8 +248,8 @@ class Bounds:
         if not inside or isinstance(question, BoundMarginal):
             self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
-    def improve(self, moved: float) -> None:
-        """Take in that an answer was improved, which now is so far from the first of its question."""
+    def tell_anew(self, moved: float) -> None:
+        """Take in an answer of an older file that is so far from the first of its question."""
         self._moved = max(self._moved, moved)
 
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:

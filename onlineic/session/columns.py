@@ -36,8 +36,8 @@ from onlineic.queries.query import Query
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
 EASY, HARD, REPEAT, UNTESTED = range(4)
-REASONS: tuple[Reason | None, ...] = (None, "covered", "test", "bought", "known", "improved")
-NO_REASON, COVERED, TEST, BOUGHT, KNOWN, IMPROVED = range(6)
+REASONS: tuple[Reason | None, ...] = (None, "covered", "test", "bought", "known")
+NO_REASON, COVERED, TEST, BOUGHT, KNOWN = range(5)
 SHOWN = 10  # answers of a batch that are shown, first and last
 
 

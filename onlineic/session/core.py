@@ -105,7 +105,7 @@ class Core:
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
         """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
         self.book.catch_up()  # no test begins with records pending
-        if (known := self.book.recalled(question, self.seal.usable)) is not None:
+        if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
         if not (testable and self.cover((question,))[0]):

@@ -712,11 +712,8 @@ class OnlineIC(Answering):
 
         return self._alone(found)
 
-    def told(self, question: Any) -> tuple[Answer, ...]:
-        """Return what this session has told of a question, oldest first; asks nothing, and costs nothing.
-
-        The last one is told again, unless the hypothesis has improved on it by then (`Answer.reason`). All of
-        their bounds hold at once.
+    def told(self, question: Any) -> Answer | None:
+        """Return what this session has told of a question, and tells again; asks nothing, and costs nothing.
 
         Parameters
         ----------
@@ -724,8 +721,8 @@ class OnlineIC(Answering):
 
         Returns
         -------
-        tuple of Answer
-            Empty if it was never answered, or without a test; else repeats, with the values that were told.
+        Answer or None
+            A repeat; None if it was never answered, or without a test.
 
         Raises
         ------
@@ -734,7 +731,7 @@ class OnlineIC(Answering):
         """
         bound = self.bind(question)
 
-        def found() -> tuple[Answer, ...]:
+        def found() -> Answer | None:
             self._loop.book.catch_up()
             return self._loop.book.told(bound)
 

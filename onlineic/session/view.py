@@ -91,8 +91,6 @@ class View:
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
 
-        None too of one that the session itself would answer better now.
-
         Waits for nobody: not for `explain` either.
 
         Raises
@@ -101,8 +99,7 @@ class View:
             If it cannot be asked.
         """
         bound = self._outlook.bound(question)
-        book = self._outlook.book
-        if not self.holds(bound) or book.improves(bound) or (answer := book.recalled(bound)) is None:
+        if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:
             return None
         constant = bound.constant is not None
         return Outcome(answer, None if constant else self._places.before(self.length, bound.key))

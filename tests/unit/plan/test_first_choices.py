@@ -125,7 +125,7 @@ def test_bounds_rest_on_the_first_tables_alone():
 
     assert 2 == len(tables(session))
     assert loop.book.estimates is estimates
-    told = [session.told(one)[0].error_bound for one in JOINT[:4]]
+    told = [session.told(one).error_bound for one in JOINT[:4]]
     assert [one.error_bound for one in answers] == told
 
 

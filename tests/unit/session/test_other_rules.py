@@ -2,8 +2,8 @@
 
 The frozen exports were written by earlier commits of version 0.1.0: `first_*` by one whose plans had a field
 a kind of table, and `planned_later` by one of two purchase rules, over the table of `made_table`;
-`certified_tables` by one whose certified sessions began with tables; the others without a stamp, or under
-another one.
+`certified_tables` by one whose certified sessions began with tables; `told_anew` by one that told the number
+of a better hypothesis when a question was asked again; the others without a stamp, or under another one.
 """
 
 import json
@@ -93,6 +93,20 @@ def asked_of_certified(place):
     if place % 3 == 1:
         return ic.dense((codes[:3].sum(axis=0) + codes[3] * (place % 2)) % 2.0)
     return ic.where(a=place % 8, b=ic.between(0, place % 3), d=1)
+
+
+def table_told_anew():
+    """The table of the file `told_anew`."""
+    domain, law = ic.Domain.of(a=5, b=3, c=6), np.random.default_rng(2).dirichlet(np.full(90, 0.5))
+    return ic.PrivateData(np.random.default_rng(1).multinomial(20_000, law).reshape(domain.shape), domain)
+
+
+def asked_anew():
+    """The questions of the file `told_anew`: the first three were told three numbers each."""
+    weights = np.zeros((5, 3, 6))
+    weights[0, 0, 0], weights[1, 2, 3] = 1.0, 0.5
+    first = [ic.where(a=1), ic.marginal("a"), ic.dense(weights), ic.where(b=0), ic.where(b=1)]
+    return [*first, ~ic.where(a=2), ic.where(a=3, c=2), ic.where(b=2, c=4)]
 
 
 def resumed_file(written, path):
@@ -249,6 +263,46 @@ def test_a_certified_file_that_began_with_tables_tells_what_it_told_and_certifie
     assert 0 < spent <= Fraction(written.beginning["account"]["capacity"])
     report = audit.verified(read(path))
     assert report.whole, report.problems
+
+
+def test_a_file_that_told_answers_anew_tells_the_last_of_each_with_its_bound(path):
+    """Their bound is that of the first and the distance from it; that of all at once has the distance too."""
+    written, told = frozen("told_anew")
+    questions = asked_anew()
+    file_of(written, path)
+    assert 6 == kinds(path).count("improved")
+    with pytest.warns(OtherRulesWarning):
+        session = ic.OnlineIC.resume(path, table_told_anew())
+    with session:
+        released = [answer for _, answer in session.released()]
+        again = [session.answer(one) for one in questions]
+        many, said = session.answer_many(questions), session.statistics()
+        turned = session.answer(~questions[0])
+        session.answer(ic.where(a=0, c=1))
+    assert {"known"} == {one.reason for one in (*again, *many, turned)}
+    for one, same, (value, bound) in zip(again, many, told["told"], strict=True):
+        np.testing.assert_array_equal(one.value, value)
+        np.testing.assert_array_equal(same.value, value)
+        assert one.error_bound == same.error_bound == pytest.approx(bound, rel=1e-9)
+    assert turned.value == pytest.approx(1.0 - again[0].value, abs=1e-12)
+    assert said.error_bound == pytest.approx(told["all"], rel=1e-9)
+    assert sorted(str(one.query.key) for one in again) == sorted(str(one.query.key) for one in released)
+    assert 6 == kinds(path).count("improved")
+    report = audit.verified(read(path))
+    assert report.whole, report.problems
+
+
+def test_an_answer_told_anew_is_found_in_a_file_of_these_rules(path):
+    """Planted: the number that stands before it once more."""
+    with opened(path, threshold=0.2) as session:
+        assert "easy" == session.answer(ic.where(a=1)).status
+    lines = [json.loads(canonical_text(line)) for line in read(path).lines]
+    at, easy = next((place, line) for place, line in enumerate(lines) if line["kind"] == "easy")
+    lines.insert(at + 1, {**easy, "kind": "improved"})
+    lines = [{**line, "at": place} for place, line in enumerate(lines)]
+    forged = chained((canonical_text(line), None) for line in lines)
+
+    assert any("told anew" in text for text in audit.verified(forged).problems)
 
 
 @pytest.mark.parametrize(
