@@ -78,7 +78,7 @@ class _Payer:
 
     asking: Asking
     plan: Plan
-    told: Callable[[Any], tuple[Answer, ...]]
+    told: Callable[[Any], Answer | None]
 
     def answer_many(self, queries: Any) -> list[Answer]:
         found: list[Answer] = self.asking.answer_many(queries)
