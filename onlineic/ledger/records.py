@@ -302,7 +302,6 @@ class NodeOpened:
 Committed = (
     Easy
     | EasyBatch
-    | Improved
     | Hard
     | Opened
     | UpdateFailed
@@ -313,7 +312,7 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Reserved | Burned | Closed | Resumed
+Record = Committed | Improved | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened

@@ -221,7 +221,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             axes = asked_axes(question)
             if place and axes not in sets:
                 return place
-            if place + 1 == milestone:  # even after the last: one asked again there is answered anew
+            if place + 1 == milestone:  # even after the last: a repeat behind it buys, too
                 return milestone
             sets = sets | {axes}
         return None

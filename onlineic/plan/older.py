@@ -4,7 +4,7 @@ A file holds its plan, and a stamp of the rules that made it: a digest that chan
 sessions plan, learn or answer. Under the same stamp a session goes on as if it had never been closed. Under
 another one the record alone decides:
 
-* what was told comes back as it was told, and is not told anew;
+* what was told comes back as it was told;
 * the hypothesis is made of the recorded measurements;
 * tests and hits go on with the recorded mechanism and prices, and teach the recorded update rule;
 * nothing is bought without a test any more: which tables to buy next was decided by rules that are gone.

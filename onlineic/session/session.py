@@ -205,8 +205,7 @@ class OnlineIC(Answering):
     purchases : PurchaseRule or FixedTables, optional
         As in `plan.Settings`: what is bought without a test. `FixedTables()` buys tables with the first query
         and starts any update rule from them; `TestsOnly()` buys nothing. If attributes or records are many,
-        the session buys tables as queries come. A query that is asked again after the next purchase is
-        answered anew.
+        the session buys tables as queries come.
     questions : int, or iterable of str, of several, or of questions, optional
         What is known of the questions to come, and public: about how many different ones (20: if they are
         few, each is measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables
