@@ -9,10 +9,11 @@ import onlineic as ic
 from onlineic import where
 from onlineic.data import PrivateData
 from onlineic.hypothesis import Histogram
+from onlineic.interactions import Predictor
 from onlineic.ledger import Easy, EasyBatch, Hard, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
-from onlineic.queries import Queries
+from onlineic.queries import Queries, derived
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6)
 COUNTS = np.random.default_rng(1).multinomial(2_000, np.random.default_rng(2).dirichlet(np.ones(90) / 2))
@@ -211,3 +212,20 @@ def test_who_looks_after_the_first_question_buys_nothing():
     assert (spent, records) == (session.account.spent, len(session.transcript))
     session.answer(where(c=3))
     assert spent < session.account.spent  # the purchase was due, and waited for a question
+
+
+def test_of_what_was_measured_less_is_expected_than_of_its_noise_alone_or_of_the_tables_alone():
+    session = opened(threshold=0.001, hard_answers=8)
+    session.answer_many([where(a=code, b=b, c=3) for code in range(5) for b in range(3)])
+    tables, hits = Predictor(DOMAIN), []
+    for record in session.transcript:
+        if isinstance(record, Opened):
+            tables = tables.after(record.measurements)
+        elif isinstance(record, Hard):
+            hits.append((record.query, record.measurement, len(tables.releases)))
+
+    assert hits
+    for query, measurement, bought in hits:
+        _, weights = derived(query, measurement)
+        noise = measurement.scale * (1.0 if weights is None else np.linalg.norm(weights))
+        assert 0.0 < session.explain(query).expected < min(noise, tables.error(query, bought))
