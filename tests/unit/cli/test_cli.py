@@ -540,7 +540,7 @@ def test_demo_writes_its_plot_or_says_how_to_get_it(demo):
 
 
 def test_demo_without_matplotlib_says_how_to_get_the_plot(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     monkeypatch.chdir(tmp_path)
 
     assert 0 == main(["demo", "--queries", "60", "--seed", "0"])
@@ -549,7 +549,7 @@ def test_demo_without_matplotlib_says_how_to_get_the_plot(monkeypatch, capsys, t
 
 
 def test_seeded_demo_repeats_and_its_progress_stays_off_a_pipe(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     seen = []
     for _ in range(2):
         main(["demo", "--queries", "60", "--seed", "5"])
