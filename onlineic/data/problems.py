@@ -245,10 +245,11 @@ def _checked_file(
     broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
     entries: dict[tuple[str, int], _Found] = {}
     rows, missing, header = 0, list[Misfit](), list[str]()
+    reader = None
     with form.open(path, errors="surrogateescape") as file:
-        reader = form.reader(file)
         try:
-            header = next(reader, header)
+            header, reader = form.headed(file)
+            form.check_delimiter(header, [column.name for column in columns])
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -266,7 +267,8 @@ def _checked_file(
                     )
         except (csv.Error, UnicodeError) as error:
             entry = unclosed if isinstance(error, csv.Error) else broken
-            entry.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
+            line = 1 if reader is None else reader.line_num
+            entry.rows.setdefault(_Shown(f"{error}", None), []).append(line)
     absent = [*map(_Found, missing)]
     if missing and header and not is_header(header, columns):
         absent[0].rows[_Shown.of(header)] = [1]
