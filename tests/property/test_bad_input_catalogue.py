@@ -1615,7 +1615,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "asked('SELECT COUNT(*) FROM t')"),
         ('a largest value', "asked('SELECT MAX(age) FROM t')",
          'exit status 1', "in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the "
-         "counts up to all but a few; in Python write session.quantile('col', 0.99).",
+         "counts up to all but a few.",
          "asked('SELECT age, COUNT(*) FROM t GROUP BY age')"),
         ('plain words', "asked('how many women?')",
          'exit status 1', "write e.g. age >= 30 AND sex = 'F'.",
