@@ -103,6 +103,7 @@ OPTIONS: Rules = (
     (r"\bopen it by ic\.TableBudget", "give it to onlineic serve --total"),
     (r"; curator_report\(values=None\) shows all", ""),
     (r"\bPrivateData\.check\(table, domain\)\.curator_report\(\) shows", "--show-data-errors shows"),
+    (r"\binstalled for from_frame\b", "installed for Parquet files"),
     (r"\bone without records by add\((.*?), None\)", r"one without records by onlineic periods add FILE \1"),
     (r"\bclosed by close\(label\)", "closed by onlineic periods close"),
     (r": add\(\.\., late=True\)", ": onlineic periods add .. --late"),

@@ -72,6 +72,7 @@ TOLD = [
     ("open it by ic.TableBudget", "give it to onlineic serve --total"),
     ("and 10 more; curator_report(values=None) shows all", "and 10 more"),
     ("PrivateData.check(table, domain).curator_report() shows values", "--show-data-errors shows values"),
+    ("must be installed for from_frame", "must be installed for Parquet files"),
     ("one without records by add('2024-02', None)",
      "one without records by onlineic periods add FILE '2024-02'"),
     ("closed by close(label)", "closed by onlineic periods close"),
