@@ -3,12 +3,11 @@
 import datetime
 import json
 import math
-import re
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from onlineic.ask.places import in_json
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import (
@@ -26,18 +25,6 @@ from onlineic.queries.marginals import Marginal, marginal
 
 LONGEST = 2**20  # characters of a line
 RANGE = ("from", "at_least", "to", "below")
-IN_JSON = (  # remedies of the queries' own messages, as JSON has them
-    (re.compile(r"\b(?:span)\(([^(),]+), ([^(),]+)\)"), r'{"from": \1, "below": \2}'),
-    (re.compile(r"\b(?:between)\(([^(),]+), ([^(),]+)\)"), r"[\1, \2]"),
-    (re.compile(r"\b(at_least|below)\(([^(),]+)\)"), r'{"\1": \2}'),
-    (re.compile(r"\bbetween\(\.\.\)"), "[low, high]"),
-    (re.compile(r"\bone_of\([^()]*\)"), '{"one_of": [..]}'),
-    (re.compile(r"\bat_least or below\b"), '{"from": ..} or {"below": ..}'),
-    (re.compile(r"\bat_least\(\.\.\) or below\(\.\.\)"), '{"from": ..} or {"below": ..}'),
-    (re.compile(r"\bbetween or span\b"), '[..] or {"from": .., "below": ..}'),
-    (re.compile(r"\basked for None\b"), "asked for null"),
-    (re.compile(r"\boptional\(\.\.\) when the domain is built"), '"missing": true in the domain file'),
-)
 
 
 def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
@@ -112,8 +99,8 @@ def written(question: Expression | Marginal) -> dict[str, Any]:
         If it holds weights, for which analysts' JSON has no form, or a range without ends.
     """
     if isinstance(question, Marginal):
-        told: dict[str, Any] = {"marginal": list(question.names)}
-        return told if question.condition is None else {**told, "where": written(question.condition)}
+        table: dict[str, Any] = {"marginal": list(question.names)}
+        return table if question.condition is None else {**table, "where": written(question.condition)}
     if type(question) is not Expression:
         raise InvalidQueryError(
             f"a query must be made of conditions to have a form in JSON, got a {type(question).__name__}; "
@@ -201,16 +188,8 @@ def _checked(name: str, value: Any, domain: Domain) -> Any:
         condition = _condition(name, value, domain)
         _as_condition(condition).codes(name, domain.attribute(name))
     except InvalidQueryError as error:
-        message = str(error)
-        for python, written in IN_JSON:
-            message = python.sub(partial(_in_json, written), message)
-        raise InvalidQueryError(message) from None
+        raise InvalidQueryError(in_json(str(error))) from None
     return condition
-
-
-def _in_json(written: str, found: re.Match[str]) -> str:
-    """Return a remedy as JSON has it, texts in double quotes."""
-    return found.expand(written).replace("'", '"')
 
 
 def _condition(name: str, value: Any, domain: Domain) -> Any:

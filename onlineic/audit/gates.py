@@ -28,6 +28,7 @@ from onlineic.audit.breaches import (
 )
 from onlineic.audit.laws import Law, transcript_law, worst_loss
 from onlineic.audit.observe import black_box_epsilon, goodness_of_fit, observe
+from onlineic.display.html import card, heading, table
 from onlineic.errors import SessionExhaustedError, WideBoundWarning, checked_integer
 from onlineic.noise.sources import Noise, SystemNoise
 from onlineic.progress import advance, silenced
@@ -94,9 +95,22 @@ class AuditReport:
             for row in rows:
                 claim = "" if row.claimed is None else f"  claimed {row.claimed:.4g}"
                 lines.append(f"  {'ok  ' if row.passed else 'FAIL'}  {row.found:9.3g}{claim}  {row.name}")
+        return "\n".join([*lines, "", self._told])
+
+    @property
+    def _told(self) -> str:
         failed = sum(not gate.passed for gate in self.gates)
-        lines += ["", f"{len(self.gates)} gates, {failed or 'none'} failed."]
-        return "\n".join(lines)
+        return f"{len(self.gates)} gates, {failed or 'none'} failed."
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for kind, title in TITLES.items():
+            rows = []
+            for gate in [one for one in self.gates if one.kind == kind]:
+                claim = "" if gate.claimed is None else f"{gate.claimed:.4g}"
+                rows.append([gate.name, "ok" if gate.passed else "FAIL", f"{gate.found:.3g}", claim])
+            parts += [heading(title), table(["", "", "found", "claimed"], rows, left=2)]
+        return card(self._told, *parts)
 
 
 TITLES: dict[Kind, str] = {

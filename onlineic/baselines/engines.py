@@ -35,6 +35,7 @@ from onlineic.data.release import (
     released,
     stamp,
 )
+from onlineic.display.html import card, facts
 from onlineic.domain.domain import Domain
 from onlineic.door import Door
 from onlineic.errors import (
@@ -101,6 +102,10 @@ class BaselineStatistics:
     deviation: float
     sealed: bool
     private: bool
+
+    def _repr_html_(self) -> str:
+        told = [(name.replace("_", " "), value) for name, value in attrs.asdict(self, recurse=False).items()]
+        return card("Statistics of a baseline", facts(told[:-1]), private=self.private)
 
 
 @final

@@ -10,28 +10,23 @@ import csv
 import io
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from onlineic.accounting.budget import Budget
+from onlineic.ask.places import without_python
 from onlineic.cli.going_on import check_options
 from onlineic.cli.numbers import whole
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.cli.statuses import DONE, FAILED, SAID
-from onlineic.data.private import PrivateData
+from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
 from onlineic.display.frames import free_name
 from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import decimals
-from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
 from onlineic.errors import (
-    InvalidDataError,
-    InvalidDomainError,
     InvalidInputError,
     LedgerMismatchError,
     MissingExtraError,
@@ -73,26 +68,16 @@ def _ask(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name) is None:
             arguments.parser.error(f"--{name} must be given, or --url of a server")
     budget = Budget(arguments.epsilon, arguments.delta)  # refused before the table is read
-    domain = _domain(arguments.domain)
+    domain = read_domain(arguments.domain)
     protected = protected_by(arguments)
     options = {
         name: value
         for name in ("hard_answers", "certify", "max_queries", "questions", "ledger", "table", "restarts")
         if (value := getattr(arguments, name)) is not None
     }
-    form = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal", "missing")}
     with contextlib.ExitStack() as files:
         lines = _lines(arguments, files)  # opened before anything is paid
-        os.stat(arguments.csv)  # one that is not there is told as the other files are
-        try:
-            data = PrivateData.from_csv(arguments.csv, domain, **form, **protected)
-        except InvalidDataError:
-            if arguments.show_data_errors:
-                report = PrivateData.check(arguments.csv, domain, unit=protected["unit"], **form)
-                print(report.curator_report(), file=sys.stderr)
-            raise InvalidDataError(
-                "the table must fit its domain, got another; --show-data-errors says more, and quotes it."
-            ) from None
+        data = read_table(arguments, arguments.csv, domain, protected)
         try:
             session = files.enter_context(OnlineIC(data, budget, **options))
         except LedgerMismatchError:
@@ -101,25 +86,6 @@ def _ask(arguments: argparse.Namespace) -> int:
         again = "every run spends this budget anew" if arguments.ledger is None else "of its ledger"
         print(f"onlineic: {session!r}; {again}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
-
-
-def protected_by(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return who is protected, as loaders take it."""
-    unit = None if arguments.person is None else Unit(arguments.person)
-    return {"unit": unit, "neighbours": arguments.neighbours}
-
-
-def add_protected(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say who is protected."""
-    parser.add_argument(
-        "--person", metavar="COLUMN", help="whose row it is: protect all rows of a person; counts are persons"
-    )
-    parser.add_argument(
-        "--neighbours",
-        choices=("replace-one", "add-remove"),
-        default="replace-one",
-        help="add-remove: protect whether one is there at all; the number of records is released first",
-    )
 
 
 def _ask_server(arguments: argparse.Namespace) -> int:
@@ -134,20 +100,6 @@ def _ask_server(arguments: argparse.Namespace) -> int:
         session = files.enter_context(connect(arguments.url))
         print(f"onlineic: {session!r}", file=sys.stderr)
         return _answer_lines(session, lines, arguments.format, prompted=arguments.repl)
-
-
-def _domain(path: str) -> Domain:
-    try:
-        with open(path, encoding="utf-8-sig") as file:  # a label that was replaced would be another label
-            text = file.read()
-    except UnicodeError:
-        raise InvalidDomainError(
-            f"{Path(path).name}: a domain file must be in UTF-8, got other bytes; convert it."
-        ) from None
-    try:
-        return Domain.from_json(text)
-    except InvalidDomainError as error:
-        raise InvalidDomainError(f"{Path(path).name}: {error}") from None
 
 
 def _lines(arguments: argparse.Namespace, files: contextlib.ExitStack) -> Iterable[str]:
@@ -197,7 +149,7 @@ def _answer_lines(
                 continue
             answer = asked.of(session)
         except (InvalidInputError, MissingExtraError, TooFewRecordsError) as error:
-            print(f"onlineic: line {number}: {error}", file=sys.stderr)
+            print(f"onlineic: line {number}: {without_python(str(error))}", file=sys.stderr)
             status = FAILED
             continue
         _print_answer(answer, text, session.statistics().spent, number, form)
@@ -307,13 +259,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "spends its whole\nbudget anew: budgets of several runs on one table add."
     )
     parser.epilog, parser.formatter_class = SAID, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--csv", metavar="FILE", help="the private table, with a header line")
-    parser.add_argument("--delimiter", default=",", help="between its fields, default ','")
-    parser.add_argument("--encoding", default="utf-8", help="of the table, default utf-8")
-    parser.add_argument("--decimal", default=".", help="before the fraction of a number, default '.'")
     parser.add_argument(
-        "--missing", action="append", default=[], metavar="TEXT", help="a text for no value; again for more"
+        "--csv", "--data", metavar="FILE", help="the private table: CSV with a header line, or Parquet"
     )
+    add_loading(parser)
     parser.add_argument("--domain", metavar="FILE.json", help="the public domain of its columns")
     add_protected(parser)
     parser.add_argument("--epsilon", type=float)
@@ -333,11 +282,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text")
     parser.add_argument("--repl", action="store_true", help="ask at a prompt; in place of QUERIES")
-    parser.add_argument(
-        "--show-data-errors",
-        action="store_true",
-        help="say what is wrong with a table that does not fit its domain; quotes records",
-    )
     parser.add_argument(
         "queries", nargs="?", metavar="QUERIES", help="file of queries; default standard input"
     )

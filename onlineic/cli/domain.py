@@ -12,7 +12,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from onlineic.data.table_file import CsvFormat, other_delimiter, unquoted, unreadable
+from onlineic.cli.table import add_form, form_of
+from onlineic.data.frames import frame_columns, is_parquet, opened_frame
+from onlineic.data.table_file import CsvFormat, unquoted, unreadable
+from onlineic.domain.attributes import number
 from onlineic.domain.columns import whole
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.errors import (
@@ -23,19 +26,27 @@ from onlineic.errors import (
 )
 
 HELP = (
-    "range 17 90 | labels F, M | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | skip; "
-    "then, after ';': optional, missing ?, NA, clip, other, whole"
+    "range 17 90 | labels F, M | number 0 50000 | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | "
+    "skip; then, after ';': optional, missing ?, NA, others missing, clip, other, whole, round, "
+    "zone Europe/Paris"
 )
+FLAGS = {"clip": "clip", "other": "other", "whole": "integer", "round": "round"}
 LOUD = "labels were read from the private table"
 MOST_LABELS = 1000  # of a column that is taken from rows
 RANGE_FROM = 20  # distinct whole numbers from which a column is taken for a range
 
 
 def _draft(arguments: argparse.Namespace) -> int:
-    form = CsvFormat(arguments.delimiter, arguments.encoding)
-    header = _header(arguments.file, form)
-    given = _given(arguments.attribute, header)
-    rows = header if arguments.from_rows == [] else arguments.from_rows or []
+    os.stat(arguments.file)  # one that is not there is told as the other files are
+    told = form_of(arguments, arguments.file)
+    counts = told.pop("count", None)
+    form = CsvFormat(**told)
+    header = [name for name in _header(arguments.file, form) if name != counts]
+    given, rows = _given(arguments.attribute, header), arguments.from_rows or []
+    if not {*given, *rows} & {*header}:
+        form.check_delimiter(header)
+    rows = header if arguments.from_rows == [] else rows
+    _check_names("--attribute", given, header)
     _check_names("--from-rows", rows, header)
     open_names = [name for name in header if name not in given and name not in rows]
     if open_names and not sys.stdin.isatty():
@@ -73,11 +84,14 @@ def _draft(arguments: argparse.Namespace) -> int:
 
 def _header(path: str, form: CsvFormat) -> list[str]:
     """Return the names of the columns: the one line of the table that is read."""
-    os.stat(path)  # one that is not there is told as the other files are
+    if is_parquet(path):
+        return opened_frame(path)[1]
     try:
         with form.open(path) as file:
-            header: list[str] = next(form.reader(file), [])
-    except (UnicodeError, csv.Error):
+            header, _ = form.headed(file)
+    except csv.Error:
+        raise InvalidDataError(f"{unquoted()}.") from None
+    except UnicodeError:
         raise InvalidDataError(
             f"the file must begin with a header line in {form.encoding.upper()}, got other bytes; name its "
             "--encoding."
@@ -102,17 +116,14 @@ def _given(options: list[str], header: list[str]) -> dict[str, Any]:
                 f"--attribute must read NAME=KIND, got {shown(option, 200)}; KIND is {HELP}."
             )
         given[name] = _kind(name, answer)
-    _check_names("--attribute", given, header)
     return given
 
 
 def _check_names(option: str, names: Any, header: list[str]) -> None:
     for name in names:
         if name not in header:
-            hint = other_delimiter(header, name)
             raise InvalidParameterError(
-                f"{option} must name a column, got {shown(name)}; "
-                f"{nearest_column(name, header) if hint is None else f'write --delimiter {shown(hint)}'}."
+                f"{option} must name a column, got {shown(name)}; {nearest_column(name, header)}."
             )
 
 
@@ -154,6 +165,12 @@ def _written(name: str, answer: str) -> dict[str, Any]:
     kind: dict[str, Any] = {}
     if word == "range" and len(parts) == 2:
         kind = {"range": [_number(part) for part in parts]}
+    elif word == "number" and len(parts) in (2, 3):
+        low, high, bins = map(_number, [*parts, "64"][:3])
+        try:
+            kind = json.loads(Domain.of({name: number(low, high, bins=bins)}).to_json())[name]
+        except (InvalidDomainError, InvalidParameterError) as error:
+            raise InvalidDomainError(f"{name}: {error}") from None
     elif word == "bins" and len(parts) > 1:
         kind = {"edges": [part if part in ("inf", "-inf") else _number(part) for part in parts]}
     elif word == "dates" and len(parts) in (2, 3):
@@ -169,10 +186,10 @@ def _written(name: str, answer: str) -> dict[str, Any]:
             kind.setdefault("missing", True)
         elif word == "missing" and rest:
             kind["missing"] = [text.strip() for text in rest.split(",")]
-        elif word in ("clip", "other") and not rest:
-            kind[word] = True
-        elif word == "whole" and not rest:
-            kind["integer"] = True
+        elif word in FLAGS and not rest:
+            kind[FLAGS[word]] = True
+        elif word in ("others", "zone") and rest:
+            kind[word] = rest.strip()
         else:
             raise InvalidDomainError(
                 f"{name} must have words after ';' that are known, got {shown(flag)}; write {HELP}."
@@ -189,13 +206,16 @@ def _number(text: str) -> Any:
 
 def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any]:
     """Return kinds of what stands in the columns, marked as such. NOT PRIVATE."""
-    found: dict[str, set[str]] = {name: set() for name in names}
     if not names:
         return {}
+    found: dict[str, set[str]] = {name: set() for name in names}
+    if is_parquet(path):
+        held = frame_columns(path, names)
+        found = {name: {"" if value is None else str(value) for value in held[name]} for name in names}
+        return {name: _seen(name, texts, form) for name, texts in found.items()}
     try:
         with form.open(path) as file:
-            reader = form.reader(file)
-            header = next(reader)
+            header, reader = form.headed(file)
             places = {name: header.index(name) for name in names}
             for row in reader:
                 if row and len(row) != len(header):
@@ -209,12 +229,13 @@ def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any
         raise InvalidDataError(f"{unreadable(form)}.") from None
     except csv.Error:
         raise InvalidDataError(f"{unquoted()}.") from None
-    return {name: _seen(name, texts) for name, texts in found.items()}
+    return {name: _seen(name, texts, form) for name, texts in found.items()}
 
 
-def _seen(name: str, texts: set[str]) -> dict[str, Any]:
-    missing = {"missing": True} if "" in texts else {}
-    texts = texts - {""}
+def _seen(name: str, texts: set[str], form: CsvFormat) -> dict[str, Any]:
+    gaps = texts & {"", *form.missing}
+    missing = {"missing": sorted(gaps - {""}) or True} if gaps else {}
+    texts = texts - gaps
     numbers = [whole(_number(text)) if text.lstrip("-").isdigit() else None for text in texts]
     if texts and None not in numbers and len(texts) >= RANGE_FROM:
         values = [number for number in numbers if number is not None]
@@ -247,7 +268,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Of the table the header line alone is read. On a terminal the kind of every column is "
         f"asked: {HELP}. A kind may be written in JSON too, as in the domain file.",
     )
-    draft.add_argument("file", metavar="FILE", help="the CSV table")
+    draft.add_argument("file", metavar="FILE", help="the table: CSV or Parquet")
     draft.add_argument("--out", metavar="NEW", help="a new domain file; default standard output")
     draft.add_argument(
         "--attribute",
@@ -263,5 +284,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="NOT PRIVATE: take the labels of these columns (none: of all others) from the rows, marked",
     )
-    draft.add_argument("--delimiter", default=",", help="between fields, default ','")
-    draft.add_argument("--encoding", default="utf-8", help="default utf-8")
+    add_form(draft)

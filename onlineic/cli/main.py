@@ -137,9 +137,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _warned(otherwise: Callable[..., None], message: Warning | str, kind: type[Warning], *where: Any) -> None:
     """Tell a warning of this package as errors are told: whoever types a command has no use for its line."""
     if kind.__module__ == WideBoundWarning.__module__:
-        print(f"onlineic: warning: {message}", file=sys.stderr)
+        print(f"onlineic: warning: {_said(message)}", file=sys.stderr)
     else:
         otherwise(message, kind, *where)
+
+
+def _said(message: object) -> str:
+    """Return a message of the package with remedies that can be typed here."""
+    from onlineic.ask.places import without_python  # of a refusal alone: its wing takes long to import
+
+    return without_python(str(message))
 
 
 class _Plain(io.TextIOBase):
@@ -181,7 +188,7 @@ def _run(argv: Sequence[str] | None) -> int:
         print(f"onlineic: error: {error.filename or 'a file'}: {error.strerror}", file=sys.stderr)
         return FAILED
     except OnlineICError as error:
-        print(f"onlineic: error: {error}", file=sys.stderr)
+        print(f"onlineic: error: {_said(error)}", file=sys.stderr)
         wrong_usage = isinstance(error, InvalidInputError) and not isinstance(error, InvalidDataError)
         return USAGE if wrong_usage else FAILED
     return int(status)

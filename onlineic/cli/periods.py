@@ -2,19 +2,17 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from onlineic.accounting.budget import Budget
-from onlineic.cli.ask import _domain
 from onlineic.cli.numbers import whole
 from onlineic.cli.statuses import SAID
+from onlineic.cli.table import add_loading, read_domain, read_table
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
-from onlineic.errors import InvalidDataError
 from onlineic.ledger.lines import Written
 from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
@@ -57,7 +55,7 @@ def _opened(arguments: argparse.Namespace) -> Periods:
     most, within = arguments.most_periods, arguments.within
     persons = None if most is None and within is None else Persons(periods=most, within=within)
     wish = {} if arguments.max_queries is None else {"max_queries": arguments.max_queries}
-    budget, domain = Budget(arguments.epsilon, arguments.delta), _domain(arguments.domain)
+    budget, domain = Budget(arguments.epsilon, arguments.delta), read_domain(arguments.domain)
     return Periods(
         arguments.file,
         domain,
@@ -76,18 +74,17 @@ def _loader(arguments: argparse.Namespace) -> Callable[[str], PrivateData] | Non
     """Return what loads the table of a block that was added earlier, or None."""
     if getattr(arguments, "data", None) is None:
         return None
-    return loader(arguments.file, arguments.data, arguments.person, arguments.parser)
+    return loader(arguments, arguments.file)
 
 
-def loader(
-    root: str, name: str, person: str | None, parser: argparse.ArgumentParser
-) -> Callable[[str], PrivateData]:
+def loader(arguments: argparse.Namespace, root: str) -> Callable[[str], PrivateData]:
     """Return what loads the table of a block of a root ledger, from a file that its label names."""
-    if PLACE not in name:
-        parser.error(f"--data must have {PLACE} where the label stands")
+    if PLACE not in arguments.data:
+        arguments.parser.error(f"--data must have {PLACE} where the label stands")
     settings = read(root).beginning["settings"]
-    domain, protected = Domain.from_json(settings["domain"]), _protected(person, settings.get("n_at_most"))
-    return lambda label: PrivateData.from_csv(name.replace(PLACE, label), domain, **protected)
+    domain = Domain.from_json(settings["domain"])
+    protected = _protected(arguments.person, settings.get("n_at_most"))
+    return lambda label: read_table(arguments, arguments.data.replace(PLACE, label), domain, protected)
 
 
 def _protected(person: str | None, n_at_most: int | None) -> dict[str, Any]:
@@ -101,20 +98,12 @@ def _protected(person: str | None, n_at_most: int | None) -> dict[str, Any]:
 
 
 def _table(arguments: argparse.Namespace, held: Periods, label: str, path: str) -> PrivateData:
-    """Return the table of a CSV file, checked by its dates if there is a column of them."""
-    os.stat(path)  # one that is not there is told as other files are
+    """Return the table of a file, checked by its dates if there is a column of them."""
     domain = held.domain
     if arguments.date is not None:
         domain = held.loading(label, arguments.date, late=arguments.late)
-    try:
-        return PrivateData.from_csv(path, domain, **_protected(arguments.person, held.n_at_most))
-    except InvalidDataError:
-        if arguments.show_data_errors:
-            print(PrivateData.check(path, domain).curator_report(), file=sys.stderr)
-        raise InvalidDataError(
-            "the table must fit its domain and its period, got another; --show-data-errors says more, and "
-            "quotes it."
-        ) from None
+    protected = _protected(arguments.person, held.n_at_most)
+    return read_table(arguments, path, domain, protected, fits="its domain and its period")
 
 
 def shown_periods(written: Written, as_json: bool) -> str:
@@ -194,19 +183,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--person", metavar="COLUMN", help="whose row it is: one row of each person counts in a period"
         )
         action.add_argument("--receipt", metavar="RECEIPT", help="an older copy of FILE is refused")
+        add_loading(action)
         if name == "close":
             action.add_argument(
                 "--data", metavar="NAME{}.csv", required=True, help="tables of its periods, {} is the label"
             )
             continue
-        action.add_argument("csv", nargs="?", metavar="CSV", help="its records; none: there are none")
+        action.add_argument(
+            "csv", nargs="?", metavar="CSV", help="its records, CSV or Parquet; none: there are none"
+        )
         action.add_argument(
             "--date", metavar="COLUMN", help="dates by which rows of other periods are refused"
         )
         action.add_argument("--late", action="store_true", help="rows of earlier periods are among them")
-        action.add_argument(
-            "--show-data-errors", action="store_true", help="say what does not fit; quotes records"
-        )
         action.add_argument("--domain", metavar="FILE.json", help="of a new FILE: the public domain")
         action.add_argument("--epsilon", type=float, help="of a new FILE: of every period")
         action.add_argument("--delta", type=float, default=0.0, help="default 0")

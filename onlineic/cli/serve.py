@@ -7,12 +7,11 @@ import sys
 from typing import Any
 
 from onlineic.accounting.budget import Budget
-from onlineic.cli.ask import _domain, add_protected, protected_by
 from onlineic.cli.going_on import check_options
 from onlineic.cli.periods import loader
+from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
 from onlineic.data.private import PrivateData
 from onlineic.errors import (
-    InvalidDataError,
     InvalidParameterError,
     LedgerMismatchError,
     MissingExtraError,
@@ -47,8 +46,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         return _serve_periods(arguments)
     if arguments.domain is None:
         arguments.parser.error("--domain must be given, but for a root ledger of periods")
-    domain = _domain(arguments.domain)
-    data = _table(arguments.data, domain, protected_by(arguments))
+    domain = read_domain(arguments.domain)
+    data = read_table(arguments, arguments.data, domain, protected_by(arguments))
     with contextlib.ExitStack() as stack:
         if arguments.total is not None:
             data.draw_on(stack.enter_context(_total(arguments)))
@@ -70,7 +69,7 @@ def _serve_periods(arguments: argparse.Namespace) -> int:
             arguments.parser.error(
                 f"{option} must be left out for a root ledger of periods, which has its own"
             )
-    load = loader(arguments.ledger, arguments.data, arguments.person, arguments.parser)
+    load = loader(arguments, arguments.ledger)
     held = Periods.resume(arguments.ledger, load=load, receipt=arguments.receipt, durability="all")
     try:
         if arguments.table is not None and arguments.table != held.table:
@@ -151,22 +150,6 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
     return 0
 
 
-def _table(path: str, domain: Any, protected: dict[str, Any]) -> PrivateData:
-    """Return the private table of a file: CSV, or what the data wing reads by its name."""
-    if path == "adult5":  # the table that is shipped, for the demonstration
-        from onlineic.datasets.adult import adult5
-
-        return PrivateData.from_counts(*adult5(), domain, **protected)
-    try:
-        if path.lower().endswith(".parquet"):
-            return PrivateData.from_frame(path, domain, **protected)
-        return PrivateData.from_csv(path, domain, **protected)
-    except InvalidDataError:
-        raise InvalidDataError(
-            "the table must fit its domain, got another; PrivateData.check says more, and quotes it."
-        ) from None
-
-
 def _user_add(arguments: argparse.Namespace) -> int:
     users = Users(arguments.users, create=True)
     token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
@@ -214,8 +197,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "ledger", metavar="FILE.db", help="the ledger, made at the first start; or that of periods"
     )
     parser.add_argument(
-        "--data", required=True, metavar="FILE", help="CSV or Parquet; of periods NAME{}.csv; adult5: shipped"
+        "--data",
+        "--csv",
+        required=True,
+        metavar="FILE",
+        help="CSV or Parquet; of periods NAME{}.csv; adult5: shipped",
     )
+    add_loading(parser)
     parser.add_argument("--domain", metavar="FILE.json", help="its public domain; not of periods")
     add_protected(parser)
     parser.add_argument("--table", metavar="LABEL", help="name and release of the table")

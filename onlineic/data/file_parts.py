@@ -6,6 +6,7 @@ come from the `csv` module, which knows every oddity.
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, final
 
@@ -17,6 +18,7 @@ Rows = list[list[str]]
 
 BLOCK = 2**18  # bytes that are taken together: what is made on the way stays in the processor's cache
 LINES = 2**9  # rows that are taken together
+DELIMITERS = ",;\t|:"  # that a file may have in place of the one that was named
 WORD, MOST_WORDS = 8, 4  # bytes, and words of a field that is compared as integers
 SLOTS = 14  # bits
 DIGITS, LONGEST = 15, 17  # of a number that a double holds exactly, and with its sign and point
@@ -241,6 +243,29 @@ def records(lines: Iterable[str], delimiter: str, blanks: bool) -> Any:
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=blanks, strict=True)
 
 
+def headed(lines: Iterator[str], delimiter: str, blanks: bool) -> tuple[list[str], Any]:
+    """Return the header, and the reader of the records below it.
+
+    A first line whose quotes are those of another delimiter is a header of one name, the line itself.
+    """
+    first = next(lines, "")
+    reader = records(itertools.chain([first], lines), delimiter, blanks)
+    try:
+        return next(reader, []), reader
+    except csv.Error:
+        if not any(names_between(mark, first) for mark in DELIMITERS):
+            raise
+        return [first.rstrip("\r\n")], reader
+
+
+def names_between(mark: str, line: str) -> list[str]:
+    """Return the names of a header with this delimiter; none where its quotes are not those of one."""
+    try:
+        return next(records([line], mark, True), [])
+    except csv.Error:
+        return []
+
+
 def byte_parts(
     file: BinaryIO, delimiter: str, encoding: str, blanks: bool
 ) -> Iterator[list[str] | Rows | Fields]:
@@ -252,8 +277,7 @@ def byte_parts(
         As reading it as text does.
     """
     lines = _Lines(file, encoding)
-    reader = records(lines, delimiter, blanks)
-    header: list[str] = next(reader, [])
+    header, reader = headed(lines, delimiter, blanks)
     yield header
     while True:
         rows: Rows = []

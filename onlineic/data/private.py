@@ -27,6 +27,7 @@ from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
 from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
+from onlineic.display.html import card, facts
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
 from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
@@ -1073,6 +1074,14 @@ class PrivateData:
         if self.unit is None:
             return f"PrivateData(n={self.n}, domain={shape} cells)"
         return f"PrivateData(n={self.n} {whose(self.unit)}, protects {self.unit.said}, domain={shape} cells)"
+
+    def _repr_html_(self) -> str:
+        n_private, what = self.neighbours != REPLACE_ONE, whose(self.unit)
+        many = (
+            f"at most {self.n_at_most:,} {what}, how many is private" if n_private else f"{self.n:,} {what}"
+        )
+        protects = facts([("protects", protected(self.unit, n_private))])
+        return card(f"Private table of {many}", protects, self.domain._repr_html_())
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

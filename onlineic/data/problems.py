@@ -26,6 +26,7 @@ from onlineic.data.table_file import (
     unquoted,
     unreadable,
 )
+from onlineic.display.html import card, escaped, facts, note
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
@@ -50,6 +51,14 @@ class _Found:
     kind: Attribute | None = None
     mark: int = 0
     rows: dict[Any, list[int]] = attrs.field(factory=dict, repr=False)  # by value
+
+
+@final
+class _Lines(str):
+    """A text of lines that a notebook shows as lines."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escaped(self)}</pre>"
 
 
 @final
@@ -81,7 +90,7 @@ class TableReport:
     def curator_report(self, values: int | None = 20, lines: int | None = 10) -> str:
         """Return every value that does not fit, how often and where it stands, and remedies. PRIVATE.
 
-        For the curator's eyes alone: this text holds values of the private table.
+        For the curator's eyes alone: this text holds values of the private table. A notebook shows its lines.
 
         Parameters
         ----------
@@ -99,7 +108,7 @@ class TableReport:
         for found in self._found:
             text += ["", f"{found.misfit}."]
             text += _values_shown(found, self._place, *most)
-        return "\n".join(text)
+        return _Lines("\n".join(text))
 
     def __repr__(self) -> str:
         if not self.misfits:
@@ -107,6 +116,12 @@ class TableReport:
             return f"TableReport({self._rows}, {said})"
         lines = "".join(f"\n  {each}." for each in self.misfits)
         return f"TableReport({self._rows}, {self._many}; curator_report() shows values){lines}"
+
+    def _repr_html_(self) -> str:
+        if not self.misfits:
+            return card(repr(self))
+        listed = facts((one.column or "the table", f"{one}.") for one in self.misfits)
+        return card(f"{self._rows}, {self._many}", listed, note("curator_report() shows values. PRIVATE."))
 
     @property
     def _rows(self) -> str:
@@ -230,10 +245,11 @@ def _checked_file(
     broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
     entries: dict[tuple[str, int], _Found] = {}
     rows, missing, header = 0, list[Misfit](), list[str]()
+    reader = None
     with form.open(path, errors="surrogateescape") as file:
-        reader = form.reader(file)
         try:
-            header = next(reader, header)
+            header, reader = form.headed(file)
+            form.check_delimiter(header, [column.name for column in columns])
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -251,7 +267,8 @@ def _checked_file(
                     )
         except (csv.Error, UnicodeError) as error:
             entry = unclosed if isinstance(error, csv.Error) else broken
-            entry.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
+            line = 1 if reader is None else reader.line_num
+            entry.rows.setdefault(_Shown(f"{error}", None), []).append(line)
     absent = [*map(_Found, missing)]
     if missing and header and not is_header(header, columns):
         absent[0].rows[_Shown.of(header)] = [1]

@@ -6,7 +6,7 @@ import io
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, TextIO, cast, final
 
@@ -14,7 +14,17 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Ints
-from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
+from onlineic.data.file_parts import (
+    BYTEWISE,
+    DELIMITERS,
+    LINES,
+    Fields,
+    Rows,
+    Slots,
+    byte_parts,
+    headed,
+    names_between,
+)
 from onlineic.data.files import opened
 from onlineic.data.persons import Parted, Persons
 from onlineic.data.rows import Column, narrowest
@@ -29,7 +39,6 @@ from onlineic.errors import (
 )
 
 DISTINCT = 2**18  # texts of one column that are remembered
-DELIMITERS = ",;\t|:"  # that a file may have in place of the one that was named
 TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -102,14 +111,26 @@ class CsvFormat:
                 yield from byte_parts(file, self.delimiter, name, self.skipinitialspace)
             return
         with self.open(path) as text:
-            reader = self.reader(text)
-            yield next(reader, [])
+            header, reader = self.headed(text)
+            yield header
             while lines := list(itertools.islice(reader, LINES)):
                 yield [row for row in lines if row]
 
-    def reader(self, file: TextIO) -> Any:
-        """Return a reader of a file's records, which knows its line number."""
-        return records(file, self.delimiter, self.skipinitialspace)
+    def headed(self, file: TextIO) -> tuple[list[str], Any]:
+        """Return the header of a file, and a reader of its records, which knows its line number."""
+        return headed(file, self.delimiter, self.skipinitialspace)
+
+    def check_delimiter(self, header: list[str], names: Collection[str] = ()) -> None:
+        """Raise `InvalidParameterError` if another delimiter finds several names in a header, or these."""
+        if len(header) != 1 or header[0] in names:
+            return
+        for mark in DELIMITERS:
+            held = names_between(mark, header[0])
+            if len(held) > 1 and (not names or {*names} & {*held}):
+                raise InvalidParameterError(
+                    f"delimiter must be that of the file, got {shown(self.delimiter)}, where its header has "
+                    f"another; write delimiter={shown(mark)}."
+                )
 
 
 def read_csv(
@@ -119,6 +140,8 @@ def read_csv(
 
     Raises
     ------
+    InvalidParameterError
+        If its header has the columns between other delimiters.
     InvalidDataError
         If this is no CSV table with these columns, or values lie outside the domain: all columns are named.
     """
@@ -127,6 +150,7 @@ def read_csv(
     try:
         parts = form.parts(path)
         header = cast("list[str]", next(parts))
+        form.check_delimiter(header, [column.name for column in columns])
         places, found = header_places(header, columns)
         ragged = False
         for part in parts:
@@ -183,8 +207,7 @@ def header_places(
             elif is_named:
                 remedy = nearest_column(column.name, header)
             else:
-                mark = other_delimiter(header, column.name)
-                remedy = "give it a header line" if mark is None else f"name its delimiter={shown(mark)}"
+                remedy = "give it a header line"
             found.append(Misfit(column.name, rule, remedy))
     return places, found
 
@@ -192,15 +215,6 @@ def header_places(
 def is_header(line: list[str], columns: "Sequence[TextCodes | TextNumbers]") -> bool:
     """Return whether a line names any of the columns."""
     return any(column.name in line for column in columns)
-
-
-def other_delimiter(header: list[str], name: str) -> str | None:
-    """Return the delimiter that was meant, where a header of one column holds the name among others."""
-    if len(header) == 1:
-        for mark in DELIMITERS:
-            if name in header[0].split(mark):
-                return mark
-    return None
 
 
 RAGGED = Misfit(

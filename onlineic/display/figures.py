@@ -1,6 +1,6 @@
 """What all figures share, and numbers by label as bars, lines and maps.
 
-They use `matplotlib.figure.Figure` alone: no window, no global state.
+They use `matplotlib.figure.Figure` alone: no window, no global state. A notebook shows what is returned.
 Colours are those of Okabe and Ito, told apart by colour-blind readers, and line styles differ too.
 """
 
@@ -39,14 +39,14 @@ def new_figure(width: float, height: float) -> "Figure":
         If matplotlib is not installed.
     """
     try:
-        from matplotlib.figure import Figure
+        from onlineic.display.pictures import Picture
     except ImportError:
         raise MissingExtraError(
             "matplotlib must be installed for figures; run pip install 'onlineic[plot]'."
         ) from None
     width = checked_real("width", width, above=0.0, at_most=1000.0)
     height = checked_real("height", height, above=0.0, at_most=1000.0)
-    return Figure(figsize=(width, height), layout="constrained", dpi=120)
+    return Picture(figsize=(width, height), layout="constrained", dpi=120)
 
 
 def plain(label: Any, longest: int = LONGEST) -> str:

@@ -17,7 +17,7 @@ TITLED = 40  # bars that tell their own number to a mouse
 INK, PALE = "#0072B2", "#9BC9E3"  # of Okabe and Ito: told apart by colour-blind readers
 ALARM = "#D55E00"
 FONT = "font-family:system-ui,sans-serif;font-size:14px;line-height:1.4"
-CELL = "padding:2px 10px 2px 0;border:0;border-bottom:1px solid #88888844;background:none"
+CELL = "padding:2px 10px 2px 0;border:0;border-bottom:1px solid #88888844"
 
 
 def escaped(text: Any) -> str:

@@ -35,6 +35,7 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from onlineic.ask.places import without_python
 from onlineic.display.plain import csv_field, strict
 from onlineic.errors import (
     BudgetError,
@@ -665,7 +666,7 @@ class Service:
 
 def asked_problem(error: OnlineICError) -> str:
     """Return a refusal as a block of the page."""
-    return problem_block(error.code, str(error))
+    return problem_block(error.code, without_python(str(error)))
 
 
 def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
@@ -687,7 +688,7 @@ def problem_of(error: OnlineICError) -> Response:
     if answers := getattr(error, "answers", ()):
         more["answers"] = [one.to_dict() for one in answers][:MOST_QUESTIONS]
     headers = {"Retry-After": "1"} if status == 503 else {}
-    return _problem(status, error.code, str(error), headers, **more)
+    return _problem(status, error.code, without_python(str(error)), headers, **more)
 
 
 def _problem(

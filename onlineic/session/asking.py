@@ -8,6 +8,7 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
+from onlineic.ask.places import without_python
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import OnlineICError, checked_list
@@ -39,11 +40,14 @@ class Outcome:
     error: OnlineICError | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values, which `json.dumps` takes: the answer with `at`, or code and message."""
+        """Return it as plain values, which `json.dumps` takes: the answer with `at`, or code and message.
+
+        The message's remedy is in JSON.
+        """
         if self.answer is not None:
             return {**self.answer.to_dict(), "law": self.answer.law, "at": self.at}
         error = self.error or OnlineICError("refused")
-        return {"error": {"code": error.code, "message": str(error)}}
+        return {"error": {"code": error.code, "message": without_python(str(error))}}
 
 
 @final

@@ -3,14 +3,18 @@
 Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2.
 """
 
+import math
 from typing import Any, final
 
 import attrs
 
 from onlineic.accounting.budget import Budget
+from onlineic.display.html import card, facts, share
 from onlineic.display.plain import strict
-from onlineic.domain.unit import Unit, protected
+from onlineic.display.text import probability, upward
+from onlineic.domain.unit import Unit, protected, whose
 from onlineic.known_noise.estimates import Family
+from onlineic.plan.plan import restarts_text
 from onlineic.queries.counted import Counted
 
 
@@ -107,3 +111,40 @@ class SessionStatistics:
             }
         found: dict[str, Any] = strict(told)
         return found
+
+    def _repr_html_(self) -> str:
+        told = [share(self.spent, "budget used or set aside"), facts(budget_facts(self))]
+        return card("Statistics of a session", *told, private=self.private)
+
+
+def budget_facts(stats: SessionStatistics) -> list[tuple[str, str]]:
+    """Return what is spent and what is left, in words."""
+    budget = stats.budget
+    given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    rows = stats.rows_per_person
+    person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
+    spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
+    said = [
+        *([] if stats.unit is None and stats.counted is None else [("protects", stats.protects)]),
+        *([] if stats.counted is None else [("counted", _counted(stats.counted, whose(stats.unit)))]),
+        ("budget", spent),
+        (
+            "measured answers left",
+            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
+        ),
+        ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
+    ]
+    if stats.restarts_left is not None:
+        said.insert(2, ("restarts left", restarts_text(stats.restarts_left)))
+    if math.isfinite(stats.error_bound):
+        sure = probability(1.0 - stats.beta)
+        holds = f"± {upward(stats.error_bound)} for all tested answers at once, with probability {sure}"
+        said.append(("bound", holds))
+    if stats.sealed:
+        said.append(("sealed", "a test was interrupted: nothing more is tested"))
+    return said
+
+
+def _counted(counted: Counted, what: str) -> str:
+    """Return what is known of the number of records, in words."""
+    return f"{counted.n:,} ± {counted.bound:,} {what}: released first; fractions carry its error besides"

@@ -4,7 +4,6 @@ What the hypothesis says carries no guarantee, and is called so. Intervals besid
 come from the noise of the first tables, which is known: they hold for all of them at once.
 """
 
-import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, final
@@ -14,7 +13,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.display.figures import FEW, draw_counts, new_figure, plain
+from onlineic.display.figures import FEW, axes_for, draw_counts, plain
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
 from onlineic.display.text import (
     GAP,
@@ -24,7 +23,6 @@ from onlineic.display.text import (
     records,
     records_between,
     shortened,
-    upward,
 )
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import whose
@@ -34,12 +32,11 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.known_noise.instalments import Known
-from onlineic.plan.plan import KNOWN, Plan, plan_facts, restarts_text
+from onlineic.plan.plan import KNOWN, Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
-from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
-from onlineic.session.statistics import SessionStatistics
+from onlineic.session.statistics import SessionStatistics, budget_facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +137,7 @@ class Summary:
         return whose(self.statistics.unit)
 
     def _facts(self) -> list[tuple[str, str]]:
-        told = [domain_fact(self.domain), *budget_facts(self.budget, self.statistics)]
+        told = [domain_fact(self.domain), *budget_facts(self.statistics)]
         if self.expected is not None:
             counts = f"about {records(self.n * self.expected)} {self._what}"
             told.append(("expected error", f"{counts}, of questions like those asked; no promise"))
@@ -251,7 +248,7 @@ class Summary:
                 f"attribute must be one that the summary holds, got {shown(attribute)}; write "
                 "session.summary(attributes=[..])."
             )
-        axes, one = new_figure(7.0, 4.2).add_subplot() if ax is None else ax, found[0]
+        axes, one = axes_for(ax), found[0]
         draw_counts(
             axes, one.name, one.labels, one.counts, one.brackets, line=one.ordered and len(one.labels) > FEW
         )
@@ -271,44 +268,12 @@ def domain_fact(domain: Domain) -> tuple[str, str]:
     return "domain", shortened(f"{domain.size:,} cells: {names}", 300)
 
 
-def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, str]]:
-    """Return what is spent and what is left, in words."""
-    given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
-    rows = stats.rows_per_person
-    person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
-    spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
-    said = [
-        *([] if stats.unit is None and stats.counted is None else [("protects", stats.protects)]),
-        *([] if stats.counted is None else [("counted", _counted(stats.counted, whose(stats.unit)))]),
-        ("budget", spent),
-        (
-            "measured answers left",
-            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
-        ),
-        ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
-    ]
-    if stats.restarts_left is not None:
-        said.insert(2, ("restarts left", restarts_text(stats.restarts_left)))
-    if math.isfinite(stats.error_bound):
-        sure = probability(1.0 - stats.beta)
-        holds = f"± {upward(stats.error_bound)} for all tested answers at once, with probability {sure}"
-        said.append(("bound", holds))
-    if stats.sealed:
-        said.append(("sealed", "a test was interrupted: nothing more is tested"))
-    return said
-
-
-def _counted(counted: Counted, what: str) -> str:
-    """Return what is known of the number of records, in words."""
-    return f"{counted.n:,} ± {counted.bound:,} {what}: released first; fractions carry its error besides"
-
-
 def session_html(domain: Domain, n: int, plan: Plan, stats: SessionStatistics) -> str:
     """Return a session as a block of HTML."""
     return card(
         f"Session on {n:,} {whose(stats.unit)}",
         share(stats.spent, "budget used or set aside"),
-        facts([domain_fact(domain), *budget_facts(stats.budget, stats)]),
+        facts([domain_fact(domain), *budget_facts(stats)]),
         heading("Plan"),
         facts(plan_facts(plan, stats.unit)),
         private=stats.private,

@@ -57,8 +57,8 @@ def by_csv(path, form):
     """Return the same by the csv module over the whole file."""
     try:
         with form.open(path) as file:
-            reader = form.reader(file)
-            return [next(reader, []), *(row for row in reader if row)]
+            header, reader = form.headed(file)
+            return [header, *(row for row in reader if row)]
     except (UnicodeError, csv.Error) as error:
         return type(error).__mro__[1].__name__
 

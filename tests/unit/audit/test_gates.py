@@ -136,6 +136,8 @@ def test_report_shows_what_failed_and_the_command_says_so(monkeypatch, capsys):
     assert "FAIL" not in repr(PASSED)
     assert "none failed" in repr(PASSED)
     assert "1 failed" in repr(FAILED)
+    assert "1 failed" in FAILED._repr_html_()
+    assert 1 == FAILED._repr_html_().count(">FAIL<")
 
     for report, status in ((PASSED, 0), (FAILED, 1)):
         monkeypatch.setattr("onlineic.cli.audit.run_audit", lambda runs, report=report: report)

@@ -123,6 +123,7 @@ def test_best_law_is_the_one_of_smaller_deviation():
 
     assert ("laplace", pytest.approx(math.sqrt(8.0) / 100)) == (one.noise, one.deviation)
     assert "gaussian" == many.statistics().noise
+    assert "gaussian</td>" in many.statistics()._repr_html_()
     assert pytest.approx(100.0 / gaussian_mu(1.0, 1e-9) / 100) == many.statistics().deviation
 
 

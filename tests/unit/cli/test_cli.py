@@ -540,7 +540,7 @@ def test_demo_writes_its_plot_or_says_how_to_get_it(demo):
 
 
 def test_demo_without_matplotlib_says_how_to_get_the_plot(monkeypatch, capsys, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     monkeypatch.chdir(tmp_path)
 
     assert 0 == main(["demo", "--queries", "60", "--seed", "0"])
@@ -549,7 +549,7 @@ def test_demo_without_matplotlib_says_how_to_get_the_plot(monkeypatch, capsys, t
 
 
 def test_seeded_demo_repeats_and_its_progress_stays_off_a_pipe(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     seen = []
     for _ in range(2):
         main(["demo", "--queries", "60", "--seed", "5"])
@@ -600,8 +600,12 @@ def test_a_table_in_another_form_is_read_as_it_is_said_to_be_written(tmp_path, q
 
     assert 0 == main([*files, *form, "--format", "json", queries('{"paid": null}')])
     assert 0.5 == pytest.approx(json.loads(capsys.readouterr().out)["value"], abs=0.1)
-    assert 1 == main([*files, *form[2:], "--show-data-errors", queries('{"paid": null}')])
-    assert "delimiter=';'" in capsys.readouterr().err
+    (tmp_path / "quoted.csv").write_text('"sex";"paid"\n' + rows.replace(";", '";"'), encoding="latin-1")
+    for name in ("people.csv", "quoted.csv"):
+        for more in ([], ["--show-data-errors"]):
+            files[2] = str(tmp_path / name)
+            assert 2 == main([*files, *form[2:], *more, queries('{"paid": null}')])
+            assert "write --delimiter ';'." in capsys.readouterr().err
 
 
 def test_answers_about_persons_are_counted_in_persons(tmp_path, queries, capsys):

@@ -2,13 +2,17 @@
 
 import io
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+import onlineic.domain as domain_wing
 from onlineic.cli import main
-from onlineic.domain import Domain, binned, categorical, dates, integers, optional
+from onlineic.domain import Domain, binned, categorical, dates, integers, number, optional
 from onlineic.errors import PrivateLabelsWarning
 
+DOCS = Path(__file__).parents[3] / "docs"
 SECRET = "Zanzibar"
 KINDS = ["age=range 17 90; clip", "sex=labels F, M; missing ?, NA", "region=labels North, South; other"]
 WRITTEN = Domain.of(
@@ -182,9 +186,73 @@ def test_a_domain_file_of_another_encoding_is_refused(tmp_path, capsys):
     assert "d.json: a domain file must be in UTF-8" in capsys.readouterr().err
 
 
-def test_another_delimiter_is_named(tmp_path, capsys):
+@pytest.mark.parametrize("text", ["age;sex\n30;F\n", '"age";"sex"\n30;"F"\n', "age\tsex\n30\tF\n"])
+@pytest.mark.parametrize("more", [["--attribute", "age=range 17 90"], ["--from-rows"], []])
+def test_another_delimiter_is_named(tmp_path, capsys, text, more):
     path = tmp_path / "other.csv"
-    path.write_text("age;sex\n30;F\n")
+    path.write_text(text)
+    mark = r"\t" if "\t" in text else ";"
 
-    assert 2 == draft(str(path), "--attribute", "age=range 17 90")
-    assert "got 'age'; write --delimiter ';'." in capsys.readouterr().err
+    assert 2 == draft(str(path), *more)
+    assert f"write --delimiter '{mark}'." in capsys.readouterr().err
+    assert 0 == draft(str(path), "--delimiter", mark, *options(["age=range 17 90", "sex=labels F, M"]))
+
+
+def test_a_name_that_holds_a_delimiter_is_a_name(tmp_path, capsys):
+    path = tmp_path / "other.csv"
+    path.write_text("Q1: age\n30\n")
+
+    assert 0 == draft(str(path), "--attribute", "Q1: age=range 17 90")
+    assert Domain.of({"Q1: age": range(17, 91)}) == Domain.from_json(capsys.readouterr().out)
+
+
+def test_every_kind_that_the_guides_recommend_is_drafted(tmp_path, capsys):
+    """What a word of the draft makes is what the guides write in Python."""
+    path = tmp_path / "t.csv"
+    path.write_text("a\n", encoding="utf-8")
+    words = {
+        "number": ("number 0 50000 16", number(0, 50_000, bins=16)),
+        "binned": ("bins 0 20 35 50; clip", binned([0, 20, 35, 50], clip=True)),
+        "integers": ("range 17 90; round", integers(17, 90, round=True)),
+        "categorical": ("labels F, M; other", categorical(["F", "M"], other=True)),
+        "dates": ("dates 2020-01 2024-12 month; zone Europe/Paris",
+                  dates("2020-01", "2024-12", by="month", zone="Europe/Paris")),
+        "optional": ("labels F, M; others missing; optional", optional(["F", "M"], others="missing")),
+    }  # fmt: skip
+    guides = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("bins.md", "curators.md"))
+    kinds = {name for name in domain_wing.__all__ if callable(getattr(domain_wing, name)) and name.islower()}
+
+    assert {name for name in re.findall(r"\b([a-z]+)\(", guides) if name in kinds} == words.keys()
+    for said, kind in words.values():
+        assert 0 == draft(str(path), "--attribute", f"a={said}")
+        assert Domain.of(a=kind) == Domain.from_json(capsys.readouterr().out)
+    assert 0 == draft(str(path), "--attribute", "a=number 0 50000")
+    assert Domain.of(a=number(0, 50_000)) == Domain.from_json(capsys.readouterr().out)
+    assert 2 == draft(str(path), "--attribute", "a=number 9 0")
+    assert "a: number must have two finite ends that rise, got 9 and 0" in capsys.readouterr().err
+
+
+def test_a_parquet_file_is_drafted_from_its_names_and_on_demand_its_rows(tmp_path, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("narwhals")
+    import pyarrow
+
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table({"age": [30, 31], "sex": ["F", None]}), path)
+
+    assert 0 == draft(str(path), "--attribute", "age=range 17 90", "--from-rows", "sex")
+    written = json.loads(capsys.readouterr().out)
+    assert {"range": [17, 90]} == written["age"]
+    assert (["F"], True) == (written["sex"]["labels"], written["sex"]["missing"])
+    assert 2 == draft(str(path), "--delimiter", ";")
+    assert "must be left out for a Parquet file" in capsys.readouterr().err
+
+
+def test_texts_for_no_value_are_gaps_of_a_column_from_rows(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("sex,n\nF,2\nNA,1\n")
+
+    assert 0 == draft(str(path), "--missing", "NA", "--count", "n", "--from-rows")
+    written = json.loads(capsys.readouterr().out)
+    assert ["sex"] == [*written]
+    assert (["F"], ["NA"]) == (written["sex"]["labels"], written["sex"]["missing"])

@@ -313,6 +313,25 @@ def test_repr_shows_domain_and_number_of_records_only():
     assert not hasattr(data, "__dict__")
 
 
+def test_a_notebook_shows_the_domain_and_who_is_protected_only():
+    domain = Domain.of({"<b>": ["<i>", "b"]})
+    counts = ([1, 2], [2, 1], [3, 3])
+    one, other, more = (PrivateData(np.array(each), domain)._repr_html_() for each in counts)
+    private_n = [
+        PrivateData.from_counts({"<b>": ["<i>", "b"]}, each, domain, neighbours="add-remove", n_at_most=9)
+        for each in counts
+    ]
+
+    assert one == other
+    assert "Private table of 3 records" in one
+    assert "one record" in one
+    assert "&lt;i&gt;" in one
+    assert "<i>" not in one
+    assert one.replace("of 3 ", "of 6 ") == more
+    assert 1 == len({each._repr_html_() for each in private_n})
+    assert "at most 9 records, how many is private" in private_n[0]._repr_html_()
+
+
 @pytest.mark.parametrize("wrap", [lambda data: data, lambda data: [data]], ids=["bare", "inside a list"])
 @pytest.mark.parametrize("use", [pickle.dumps, copy.deepcopy])
 def test_pickles_and_deep_copies_are_refused(use, wrap):

@@ -5,6 +5,7 @@ import csv
 import datetime
 import io
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -135,6 +136,7 @@ def test_neighbouring_tables_have_the_same_public_report(tmp_path):
     one, other = (check(tmp_path, f"age,sex\n30,F\n{rows}") for rows in ("99,F\n40,F\n", "16,F\n150,F\n"))
 
     assert repr(one) == repr(other)
+    assert one._repr_html_() == other._repr_html_()
     assert one.curator_report() != other.curator_report()
 
 
@@ -226,6 +228,17 @@ def test_remedies_in_the_report_work_when_followed(tmp_path):
     ):  # fmt: skip
         assert remedy in told
     assert check(tmp_path, text.replace("2025", "2024-01-07"), mended, decimal=",").fits
+
+
+def test_in_a_notebook_no_text_of_the_table_or_the_domain_is_markup():
+    report = PrivateData.check({"<i>": ["<b>", "x"]}, Domain.of({"<i>": ["<u>", "x"]}))
+
+    assert "&lt;i&gt; must be one of" in report._repr_html_()
+    assert "b>" not in report._repr_html_()
+    assert "&lt;b&gt;&#x27; in 1 row: 0" in report.curator_report()._repr_html_()
+    assert "all fit" in PrivateData.check({"a": ["x"]}, Domain.of(a=["x"]))._repr_html_()
+    for told in (report._repr_html_(), report.curator_report()._repr_html_()):
+        assert not {"<i>", "<b>", "<u>"} & set(re.findall("<[ibu]>", told))
 
 
 def test_long_lists_are_cut_unless_all_are_wanted(tmp_path):

@@ -161,7 +161,7 @@ def test_without_a_frame_library_the_remedy_is_named(monkeypatch, module, make, 
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[plot\]'"):
         new_figure(7.0, 4.2)
 

@@ -119,6 +119,6 @@ def test_figures_touch_no_global_state():
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "onlineic.display.pictures", None)  # all that imports it
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[plot\]'"):
         new_figure(7.0, 4.2)

@@ -1131,26 +1131,29 @@ def test_dates_that_would_let_others_pass_are_refused():
 # -- the command line --
 
 
-def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("form", [[], ["--delimiter", ";"]])
+def test_months_come_in_and_a_quarter_is_closed_from_the_command_line(tmp_path, monkeypatch, capsys, form):
     monkeypatch.chdir(tmp_path)
     domain = tmp_path / "domain.json"
     domain.write_text(DOMAIN.to_json())
     for label in LABELS:
         lines = [f"{label}-03,1,F,2", f"{label}-28,4,M,0"] * 300
-        (tmp_path / f"trips-{label}.csv").write_text("\n".join(["on,age,sex,city", *lines]) + "\n")
+        (tmp_path / f"trips-{label}.csv").write_text(
+            "\n".join(["on,age,sex,city", *lines, ""]).replace(",", form[-1] if form else ",")
+        )
     first = ["--domain", "domain.json", "--epsilon", "1", "--delta", "1e-9", "--levels", "month,quarter"]
 
     assert 2 == _exit(["periods", "add", "t.db", "2026-01", "trips-2026-01.csv"])
     assert 1 == main(
-        ["periods", "add", "t.db", "2026-01", "trips-2026-02.csv", "--date", "on", *first, *TABLE]
+        ["periods", "add", "t.db", "2026-01", "trips-2026-02.csv", "--date", "on", *first, *TABLE, *form]
     )
     assert 0 == main(
-        ["periods", "add", "t.db", "2026-01", "trips-2026-01.csv", "--date", "on", *first, *TABLE]
+        ["periods", "add", "t.db", "2026-01", "trips-2026-01.csv", "--date", "on", *first, *TABLE, *form]
     )
-    assert 0 == main(["periods", "add", "t.db", "2026-02", "trips-2026-02.csv", "--date", "on"])
+    assert 0 == main(["periods", "add", "t.db", "2026-02", "trips-2026-02.csv", "--date", "on", *form])
     assert 0 == main(["periods", "add", "t.db", "2026-03"])
     assert 2 == main(["periods", "add", "t.db", "2026-03"])
-    assert 0 == main(["periods", "close", "t.db", "2026-Q1", "--data", "trips-{}.csv"])
+    assert 0 == main(["periods", "close", "t.db", "2026-Q1", "--data", "trips-{}.csv", *form])
     capsys.readouterr()
     assert 0 == main(["periods", "show", "t.db"])
     text = capsys.readouterr().out

@@ -131,3 +131,39 @@ def test_a_ledger_of_persons_is_no_ledger_of_rows(served_by, folder, capsys):
 
     assert 0 != main(command(folder, first=False))
     assert "person" in capsys.readouterr().err
+
+
+def test_a_table_in_another_form_is_served_as_it_is_asked(served_by, folder, capsys):
+    rows = (folder / "rows.csv").read_text(encoding="utf-8").replace(",", ";").replace(";F", ";weiß")
+    (folder / "rows.csv").write_text(rows, encoding="latin-1")
+    form = ["--delimiter", ";", "--encoding", "latin-1", "--missing", "weiß"]
+    domain = ic.Domain.of(age=range(20, 40), sex=ic.optional(["M"]))
+    (folder / "domain.json").write_text(domain.to_json(), encoding="utf-8")
+    answer = served_by(lambda remote, *_: remote.answer({"sex": None}), *form)
+
+    assert abs(answer.count - PEOPLE * ROWS / 2) <= answer.count_bound
+    assert 2 == main(command(folder, *form[2:], first=False))
+    assert "write --delimiter ';'." in capsys.readouterr().err
+    assert 1 == main(command(folder, *form[:4], first=False))
+    assert "weiß" not in (told := capsys.readouterr().err)
+    assert "--show-data-errors says more, and quotes it" in told
+    assert 1 == main(command(folder, *form[:4], "--show-data-errors", first=False))
+    assert "weiß" in capsys.readouterr().err
+
+
+def test_parquet_is_read_by_its_content_by_each_command(served_by, folder, capsys):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("narwhals")
+    from pyarrow import csv as read
+
+    parquet.write_table(read.read_csv(folder / "rows.csv"), folder / "rows.parquet")
+    (folder / "rows.parquet").rename(folder / "rows.csv")
+    (folder / "questions").write_text('{"sex": "F"}\n', encoding="utf-8")
+    files = ["--csv", f"{folder}/rows.csv", "--domain", f"{folder}/domain.json", "--person", "id"]
+
+    assert PEOPLE == served_by(lambda remote, *_: remote.n, "--person", "id")
+    capsys.readouterr()
+    assert 0 == main(["ask", *files, "--epsilon", "1", "--format", "json", f"{folder}/questions"])
+    assert abs(json.loads(capsys.readouterr().out)["count"] - PEOPLE / 2) < PEOPLE / 10
+    assert 2 == main(["ask", *files, "--epsilon", "1", "--decimal", ",", f"{folder}/questions"])
+    assert "must be left out for a Parquet file, got one; declare gaps" in capsys.readouterr().err

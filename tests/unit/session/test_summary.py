@@ -302,6 +302,7 @@ def test_derived_questions_and_explanations_show_themselves(session):
         "cdf": session.cdf("age"),
         "groups": session.group_by([LABELS, "age"]),
         "histogram": session.histogram(LABELS),
+        "statistics": session.statistics(),
         "explanation": session.explain(ic.where({LABELS: "<=50K", "age": 20})),
         "explanation of many": session.explain([ic.where(age=age) for age in range(20, 30)]),
     }
