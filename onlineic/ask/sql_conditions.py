@@ -33,6 +33,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeEr
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
+from onlineic.slips import public
 
 MOST_NAMED = 12  # columns that a message names
 OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
@@ -58,6 +59,7 @@ class Timed:
     text: str
 
 
+@public
 def condition(
     text: str, domain: Domain, params: Mapping[str, Value] | None = None, dialect: str | None = None
 ) -> Expression:

@@ -30,9 +30,9 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column
-from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfit, reading
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
+from onlineic.slips import nearest, public
 
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
@@ -52,6 +52,7 @@ class _Found:
     rows: dict[Any, list[int]] = attrs.field(factory=dict, repr=False)  # by value
 
 
+@public
 @final
 @attrs.frozen(repr=False, eq=False)
 class TableReport:

@@ -33,6 +33,7 @@ from onlineic.errors import (
     checked_list,
     shown,
 )
+from onlineic.slips import public
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
@@ -314,6 +315,7 @@ class Dates:
         return _index((stretch or (SAMPLE,))[0], self.by)
 
 
+@public
 def dates(
     first: Any,
     last: Any,

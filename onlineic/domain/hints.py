@@ -1,31 +1,11 @@
-"""What somebody may have meant: the nearest name, and conditions that fit."""
+"""What somebody may have meant: conditions that fit."""
 
 import math
-from collections.abc import Iterable
 
 from onlineic.errors import (
     InvalidQueryError,
     shown,
 )
-
-
-def nearest(word: object, known: Iterable[object]) -> object | None:
-    """Return the one of some names or labels that a word is most likely meant for, or None.
-
-    The same but for case, then a close spelling, then the only one that begins the word or that it begins:
-    'Female' is meant for 'F'.
-    """
-    import difflib  # of a message alone: imported with it
-
-    text = (word if isinstance(word, str) else shown(word))[:99].strip().casefold()
-    names = {str(name).strip().casefold(): name for name in known}
-    if text in names:
-        return names[text]
-    close = difflib.get_close_matches(text, names, 1)
-    if close:
-        return names[close[0]]
-    begun = [name for name in names if name and text and (text.startswith(name) or name.startswith(text))]
-    return names[begun[0]] if len(begun) == 1 else None
 
 
 def no_missing_cell(name: str) -> InvalidQueryError:

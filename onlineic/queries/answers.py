@@ -26,7 +26,6 @@ from onlineic.display.text import (
     upward,
     within,
 )
-from onlineic.domain.hints import nearest
 from onlineic.errors import (
     InvalidParameterError,
     checked_real,
@@ -35,6 +34,7 @@ from onlineic.errors import (
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,6 +170,7 @@ class Bound:
         return self.said
 
 
+@public
 @final
 @attrs.frozen(init=False, eq=False, getstate_setstate=False)
 class Answer:
@@ -361,14 +362,6 @@ class Answer:
 
     def __hash__(self) -> int:
         return hash((self.status, self.private, self.stated[:3]))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Name what was meant by an attribute that an answer does not have."""
-            meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
-            hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
-            raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)

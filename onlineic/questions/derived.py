@@ -15,8 +15,10 @@ from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
 from onlineic.questions.statements import AnswerTable, answered
+from onlineic.slips import public
 
 
+@public
 class Answering(AnsweringLinear):
     """What answers linear queries, and so questions that are made of them."""
 

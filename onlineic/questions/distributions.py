@@ -39,6 +39,7 @@ from onlineic.questions.linear import (
     of_what,
     too_few,
 )
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +48,7 @@ MOST_LABELS = 4096  # answers of one distribution function
 SHARE = "write 0.9 for the value that nine in ten do not exceed"
 
 
+@public
 @final
 @attrs.frozen
 class Quantile:
@@ -280,6 +282,7 @@ class _Search:
         return proved.low if step < 0 else proved.high
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class Cdf:

@@ -51,6 +51,7 @@ from onlineic.questions.linear import (
     of_what,
 )
 from onlineic.questions.means import Aggregate, Numbers
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +62,7 @@ MANY_SMALL = 10  # groups that may be empty, from which their sum is worth a wor
 ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=True"
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class Groups(Framed):

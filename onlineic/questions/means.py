@@ -50,11 +50,13 @@ from onlineic.questions.linear import (
     of_what,
     too_few,
 )
+from onlineic.slips import public
 
 FINEST = 2.0**-21  # of a bin: half a step, to which values are rounded first
 Aggregate = Literal["count", "mean", "sum", "variance"]
 
 
+@public
 @final
 @attrs.frozen
 class Derived:

@@ -37,10 +37,12 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.slips import public
 
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 
 
+@public
 @final
 @attrs.frozen
 class Explanation:

@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
+from typing import Any, Literal, NoReturn, TypeVar, final, overload
 
 import attrs
 import numpy as np
@@ -25,7 +25,6 @@ from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
-from onlineic.domain.hints import nearest
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.door import Door
 from onlineic.errors import (
@@ -106,6 +105,7 @@ from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
+from onlineic.slips import public
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.kinds import SparseName
 from onlineic.updates.base import UpdateRule, check_rule
@@ -150,17 +150,9 @@ NOT_NEW = (
     "ledger must be new, got one with {:,} records; write MemoryLedger(), or the path of a file, from which "
     "a session goes on."
 )
-MEANT = {  # what people look for, by another name
-    "count": "answer(where(..)).count",
-    "describe": "summary()",
-    "budget": "statistics().budget",
-    "query": "answer(where(..))",
-    "ask": "answer(where(..))",
-    "average": "mean",
-    "avg": "mean",
-}
 
 
+@public
 @final
 class OnlineIC(Answering):
     """Answers to a stream of linear queries about one private table, under one budget.
@@ -930,15 +922,6 @@ class OnlineIC(Answering):
         finally:
             if loop.core.seal.closed:
                 loop.ledger.give_back(loop)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Name what was meant by an attribute that a session does not have."""
-            known = [one for one in dir(type(self)) if one[0] != "_"]
-            meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
-            hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
-            raise AttributeError(f"a session has no attribute {shown(name)}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self

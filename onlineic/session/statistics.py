@@ -12,8 +12,10 @@ from onlineic.display.plain import strict
 from onlineic.domain.unit import Unit, protected
 from onlineic.known_noise.estimates import Family
 from onlineic.queries.counted import Counted
+from onlineic.slips import public
 
 
+@public
 @final
 @attrs.frozen
 class SessionStatistics:

@@ -40,6 +40,7 @@ from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.statistics import SessionStatistics
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,6 +101,7 @@ def believed_marginals(
     return tuple(found)
 
 
+@public
 @final
 @attrs.frozen(eq=False, repr=False)
 class Summary:
