@@ -144,10 +144,10 @@ def nearest(word: object, known: Iterable[object]) -> object | None:
 
 
 def meant(word: str, known: Collection[str]) -> str | None:
-    """Return what to write in place of a word that is none of the known ones, or None."""
+    """Return what to write in place of a word that is none of the known ones, as a sentence, or None."""
     for needed, text in MEANT.get(word, {}).items():
         if needed in known:
-            return text
+            return f"{text}."
     near = nearest(word, known)
     return None if near is None else f"did you mean {shown(near, 200)}?"
 
@@ -158,7 +158,7 @@ def unknown(of: str, name: str, known: Callable[[], Iterable[str]]) -> Attribute
     if name[:1] != "_":  # Python looks for those by itself, and often
         names = [one for one in known() if one[0] != "_"]
         hint = None if name in names else meant(name, names)
-    return AttributeError(f"{of} has no attribute {shown(name)}; {_ended(hint or f'see dir({of})')}")
+    return AttributeError(f"{of} has no attribute {shown(name)}; {hint or f'see dir({of}).'}")
 
 
 class Spelled(type):
@@ -234,9 +234,7 @@ def wrong_call(call: Callable[..., Any], given: Sequence[Any], named: Collection
     for word in named:
         if word not in known:
             instead = meant(word, known) or _listed(word, known)
-            return InvalidCallError(
-                f"{name} must get arguments that it has, got {shown(word)}; {_ended(instead)}"
-            )
+            return InvalidCallError(f"{name} must get arguments that it has, got {shown(word)}; {instead}")
     if len(given) > len(by_place):
         most = f"{len(by_place)} without a name" + (f" ({_cut(by_place)})" if by_place else "")
         others = _cut([f"{one}=.." for one in known if one not in by_place])
@@ -254,10 +252,6 @@ def wrong_call(call: Callable[..., Any], given: Sequence[Any], named: Collection
     return InvalidCallError(f"{name} must get {' and '.join(lacking)}, got none; write {call_of_it}.")
 
 
-def _ended(text: str) -> str:
-    return text if text.endswith("?") else f"{text}."
-
-
 def _listed(word: str, known: Sequence[str]) -> str:
     """Return what arguments there are, and where something by attribute goes, as a condition."""
     said = f"it has {_cut(known)}" if known else "it has none"
@@ -267,8 +261,8 @@ def _listed(word: str, known: Sequence[str]) -> str:
         ("attributes", f"write Domain.of({word}=range(17, 91))"),
     ):
         if argument in known:
-            return f"{said}; {text}"
-    return said
+            return f"{said}; {text}."
+    return f"{said}."
 
 
 def _cut(words: Sequence[str]) -> str:

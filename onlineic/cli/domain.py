@@ -77,11 +77,13 @@ def _header(path: str, form: CsvFormat) -> list[str]:
     try:
         with form.open(path) as file:
             header: list[str] = next(form.reader(file), [])
-    except (UnicodeError, csv.Error):
+    except UnicodeError:
         raise InvalidDataError(
             f"the file must begin with a header line in {form.encoding.upper()}, got other bytes; name its "
             "--encoding."
         ) from None
+    except csv.Error:
+        raise InvalidDataError(f"{unquoted(path, form)}.".replace("delimiter=", "--delimiter ")) from None
     if not header or len(set(header)) < len(header) or "" in header:
         raise InvalidDataError(
             "the header must name each column once, got names that are empty or repeated; correct it."
@@ -208,7 +210,7 @@ def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any
     except UnicodeError:
         raise InvalidDataError(f"{unreadable(form)}.") from None
     except csv.Error:
-        raise InvalidDataError(f"{unquoted()}.") from None
+        raise InvalidDataError(f"{unquoted(path, form, names)}.") from None
     return {name: _seen(name, texts) for name, texts in found.items()}
 
 

@@ -31,8 +31,8 @@ from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column
 from onlineic.domain.misfits import Misfit, misfit, reading
-from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
-from onlineic.slips import nearest, public
+from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer, shown
+from onlineic.slips import meant, nearest, public
 
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
@@ -126,11 +126,11 @@ class TableReport:
 def checked_table(table: Any, kinds: Kinds, count: str | None, options: Mapping[str, Any]) -> TableReport:
     """Return the report of a CSV file, of columns, or of a data frame."""
     if isinstance(table, (str, os.PathLike)):
-        unknown = sorted(set(options) - {field.name for field in attrs.fields(CsvFormat)})
+        known = [field.name for field in attrs.fields(CsvFormat)]
+        unknown = sorted(set(options) - set(known))
         if unknown:
-            raise InvalidParameterError(
-                f"options must be those of from_csv, got {', '.join(unknown)}; see its parameters."
-            )
+            hint = meant(unknown[0], known) or f"they are {', '.join(known)}."
+            raise InvalidParameterError(f"options must be those of from_csv, got {shown(unknown[0])}; {hint}")
         return _checked_file(table, kinds, count, CsvFormat(**options))
     if options:
         raise InvalidParameterError(
@@ -228,7 +228,8 @@ def _checked_file(
     path: str | os.PathLike[str], kinds: Kinds, count: str | None, form: CsvFormat
 ) -> TableReport:
     columns = text_columns(kinds, count, form)
-    broken, unclosed, ragged = _Found(unreadable(form)), _Found(unquoted()), _Found(RAGGED)  # lines
+    broken, ragged = _Found(unreadable(form)), _Found(RAGGED)  # lines
+    unclosed: _Found | None = None
     entries: dict[tuple[str, int], _Found] = {}
     rows, missing, header = 0, list[Misfit](), list[str]()
     with form.open(path, errors="surrogateescape") as file:
@@ -251,12 +252,14 @@ def _checked_file(
                         entries, column, [row[place] for _, row in whole], [line for line, _ in whole]
                     )
         except (csv.Error, UnicodeError) as error:
-            entry = unclosed if isinstance(error, csv.Error) else broken
+            entry = broken
+            if isinstance(error, csv.Error):
+                entry = unclosed = _Found(unquoted(path, form, [column.name for column in columns]))
             entry.rows.setdefault(_Shown(f"{error}", None), []).append(reader.line_num)
     absent = [*map(_Found, missing)]
     if missing and header and not is_header(header, columns):
         absent[0].rows[_Shown.of(header)] = [1]
-    found = [*(entry for entry in (broken, unclosed, ragged) if entry.rows), *absent]
+    found = [*(entry for entry in (broken, unclosed, ragged) if entry is not None and entry.rows), *absent]
     order = {column.name: place for place, column in enumerate(columns)}
     keys = sorted(entries, key=lambda key: (order[key[0]], key[1]))
     return _reported(rows, [*found, *(entries[key] for key in keys)], "line")
@@ -333,12 +336,23 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
     elif any("," in text for text in texts) and isinstance(kind, (Binned, IntegerRange)):
         hints.append("decimal=',' if it stands before the fraction")
     elif rest and isinstance(kind, Dates):
-        hints.append("write dates as 2024-03-05, of at least the precision of a cell")
+        hints.append(_of_dates(kind, rest))
     elif any(_fraction(value) for value in rest):
         hints.append("binned([...]) takes numbers with a fraction")
     elif rest and all(isinstance(value, str) for value in rest):
         hints.append(f"optional(..., missing={sorted(map(str, rest))[:3]!r}) if they mean that there is none")
     return "; ".join(hints)
+
+
+def _of_dates(kind: Dates, values: Sequence[Any]) -> str:
+    """Return what would take texts that are no dates as they stand."""
+    zoned = attrs.evolve(kind, zone="UTC")
+    if kind.zone is None and (zoned.read(column_array("dates", list(values))) >= 0).any():
+        return "dates(..., zone='Europe/Paris') takes times with an offset, in that zone"
+    return (
+        f"write dates as 2024-03-05, of at least the precision of one {kind.by}, or name how they are "
+        "written: dates(..., formats=['%d/%m/%Y'])"
+    )
 
 
 def _nearest(kind: Categorical, value: Any) -> Any:

@@ -6,7 +6,7 @@ import io
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, TextIO, cast, final
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from onlineic._typing import Bools, Ints
 from onlineic.data.file_parts import BYTEWISE, LINES, Fields, Rows, Slots, byte_parts, records
-from onlineic.data.files import opened
+from onlineic.data.files import is_regular, opened
 from onlineic.data.persons import Parted, Persons
 from onlineic.data.rows import Column, narrowest
 from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, FineBins, IntegerRange
@@ -145,7 +145,7 @@ def read_csv(
     except UnicodeError:
         refuse([unreadable(form)])
     except csv.Error:
-        refuse([unquoted()])
+        refuse([unquoted(path, form, [column.name for column in columns])])
     for column in columns:
         found += column.misfits()
     refuse(found)
@@ -214,8 +214,30 @@ def unreadable(form: CsvFormat) -> Misfit:
     return Misfit("", rule, "name its encoding=, or convert it")
 
 
-def unquoted() -> Misfit:
-    """Return what to say of a file whose fields do not end."""
+def delimiter_meant(path: str | os.PathLike[str], form: CsvFormat, names: Collection[str] = ()) -> str | None:
+    """Return the delimiter by which a file has a header with one of these names, or with several fields.
+
+    Of a file whose header cannot be read: quotes end where another delimiter stands. None of a pipe.
+    """
+    if not is_regular(path):
+        return None
+    for mark in DELIMITERS:
+        try:
+            with form.open(path) as text:
+                header = next(attrs.evolve(form, delimiter=mark).reader(text), [])
+        except (csv.Error, UnicodeError):
+            continue
+        if any(name in header for name in names) if names else len(header) > 1:
+            return mark
+    return None
+
+
+def unquoted(path: str | os.PathLike[str], form: CsvFormat, names: Collection[str] = ()) -> Misfit:
+    """Return what to say of a file whose quotes do not end before the delimiter that was named."""
+    mark = delimiter_meant(path, form, names)
+    if mark not in (None, form.delimiter):
+        rule = f"the file must have {shown(form.delimiter)} between its fields, got {shown(mark)}"
+        return Misfit("", rule, f"name its delimiter={shown(mark)}")
     rule = (
         f"the file must be a CSV table of fields of at most {csv.field_size_limit():,} characters, in quotes "
         "that end before a delimiter or a line does, got others"

@@ -161,6 +161,15 @@ class Dates:
         return "widen the dates, declare clip=True, or clean the table"
 
     @property
+    def readable(self) -> str:
+        """How the domain takes a column of other texts."""
+        zoned = "dates(.., zone='Europe/Paris') for times with an offset such as Z, " * (self.zone is None)
+        return (
+            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts, or "
+            "optional(.., missing=['NA']) for gaps"
+        )
+
+    @property
     def form(self) -> str:
         """What a column must hold, in words."""
         offsets = (
