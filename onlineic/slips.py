@@ -107,7 +107,6 @@ MEANT: dict[str, dict[str, str]] = {
     "value_counts": {"histogram": "write histogram('sex')"},
     "crosstab": {"answer": "write answer(marginal('sex', 'race'))"},
     "bound": {"error_bound": "write error_bound"},
-    "error": {"error_bound": "write error_bound"},
     "margin": {"error_bound": "write error_bound"},
     "ci": {"bracket": "write bracket"},
     "lower": {"bracket": "write bracket[0]"},

@@ -31,7 +31,7 @@ from onlineic.domain.columns import (
     whole,
 )
 from onlineic.domain.dates import Dates
-from onlineic.domain.hints import inside, no_missing_cell
+from onlineic.domain.hints import in_place_of, inside, no_missing_cell
 from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
@@ -287,7 +287,7 @@ class IntegerRange:
         if number is None or not self.start <= number < self.stop:
             raise InvalidQueryError(
                 f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "
-                f"{name}={shown(label)}; ask inside the domain."
+                f"{name}={shown(label)}; {in_place_of(name, label, 'between') or 'ask inside the domain'}."
             )
         return number - self.start
 
@@ -446,9 +446,10 @@ class Binned:
         at = 0
         if is_number_of(label, Real) and self.edges[0] <= label < self.edges[-1]:  # type: ignore[operator]
             at = bisect.bisect_right(self.edges, label) - 1
+        remedy = in_place_of(name, label, "span")
         raise InvalidQueryError(
             f"{name} must be asked by a range on its bin edges, got {name}={shown(label)}; "
-            f"write e.g. span({short(self.edges[at])}, {short(self.edges[at + 1])})."
+            f"{remedy or f'write e.g. span({short(self.edges[at])}, {short(self.edges[at + 1])})'}."
         )
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from onlineic.domain.columns import (
     read_distinct,
     settled,
 )
-from onlineic.domain.hints import no_missing_cell
+from onlineic.domain.hints import in_place_of, no_missing_cell
 from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
@@ -165,8 +165,8 @@ class Dates:
         """How the domain takes a column of other texts."""
         zoned = "dates(.., zone='Europe/Paris') for times with an offset such as Z, " * (self.zone is None)
         return (
-            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts, or "
-            "optional(.., missing=['NA']) for gaps"
+            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts, "
+            "optional(.., missing=['NA']) for gaps, or convert the column"
         )
 
     @property
@@ -191,10 +191,11 @@ class Dates:
         text = moment_text(label)
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
+            ends = f"{shown(self.first)}, {shown(self.last)}"
             raise InvalidQueryError(
                 f"{name} must be asked by a {self.by} such as {shown(self.first)}, got "
                 f"{name}={shown(label)}; "
-                f"write a date, or between({shown(self.first)}, {shown(self.last)})."
+                f"{in_place_of(name, label) or f'write a date, or between({ends})'}."
             )
         low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
         if high - low != 1:

@@ -269,9 +269,10 @@ def where(
     where(age=between(30, 50), sex='F')
     """
     if conditions is not None and not isinstance(conditions, Mapping):
+        text = ", or ask the text alone: answer(text)" * isinstance(conditions, str)
         raise InvalidQueryError(
-            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
-            f"write where(attribute=condition){', or condition(text, domain)' * isinstance(conditions, str)}."
+            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; write "
+            f"where(attribute=condition){text}."
         )
     given = conditions or {}
     for name in given:
