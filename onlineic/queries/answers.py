@@ -2,6 +2,7 @@
 
 import abc
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, final
@@ -222,9 +223,10 @@ class Answer:
 
     Notes
     -----
-    `float` and `round(answer, digits)` speak of the fraction, `format(answer, ".3f")` too, of a table cell by
-    cell. `int` and `round` without digits are refused, since a fraction is meant by one reader and a count by
-    the next; so is arithmetic, since bounds do not add up by themselves.
+    Read as one number, an answer is its fraction: `float(answer)`, `f"{answer:.3f}"` and `round(answer, 3)`,
+    of a table cell by cell. Whatever would make a whole number of that fraction is refused, since a reader
+    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Arithmetic is
+    refused since bounds do not add up by themselves, and order since the bound may leave it open.
     """
 
     value: Any
@@ -552,15 +554,18 @@ class Answer:
             raise TypeError(ONE_NUMBER)
         return float(self.value)
 
-    def __int__(self) -> NoReturn:
-        raise TypeError(
-            "an Answer must be rounded as one of its numbers, got it as a whole; write round(answer.count) "
-            "for records, or round(answer, 3) for the fraction."
+    def _refuse_whole(self) -> NoReturn:
+        # no TypeError: for "%d" Python would put a sentence of its own in its place
+        raise InvalidParameterError(
+            "an Answer is a fraction, and must keep digits after the point, got it as a whole number; write "
+            "round(answer.count) for records, or round(answer, 3) for the fraction."
         )
+
+    __int__ = __trunc__ = __floor__ = __ceil__ = _refuse_whole
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None:
-            return self.__int__()
+            self._refuse_whole()
         return (
             np.round(self.value, digits) if isinstance(self.value, np.ndarray) else round(float(self), digits)
         )
@@ -584,14 +589,17 @@ class Answer:
             return str(self)
         try:
             if isinstance(self.value, np.ndarray):
-                return self._table(lambda at: format(float(self.value[at]), form))
-            return format(float(self), form)
+                text = self._table(lambda at: format(float(self.value[at]), form))
+            else:
+                text = format(float(self), form)
         except ValueError:
+            text = ""
+        if not text or re.search(r"\.0[fF]$", form):
             raise InvalidParameterError(
-                f"format must be one of a float, got {shown(form)}; write f'{{answer:.3f}}' for the "
-                f"fraction, "
-                "or f'{answer.count:.0f}' for records."
-            ) from None
+                f"format must be one of a float, and keep digits after the point, got {shown(form)}; write "
+                "f'{answer:.3f}' for the fraction, or f'{answer.count:.0f}' for records."
+            )
+        return text
 
     def __str__(self) -> str:
         if not isinstance(self.value, np.ndarray):

@@ -113,6 +113,9 @@ class Derived:
     def __float__(self) -> float:
         return self.value
 
+    def __int__(self) -> int:
+        return int(self.value)
+
     def __round__(self, digits: int | None = None) -> float:
         return round(self.value, digits)
 
