@@ -224,7 +224,7 @@ def delimiter_meant(path: str | os.PathLike[str], form: CsvFormat, names: Collec
     for mark in DELIMITERS:
         try:
             with form.open(path) as text:
-                header = next(attrs.evolve(form, delimiter=mark).reader(text), [])
+                header: list[str] = next(attrs.evolve(form, delimiter=mark).reader(text), [])
         except (csv.Error, UnicodeError):
             continue
         if any(name in header for name in names) if names else len(header) > 1:

@@ -24,7 +24,7 @@ from onlineic.display.text import (
     upward,
     within,
 )
-from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
+from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
@@ -455,7 +455,7 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
             f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
             f"counts, or load a number such as the days since {kind.first} besides."
         )
-    if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
+    if isinstance(kind.labels[0], bool):
         raise InvalidQueryError(
             f"{name} must be a number for a mean or a sum, got True and False; count both by "
             f"group_by({shown(name)}), and for a share divide."

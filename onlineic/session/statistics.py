@@ -61,6 +61,11 @@ class SessionStatistics:
     rows_per_person : int
     unit : Unit or None
         Who is protected: a person with all of their rows, or where it is None one record.
+    bought : float
+        Share of the budget that bought noisy tables without a test, part of `spent`: these answer any number
+        of questions.
+    prices_fall : bool
+        Whether later measured answers cost less, with more noise, so that they hardly run out.
     counted : Counted or None
         The number of records as it was released, where it is private: whether one is there is protected.
     """
@@ -86,6 +91,22 @@ class SessionStatistics:
     rows_per_person: int = 1
     unit: Unit | None = None
     counted: Counted | None = None
+    bought: float = 0.0
+    prices_fall: bool = False
+
+    @property
+    def spent_on(self) -> str:
+        """What the budget was spent on, and what is left, in words."""
+        tables = f"{self.bought:.1%} on tables that answer any number of questions" * (self.bought > 0.0)
+        rest = max(0.0, self.spent - self.bought)
+        tests = f"{rest:.1%} used or set aside for measured answers" * (rest > 0.0)
+        said = ", ".join(filter(None, (tables, tests))) or "nothing yet"
+        return f"{said}; {max(0.0, 1.0 - self.spent):.1%} is left"
+
+    @property
+    def left_said(self) -> str:
+        """How many measured answers are left, in words."""
+        return f"at least {self.hard_left:,}{'; later ones cost less, with more noise' * self.prices_fall}"
 
     @property
     def protects(self) -> str:

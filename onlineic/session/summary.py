@@ -275,7 +275,10 @@ def domain_fact(domain: Domain) -> tuple[str, str]:
 
 def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, str]]:
     """Return what is spent and what is left, in words."""
-    given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    given = (
+        f"{stats.asked:,}: {stats.easy:,} easy (known without a measurement, and tested), "
+        f"{stats.hard:,} measured, {stats.repeat:,} repeated"
+    )
     rows = stats.rows_per_person
     person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
     spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
@@ -283,10 +286,8 @@ def budget_facts(budget: Budget, stats: SessionStatistics) -> list[tuple[str, st
         *([] if stats.unit is None and stats.counted is None else [("protects", stats.protects)]),
         *([] if stats.counted is None else [("counted", _counted(stats.counted, whose(stats.unit)))]),
         ("budget", spent),
-        (
-            "measured answers left",
-            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
-        ),
+        ("spent", stats.spent_on),
+        ("measured answers left", stats.left_said),
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
     if stats.restarts_left is not None:
