@@ -6,6 +6,7 @@ Proof: docs/theory/accounting.md, 4.8; docs/theory/queries.md, 1.7.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from onlineic.errors import InfeasibleAccuracyError, InternalError, InvalidParam
 from onlineic.plan.settings import Settings
 
 T = TypeVar("T")
-OF_CALLER = {"n", *(field.name for field in attrs.fields(Settings))}  # what an error of planning may name
+NOT_GIVEN = re.compile("epsilon|the noise|.*scale")  # what a plan settles: a caller gives the budget
 
 
 def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
@@ -77,13 +78,15 @@ def planning(unit: Unit | None, settings: Settings) -> Iterator[None]:
     """Let an error of planning name the budget that was given, what divides it, and what makes a plan.
 
     The error itself speaks of one part of a person, or of a share of the budget: numbers that nobody gave.
-    One that names an argument of the caller's, whose budget nothing divides, passes as it is.
+    One of another argument, or of an accuracy that nothing divides, passes as it is.
     """
     try:
         yield
     except (InfeasibleAccuracyError, InvalidParameterError) as error:
         why, rows = str(error).rstrip("."), settings.rows_per_person
-        of_caller = why.partition(" must ")[0] in OF_CALLER
+        given = NOT_GIVEN.fullmatch(why.partition(" must ")[0]) is None
+        if given and not isinstance(error, InfeasibleAccuracyError):
+            raise
         if unit is not None and unit.units != UNITS[-1]:
             coarser = UNITS[UNITS.index(unit.units) + 1]
             whom = f"{unit.units} equal parts of each {'record' if unit.person is None else 'person'}"
@@ -91,7 +94,7 @@ def planning(unit: Unit | None, settings: Settings) -> Iterator[None]:
         elif rows > 1:
             whom = f"{rows:,} rows of each person"
             remedy = "cap the rows of a person at fewer before loading"
-        elif of_caller:
+        elif given:
             raise
         else:
             whom, remedy = "any plan of a session", ""
@@ -99,6 +102,6 @@ def planning(unit: Unit | None, settings: Settings) -> Iterator[None]:
         remedies = ", ".join(filter(None, (remedy, less, "or raise epsilon"))).removeprefix("or ")
         raise type(error)(
             f"budget must be larger for {whom}, got epsilon={settings.budget.epsilon:g}, "
-            f"delta={settings.budget.delta:g}{f' (of one of them {why})' if of_caller else ''}; "
+            f"delta={settings.budget.delta:g}{f' (of one of them {why})' if given else ''}; "
             f"{remedies}."
         ) from None
