@@ -98,8 +98,8 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
     "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms",
-    "noise", "offline", "periods", "plan", "progress", "queries", "questions", "service", "session", "sparse",
-    "testing", "updates",
+    "noise", "offline", "periods", "plan", "progress", "queries", "questions", "service", "session", "slips",
+    "sparse", "testing", "updates",
 }  # fmt: skip
 
 
@@ -113,11 +113,9 @@ def __getattr__(name: str) -> Any:
         globals()[name] = found
         return found
     if name not in _WINGS:
-        from onlineic.domain.hints import nearest  # of a message alone: imported with it
+        from onlineic.slips import unknown  # of a message alone: imported with it
 
-        meant = nearest(name, (known for known in __dir__() if known[0] != "_"))
-        hint = "see dir(onlineic)." if meant is None else f"did you mean {meant!r}?"
-        raise AttributeError(f"onlineic has no attribute {name!r}; {hint}")
+        raise unknown("onlineic", name, __dir__)
     return importlib.import_module(f"onlineic.{name}")
 
 

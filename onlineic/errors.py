@@ -5,6 +5,7 @@
     OnlineICError
       InvalidInputError (ValueError)
         InvalidParameterError   an argument is outside its range
+        InvalidCallError (TypeError)  a call lacks an argument, or has one that does not exist
         InvalidDomainError      a domain cannot be built
         InvalidDataError        records do not fit the domain (loading only)
         InvalidQueryError       a query cannot be asked
@@ -54,6 +55,7 @@ __all__ = [
     "ForkedSessionError",
     "InfeasibleAccuracyError",
     "InternalError",
+    "InvalidCallError",
     "InvalidDataError",
     "InvalidDomainError",
     "InvalidInputError",
@@ -142,6 +144,10 @@ class InvalidInputError(OnlineICError, ValueError):
 
 class InvalidParameterError(InvalidInputError):
     """A parameter is outside its range."""
+
+
+class InvalidCallError(InvalidInputError, TypeError):
+    """A call lacks an argument, or has one that does not exist; the message names the one that was meant."""
 
 
 class InvalidDomainError(InvalidInputError):

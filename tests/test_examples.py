@@ -7,8 +7,12 @@ import pkgutil
 
 import pytest
 
+import onlineic as ic
 from onlineic import offline
+from onlineic.datasets import adult5, adult5_domain
+from onlineic.noise import SimulatedNoise
 
+OF_A_SESSION = ["onlineic.questions.derived", "onlineic.session.session"]
 MODULES = [
     "onlineic.domain.grid",
     "onlineic.mechanisms.additive",
@@ -26,6 +30,35 @@ def test_examples_of_docstrings_hold(name):
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
 
     assert 0 == result.failed
+
+
+@pytest.fixture(scope="module")
+def census():
+    """Return what examples of a session name: the census table, and a session of it."""
+    columns, counts = adult5()
+    tables = [ic.PrivateData.from_counts(columns, counts, adult5_domain()) for _ in range(2)]
+    session = ic.OnlineIC(tables[0], ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+    return {"data": tables[1], "session": session, "where": ic.where}
+
+
+@pytest.mark.parametrize("name", OF_A_SESSION)
+def test_examples_of_a_session_hold(name, census):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testmod(importlib.import_module(name), extraglobs=census, optionflags=flags)
+
+    assert 0 == result.failed
+    assert 3 < result.attempted
+
+
+@pytest.mark.parametrize(
+    "name", ["mean", "sum", "variance", "quantile", "median", "cdf", "histogram", "group_by"]
+)
+def test_help_of_a_question_says_all_where_it_stands(name):
+    told = inspect.getdoc(getattr(ic.OnlineIC, name))
+
+    assert [f"{part}\n---" in told for part in ("Parameters", "Returns", "Raises", "Examples")] == [True] * 4
+    assert f">>> session.{name}(" in told
 
 
 OFFERED = sorted(name for name, found in vars(offline).items() if inspect.isfunction(found))

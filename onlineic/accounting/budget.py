@@ -25,6 +25,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
+from onlineic.slips import public
 
 LARGEST_EPSILON = 20.0
 
@@ -49,6 +50,7 @@ def _remedy(epsilon: object, allowed: bool) -> str:
     return "lower it; in a Budget, allow_large_epsilon=True lifts the upper limit"
 
 
+@public
 @final
 @attrs.frozen
 class Budget:

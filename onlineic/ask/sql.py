@@ -22,6 +22,7 @@ MOST_KEPT = 64  # statements
 Form = Literal["count", "sum", "average", "variance"]
 NAMES: Mapping[str, Form] = {"Sum": "sum", "Avg": "average", "VariancePop": "variance"}
 COLUMNS_TOO: Mapping[Clause, str] = {"HAVING": "", "ORDER BY": " or a column of GROUP BY"}
+RATE = "for a share ask COUNT_IF(cond) and COUNT(*) of the same records, and divide"
 CALLED = {"sum": "SUM", "average": "AVG", "variance": "VAR_POP"}
 
 
@@ -348,10 +349,7 @@ class _Selects:
         if outer != "COUNT" and type(then) is self.trees.exp.Column:
             column = self.summed(then, outer)
         elif outer in ("AVG", "VAR_POP"):
-            raise InvalidQueryError(
-                f"{outer}(CASE ...) must give THEN a column, got another value; ask COUNT_IF(cond): the "
-                "value of its answer is the share."
-            )
+            raise InvalidQueryError(f"{outer}(CASE ...) must give THEN a column, got another value; {RATE}.")
         elif not self.is_number(then, "1"):
             raise InvalidQueryError(
                 f"{outer}(CASE ...) must give THEN 1{' or a column' * (outer == 'SUM')}, got another value; "
@@ -377,11 +375,19 @@ class _Selects:
         if type(node) is not self.trees.exp.Column:
             if type(node) is self.trees.exp.Distinct:
                 self.trees.refuse_node(node)
-            raise InvalidQueryError(f"{outer} must take a column, got {self.trees.text(node)}; {DERIVE}.")
+            exp = self.trees.exp
+            rate = isinstance(node, exp.Predicate | exp.Connector | exp.Not)
+            remedy = "count it by COUNT_IF(cond)" if outer == "SUM" else RATE
+            raise InvalidQueryError(
+                f"{outer} must take a column, got {self.trees.text(node)}; {remedy if rate else DERIVE}."
+            )
         name, kind = self.conditions.column(node)
         if isinstance(kind, Categorical):
+            remedy = "GROUP BY it instead"
+            if isinstance(kind.labels[0], bool):
+                remedy = f"count it by COUNT_IF({name})" if outer == "SUM" else RATE
             raise InvalidQueryError(
-                f"{outer} must be over a numeric column, {name} is categorical; GROUP BY it instead."
+                f"{outer} must be over a numeric column, {name} is categorical; {remedy}."
             )
         if not isinstance(kind, IntegerRange | Binned):
             raise InvalidQueryError(

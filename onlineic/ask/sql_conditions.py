@@ -33,6 +33,7 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeEr
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
+from onlineic.slips import public
 
 MOST_NAMED = 12  # columns that a message names
 OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
@@ -58,6 +59,7 @@ class Timed:
     text: str
 
 
+@public
 def condition(
     text: str, domain: Domain, params: Mapping[str, Value] | None = None, dialect: str | None = None
 ) -> Expression:
@@ -152,7 +154,10 @@ class Conditions:
         if type(node) is exp.Column:
             name, kind = self.column(node)
             if not (isinstance(kind, Categorical) and type(kind.labels[0]) is bool):
-                raise InvalidQueryError(f"{name} must be boolean to stand alone; write a comparison.")
+                raise InvalidQueryError(
+                    f"{name} must be boolean to stand alone; write a comparison, or ask all of its values by "
+                    f"session.histogram({shown(name)})."
+                )
             return true_of(name, kind, frozenset([kind.code(name, True)]), negated)
         name = self.trees.kind(node)
         if name in ("And", "Or"):
@@ -486,7 +491,9 @@ class Conditions:
             )
         names = self.domain.names
         some = ", ".join(names[:MOST_NAMED]) + ", ..." * (len(names) > MOST_NAMED)
-        raise InvalidQueryError(f"column must be one of {some}, got {shown(name)}; {nearest(name, names)}")
+        quoted = any(isinstance(kind, Categorical) and name in kind.labels for _, kind in self.domain)
+        remedy = f"a value takes single quotes: {written(name)}." if quoted else nearest(name, names)
+        raise InvalidQueryError(f"column must be one of {some}, got {shown(name)}; {remedy}")
 
     def value(self, node: Any) -> Any:
         """Return a literal or a parameter: a `Value`, or `Timed`."""

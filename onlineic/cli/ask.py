@@ -167,8 +167,8 @@ def _is_command(session: "OnlineIC | Remote", text: str) -> bool:
         left = session.statistics()
         again = "" if left.restarts_left is None else f", paid for {left.restarts_left} more runs"
         print(
-            f"{left.asked} asked, {left.hard} measured, at least {left.hard_left} measured answers left; "
-            f"{left.spent:.0%} of the budget spent or reserved{again}",
+            f"{left.asked} asked, {left.hard} measured; spent {left.spent_on}; measured answers left: "
+            f"{left.left_said}{again}",
             file=sys.stderr,
         )
     elif word == "explain":
@@ -269,7 +269,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", help="ask a server instead, with the token in ONLINEIC_TOKEN")
     parser.add_argument("--delta", type=float, default=0.0, help="default 0")
     wish = parser.add_mutually_exclusive_group()
-    wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many queries may be measured")
+    wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many measured answers to plan for")
     wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
     parser.add_argument("--questions", type=whole, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=whole, metavar="Q", help="length that accuracy speaks of")

@@ -213,7 +213,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows-per-person", type=int, metavar="K", help="default 1")
     parser.add_argument("--questions", type=int, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
-    parser.add_argument("--hard-answers", type=int, metavar="C", help="how many queries may be measured")
+    parser.add_argument("--hard-answers", type=int, metavar="C", help="how many measured answers to plan for")
     parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")
     parser.add_argument(
         "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"

@@ -50,6 +50,7 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     """
     frame, names = opened_frame(table)
     check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
+    check_flat(frame, domain)
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
         return *coded(
@@ -136,6 +137,16 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
                 remedy = "it is the index, make it a column by table.reset_index()"
             raise InvalidDataError(
                 f"table must have one column for {what}, got {names.count(name)} for {name}; {remedy}."
+            )
+
+
+def check_flat(frame: Any, domain: Domain | Parted) -> None:
+    """Raise `InvalidDataError` if a column that is read has lists or structures, by its type."""
+    for name, kind in frame.collect_schema().items():
+        if name in domain.names and kind.is_nested():
+            raise InvalidDataError(
+                f"{name} must hold one value a record, got a column of lists or structures; load a column of "
+                "single values made of it."
             )
 
 

@@ -61,6 +61,7 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables
+from onlineic.slips import Spelled, public
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
 MANY_CODES = 2**22  # cells of a domain with a long attribute, from which on its rows are kept
@@ -81,8 +82,9 @@ NO_RECORDS = "records must be one or more, got none; load some."
 _log = logging.getLogger("onlineic")
 
 
+@public
 @final
-class PrivateData:
+class PrivateData(metaclass=Spelled):
     """The sensitive table over a public domain: exact cell counts, or above 2^26 cells its rows.
 
     Nothing private is shown by `repr`; copies and pickles are refused. The work of a read depends on the

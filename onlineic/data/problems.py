@@ -31,9 +31,9 @@ from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRa
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column
-from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, misfit, reading
-from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer
+from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer, shown
+from onlineic.slips import meant, nearest, public
 
 LINES = 2**9  # of a file that are taken together
 LONGEST = 200  # characters of a value that are shown
@@ -61,6 +61,7 @@ class _Lines(str):
         return f"<pre>{escaped(self)}</pre>"
 
 
+@public
 @final
 @attrs.frozen(repr=False, eq=False)
 class TableReport:
@@ -140,11 +141,11 @@ class TableReport:
 def checked_table(table: Any, kinds: Kinds, count: str | None, options: Mapping[str, Any]) -> TableReport:
     """Return the report of a CSV file, of columns, or of a data frame."""
     if isinstance(table, (str, os.PathLike)):
-        unknown = sorted(set(options) - {field.name for field in attrs.fields(CsvFormat)})
+        known = [field.name for field in attrs.fields(CsvFormat)]
+        unknown = sorted(set(options) - set(known))
         if unknown:
-            raise InvalidParameterError(
-                f"options must be those of from_csv, got {', '.join(unknown)}; see its parameters."
-            )
+            hint = meant(unknown[0], known) or f"they are {', '.join(known)}."
+            raise InvalidParameterError(f"options must be those of from_csv, got {shown(unknown[0])}; {hint}")
         return _checked_file(table, kinds, count, CsvFormat(**options))
     if options:
         raise InvalidParameterError(
@@ -349,12 +350,23 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
     elif any("," in text for text in texts) and isinstance(kind, (Binned, IntegerRange)):
         hints.append("decimal=',' if it stands before the fraction")
     elif rest and isinstance(kind, Dates):
-        hints.append("write dates as 2024-03-05, of at least the precision of a cell")
+        hints.append(_of_dates(kind, rest))
     elif any(_fraction(value) for value in rest):
         hints.append("binned([...]) takes numbers with a fraction")
     elif rest and all(isinstance(value, str) for value in rest):
         hints.append(f"optional(..., missing={sorted(map(str, rest))[:3]!r}) if they mean that there is none")
     return "; ".join(hints)
+
+
+def _of_dates(kind: Dates, values: Sequence[Any]) -> str:
+    """Return what would take texts that are no dates as they stand."""
+    zoned = attrs.evolve(kind, zone="UTC")
+    if kind.zone is None and (zoned.read(column_array("dates", list(values))) >= 0).any():
+        return "dates(..., zone='Europe/Paris') takes times with an offset, in that zone"
+    return (
+        f"write dates as 2024-03-05, of at least the precision of one {kind.by}, or name how they are "
+        "written: dates(..., formats=['%d/%m/%Y'])"
+    )
 
 
 def _nearest(kind: Categorical, value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineic.data import databases, relations
 from onlineic.data.coding import coded
-from onlineic.data.frames import check_columns, is_parquet, opened_frame, spark_sets
+from onlineic.data.frames import check_columns, check_flat, is_parquet, opened_frame, spark_sets
 from onlineic.data.standing import Groups, Source
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
@@ -36,6 +36,7 @@ def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Sourc
     _check(version)
     frame, names = opened_frame(table)
     check_columns(names, domain)
+    check_flat(frame, domain)
     engine = str(frame.implementation)
     if engine == "duckdb":
         if is_parquet(table):

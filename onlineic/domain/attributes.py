@@ -31,7 +31,7 @@ from onlineic.domain.columns import (
     whole,
 )
 from onlineic.domain.dates import Dates
-from onlineic.domain.hints import inside, nearest, no_missing_cell
+from onlineic.domain.hints import in_place_of, inside, no_missing_cell
 from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
@@ -43,6 +43,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
+from onlineic.slips import nearest, public
 
 Label = str | int | bool | float | None
 Word = str | int | bool | float
@@ -286,7 +287,7 @@ class IntegerRange:
         if number is None or not self.start <= number < self.stop:
             raise InvalidQueryError(
                 f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "
-                f"{name}={shown(label)}; ask inside the domain."
+                f"{name}={shown(label)}; {in_place_of(name, label, 'between') or 'ask inside the domain'}."
             )
         return number - self.start
 
@@ -445,9 +446,10 @@ class Binned:
         at = 0
         if is_number_of(label, Real) and self.edges[0] <= label < self.edges[-1]:  # type: ignore[operator]
             at = bisect.bisect_right(self.edges, label) - 1
+        remedy = in_place_of(name, label, "span")
         raise InvalidQueryError(
             f"{name} must be asked by a range on its bin edges, got {name}={shown(label)}; "
-            f"write e.g. span({short(self.edges[at])}, {short(self.edges[at + 1])})."
+            f"{remedy or f'write e.g. span({short(self.edges[at])}, {short(self.edges[at + 1])})'}."
         )
 
     def interval(self, name: str, low: float, high: float, closed: bool) -> tuple[int, int]:
@@ -600,6 +602,7 @@ def _floats(edges: Iterable[Any]) -> tuple[float, ...]:
 Attribute = Categorical | IntegerRange | Binned | Dates
 
 
+@public
 def categorical(
     labels: Iterable[Any], *, other: bool | str = False, synonyms: Mapping[Any, Any] | None = None
 ) -> Categorical:
@@ -642,6 +645,7 @@ def categorical(
     return Categorical(tuple(map(plain, listed)), other=name, synonyms=pairs)
 
 
+@public
 def integers(first: int, last: int, *, clip: bool = False, round: bool = False) -> IntegerRange:
     """Return the kind of a whole number from `first` to `last`, both included.
 
@@ -678,6 +682,7 @@ def integers(first: int, last: int, *, clip: bool = False, round: bool = False) 
     return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round)
 
 
+@public
 def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False) -> Binned:
     """Return the kind of a numeric attribute cut into bins [edge, next edge).
 
@@ -702,6 +707,7 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
     return Binned(tuple(given), integer, clip=clip)
 
 
+@public
 def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binned:
     """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 

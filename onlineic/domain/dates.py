@@ -24,7 +24,7 @@ from onlineic.domain.columns import (
     read_distinct,
     settled,
 )
-from onlineic.domain.hints import no_missing_cell
+from onlineic.domain.hints import in_place_of, no_missing_cell
 from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
@@ -33,6 +33,7 @@ from onlineic.errors import (
     checked_list,
     shown,
 )
+from onlineic.slips import public
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
 YEARS = (1000, 9998)  # four digits, and room for one more instant on either side
@@ -160,6 +161,15 @@ class Dates:
         return "widen the dates, declare clip=True, or clean the table"
 
     @property
+    def readable(self) -> str:
+        """How the domain takes a column of other texts."""
+        zoned = "dates(.., zone='Europe/Paris') for times with an offset such as Z, " * (self.zone is None)
+        return (
+            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts, "
+            "optional(.., missing=['NA']) for gaps, or convert the column"
+        )
+
+    @property
     def form(self) -> str:
         """What a column must hold, in words."""
         offsets = (
@@ -181,10 +191,11 @@ class Dates:
         text = moment_text(label)
         stretch = None if text is None else self._stretched(text)
         if stretch is None:
+            ends = f"{shown(self.first)}, {shown(self.last)}"
             raise InvalidQueryError(
                 f"{name} must be asked by a {self.by} such as {shown(self.first)}, got "
                 f"{name}={shown(label)}; "
-                f"write a date, or between({shown(self.first)}, {shown(self.last)})."
+                f"{in_place_of(name, label) or f'write a date, or between({ends})'}."
             )
         low, high = self._cut(name, stretch[0]), self._cut(name, stretch[1] + INSTANT)
         if high - low != 1:
@@ -314,6 +325,7 @@ class Dates:
         return _index((stretch or (SAMPLE,))[0], self.by)
 
 
+@public
 def dates(
     first: Any,
     last: Any,

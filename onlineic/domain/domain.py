@@ -18,7 +18,6 @@ from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
 from onlineic.domain.columns import Column, column_array, is_number, plain, short
 from onlineic.domain.dates import Dates, dates
-from onlineic.domain.hints import nearest
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -32,6 +31,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
+from onlineic.slips import Spelled, nearest, public
 
 SHOWN, LONGEST_SHOWN, LONGEST_ROW = 4, 24, 120  # labels of an attribute in a notebook, and characters
 Kind = Attribute | range | int | Iterable[Any]
@@ -50,6 +50,7 @@ FORMS = {
 }
 
 
+@public
 def optional(
     kind: Kind, missing: Iterable[str] = (), *, others: Literal["refused", "missing"] = "refused"
 ) -> Attribute:
@@ -81,11 +82,12 @@ def optional(
     )
 
 
+@public
 @final
 @attrs.frozen(
     hash=True, cache_hash=True, repr=False
 )  # hashed for whatever is kept by domain: of many attributes slow
-class Domain:
+class Domain(metaclass=Spelled):
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 
     Parameters

@@ -23,6 +23,7 @@ from onlineic.errors import (
     checked_real,
     is_number_of,
 )
+from onlineic.slips import public
 
 FLOATS = 2.0**-49  # relative error of the few float operations between a number and its code
 
@@ -42,6 +43,7 @@ def _high(end: Any) -> Fraction:
     return _end("high", end)
 
 
+@public
 @final
 @attrs.frozen
 class Grid:

@@ -1,31 +1,12 @@
-"""What somebody may have meant: the nearest name, and conditions that fit."""
+"""What somebody may have meant: conditions that fit."""
 
 import math
-from collections.abc import Iterable
+import re
 
 from onlineic.errors import (
     InvalidQueryError,
     shown,
 )
-
-
-def nearest(word: object, known: Iterable[object]) -> object | None:
-    """Return the one of some names or labels that a word is most likely meant for, or None.
-
-    The same but for case, then a close spelling, then the only one that begins the word or that it begins:
-    'Female' is meant for 'F'.
-    """
-    import difflib  # of a message alone: imported with it
-
-    text = (word if isinstance(word, str) else shown(word))[:99].strip().casefold()
-    names = {str(name).strip().casefold(): name for name in known}
-    if text in names:
-        return names[text]
-    close = difflib.get_close_matches(text, names, 1)
-    if close:
-        return names[close[0]]
-    begun = [name for name in names if name and text and (text.startswith(name) or name.startswith(text))]
-    return names[begun[0]] if len(begun) == 1 else None
 
 
 def no_missing_cell(name: str) -> InvalidQueryError:
@@ -45,3 +26,21 @@ def inside(low: float, high: float, first: int, last: int, closed: bool) -> str:
     low = min(max(low, first), last)
     high = max(low, min(high, last if closed else last + 1))
     return f"{'between' if closed else 'span'}({shown(low)}, {shown(high)})"
+
+
+def in_place_of(name: str, label: object, range_word: str = "") -> str | None:
+    """Return what to write in place of a text that holds a comparison, a range or a number, or None."""
+    if not isinstance(label, str):
+        return None
+    text = label.strip()
+    compared = re.fullmatch(r"([<>=!]+)\s*(.*)", text)
+    if compared:
+        end = compared[2] if re.fullmatch(r"-?\d+(\.\d+)?|'.*'", compared[2]) else f"'{compared[2]}'"
+        asked = shown(f"{name} {compared[1]} {end}")
+        return f"a comparison is asked as a text: session.answer({asked})"
+    ends = re.fullmatch(r"(\d+)\s*(?:-|\.\.|:|to)\s*(\d+)", text)
+    if not range_word:
+        return None
+    if ends:
+        return f"write {range_word}({ends[1]}, {ends[2]})"
+    return f"write {text} without quotes" if re.fullmatch(r"-?\d+(\.\d+)?", text) else None

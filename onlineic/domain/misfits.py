@@ -15,6 +15,7 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE
 from onlineic.errors import InvalidDataError, OnlineICError, ends_a_call
+from onlineic.slips import public
 
 STRANGE_REMEDY = "convert the column, or name its words for gaps: optional(.., missing=['NA'])"
 P = ParamSpec("P")
@@ -102,6 +103,8 @@ def loader(load: Callable[P, T]) -> Callable[P, T]:
     InvalidDataError
         In the place of whatever this package did not raise, but for interrupts; it tells the kind alone.
     """
+
+    load = public(load)
 
     @functools.wraps(load)
     def door(*given: P.args, **named: P.kwargs) -> T:

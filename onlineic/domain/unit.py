@@ -8,10 +8,12 @@ from typing import Literal, final
 import attrs
 
 from onlineic.errors import InvalidParameterError, check_choice, checked_integer, set_fields, shown
+from onlineic.slips import public
 
 UNITS = (64, 16, 1)  # a person's parts: finer ones have no plan where epsilon is small
 
 
+@public
 @final
 @attrs.frozen
 class Unit:

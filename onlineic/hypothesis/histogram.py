@@ -15,6 +15,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, grids, totals
 from onlineic.queries.tables import Sums, Tables, spread
+from onlineic.slips import public
 
 # above, a summed-area table costs more than the slices it saves between two updates: over three attributes it
 # pays after 150 queries of theirs, over two after 20
@@ -24,6 +25,7 @@ SMALLEST = 1e-88  # mass of a cell of a fitted histogram: above MIN_PRIOR, and e
 MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that keeps all its bits
 
 
+@public
 @final
 class Histogram:
     """A probability distribution over the cells: prior(x) * exp(sum_i step_i f_i(x)), normalised.

@@ -51,11 +51,13 @@ from onlineic.ledger.settings import (
     settings_to_json,
 )
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
+from onlineic.slips import public
 
 APART = Fraction(1, 10)  # of delta: costs less than a hundredth of the capacity
 KNOWN = {"AddRemove": AddRemove, "Budget": Budget}
 
 
+@public
 @final
 class TableBudget:
     """One (epsilon, delta) for all that is ever released of a table, by sessions, mechanisms and baselines.

@@ -25,6 +25,7 @@ from onlineic._typing import Ints, Words
 from onlineic.errors import ForkedSessionError, InvalidParameterError, checked_integer, is_number_of
 from onlineic.noise.blocks import Blocks, Key
 from onlineic.noise.samplers import ByteSource, discrete_gaussian, discrete_laplace, geometric, words
+from onlineic.slips import public
 
 _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
@@ -243,6 +244,7 @@ def _seed(value: int) -> int:
     return checked_integer("seed", value, at_least=0)
 
 
+@public
 @final
 @attrs.define(eq=False, repr=False, getstate_setstate=False)
 class SimulatedNoise(Noise):

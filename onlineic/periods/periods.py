@@ -85,6 +85,7 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.counting import number_of
 from onlineic.session.durable import Durability
 from onlineic.session.session import OnlineIC
+from onlineic.slips import public
 
 KNOWN = {"Budget": Budget, "Persons": Persons}
 USUAL_LEVELS = ("month", "year")
@@ -92,6 +93,7 @@ FREE = ("ledger", "resumed", "closed")  # lines of a node's ledger that release 
 KEPT_FITS = 32
 
 
+@public
 @final
 class Periods:
     """Answers about a table that grows by periods, each of which has the whole budget.

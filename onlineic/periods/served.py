@@ -298,6 +298,7 @@ class PeriodsView:
                 for name in ("error_bound", "threshold", "alpha")
             },
             spent=sum(one.spent for one in each) / len(each),
+            bought=sum(one.bought for one in each) / len(each),
             sealed=any(one.sealed for one in each),
             budget=self.periods.budget,
             beta=every_beta(self.periods.book, self.periods.beta),

@@ -45,6 +45,7 @@ from onlineic.plan.settings import Settings, settings_of
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
+from onlineic.slips import public
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
@@ -140,6 +141,7 @@ class Forecast:
         )
 
 
+@public
 def forecast(
     domain: Domain,
     n: int,

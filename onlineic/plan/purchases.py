@@ -18,6 +18,7 @@ from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
+from onlineic.slips import public
 
 S = TypeVar("S")
 
@@ -121,6 +122,7 @@ def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
     )
 
 
+@public
 @final
 @attrs.frozen
 class TestsOnly(PurchaseRule[None]):
@@ -145,6 +147,7 @@ class TestsOnly(PurchaseRule[None]):
         return []
 
 
+@public
 @final
 @attrs.frozen
 class FixedTables:

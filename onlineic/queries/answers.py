@@ -2,6 +2,7 @@
 
 import abc
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, final
@@ -26,7 +27,6 @@ from onlineic.display.text import (
     upward,
     within,
 )
-from onlineic.domain.hints import nearest
 from onlineic.errors import (
     InvalidParameterError,
     checked_real,
@@ -35,6 +35,7 @@ from onlineic.errors import (
 from onlineic.noise.laws import normal_quantile
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -169,6 +170,7 @@ class Bound:
         return self.said
 
 
+@public
 @final
 @attrs.frozen(init=False, eq=False, getstate_setstate=False)
 class Answer:
@@ -219,9 +221,10 @@ class Answer:
 
     Notes
     -----
-    `float` and `round(answer, digits)` speak of the fraction, `format(answer, ".3f")` too, of a table cell by
-    cell. `int` and `round` without digits are refused, since a fraction is meant by one reader and a count by
-    the next; so is arithmetic, since bounds do not add up by themselves.
+    Read as one number, an answer is its fraction: `float(answer)`, `f"{answer:.3f}"` and `round(answer, 3)`,
+    of a table cell by cell. Whatever would make a whole number of that fraction is refused, since a reader
+    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Arithmetic is
+    refused since bounds do not add up by themselves, and order since the bound may leave it open.
     """
 
     value: Any
@@ -359,14 +362,6 @@ class Answer:
 
     def __hash__(self) -> int:
         return hash((self.status, self.private, self.stated[:3]))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Name what was meant by an attribute that an answer does not have."""
-            meant = nearest(name, (field for field in dir(type(self)) if field[0] != "_"))
-            hint = "see dir(answer)." if meant is None else f"did you mean {shown(meant, 200)}?"
-            raise AttributeError(f"an Answer has no attribute {shown(name)}; {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
@@ -557,15 +552,18 @@ class Answer:
             raise TypeError(ONE_NUMBER)
         return float(self.value)
 
-    def __int__(self) -> NoReturn:
-        raise TypeError(
-            "an Answer must be rounded as one of its numbers, got it as a whole; write round(answer.count) "
-            "for records, or round(answer, 3) for the fraction."
+    def _refuse_whole(self) -> NoReturn:
+        # no TypeError: for "%d" Python would put a sentence of its own in its place
+        raise InvalidParameterError(
+            "an Answer is a fraction, and must keep digits after the point, got it as a whole number; write "
+            "round(answer.count) for records, or round(answer, 3) for the fraction."
         )
+
+    __int__ = __trunc__ = __floor__ = __ceil__ = _refuse_whole
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None:
-            return self.__int__()
+            self._refuse_whole()
         return (
             np.round(self.value, digits) if isinstance(self.value, np.ndarray) else round(float(self), digits)
         )
@@ -589,14 +587,17 @@ class Answer:
             return str(self)
         try:
             if isinstance(self.value, np.ndarray):
-                return self._table(lambda at: format(float(self.value[at]), form))
-            return format(float(self), form)
+                text = self._table(lambda at: format(float(self.value[at]), form))
+            else:
+                text = format(float(self), form)
         except ValueError:
+            text = ""
+        if not text or re.search(r"\.0[fF]$", form):
             raise InvalidParameterError(
-                f"format must be one of a float, got {shown(form)}; write f'{{answer:.3f}}' for the "
-                f"fraction, "
-                "or f'{answer.count:.0f}' for records."
-            ) from None
+                f"format must be one of a float, and keep digits after the point, got {shown(form)}; write "
+                "f'{answer:.3f}' for the fraction, or f'{answer.count:.0f}' for records."
+            )
+        return text
 
     def __str__(self) -> str:
         if not isinstance(self.value, np.ndarray):

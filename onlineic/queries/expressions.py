@@ -23,6 +23,7 @@ from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, s
 from onlineic.queries.algebra import JOINT_CELLS, Joint, intersection, peeled, settled
 from onlineic.queries.cuts import check_written, is_long, long_axes
 from onlineic.queries.query import GRID_BITS, Query, canonical, conjunction
+from onlineic.slips import public
 
 MOST_PARTS = 2**16  # of a chain of one operator
 DEEPEST = 100  # operators inside each other: Python's stack holds them, beside the caller's own frames
@@ -109,6 +110,7 @@ class Condition:
         return 1.0 - product if either else product
 
 
+@public
 def between(low: Any, high: Any) -> Condition:
     """Return the condition low <= value <= high: closed at both ends, like SQL BETWEEN.
 
@@ -121,21 +123,25 @@ def between(low: Any, high: Any) -> Condition:
     return _interval("between", low, high, closed=True)
 
 
+@public
 def span(low: Any, high: Any) -> Condition:
     """Return the condition low <= value < high; met by nobody where low >= high."""
     return _interval("span", low, high, closed=False)
 
 
+@public
 def at_least(low: Any) -> Condition:
     """Return the condition value >= low."""
     return _interval("at_least", low, math.inf, closed=False)
 
 
+@public
 def below(high: Any) -> Condition:
     """Return the condition value < high."""
     return _interval("below", -math.inf, high, closed=False)
 
 
+@public
 def one_of(*labels: Label) -> Condition:
     """Return the condition that the value is one of the labels (None: the missing cell)."""
     if not labels:
@@ -143,6 +149,7 @@ def one_of(*labels: Label) -> Condition:
     return Condition("one_of", tuple(map(_label, labels)))
 
 
+@public
 def weights(values: Iterable[float]) -> Condition:
     """Return a weight in [0, 1] for every code of the attribute, in code order."""
     array = _checked_weights(values)
@@ -242,6 +249,7 @@ class Expression:
         return canonical(domain, complement, joint, grid_bits)
 
 
+@public
 def where(
     conditions: Mapping[str, "Condition | Label | np.generic | datetime.date"] | None = None,
     /,
@@ -261,9 +269,10 @@ def where(
     where(age=between(30, 50), sex='F')
     """
     if conditions is not None and not isinstance(conditions, Mapping):
+        text = ", or ask the text alone: answer(text)" * isinstance(conditions, str)
         raise InvalidQueryError(
-            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; "
-            f"write where(attribute=condition){', or condition(text, domain)' * isinstance(conditions, str)}."
+            f"query must be data (conditions by attribute), got a {type(conditions).__name__}; write "
+            f"where(attribute=condition){text}."
         )
     given = conditions or {}
     for name in given:
@@ -276,6 +285,7 @@ def where(
     return Expression("where", tuple((name, _condition(part)) for name, part in {**given, **more}.items()))
 
 
+@public
 def dense(values: Any) -> Expression:
     """Return the query with one weight in [0, 1] per cell, shape (|X|,) or the domain's shape."""
     array = _checked_weights(values)

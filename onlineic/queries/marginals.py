@@ -21,6 +21,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import immutable, spread
+from onlineic.slips import public
 
 MOST_CELLS = 2**16  # of a cross table and its rest
 
@@ -106,6 +107,7 @@ def _check_blocks(blocks: int) -> None:
         )
 
 
+@public
 def marginal(*names: str, where: Expression | None = None) -> Marginal:
     """Return the cross table of these attributes, among the records that satisfy `where`.
 

@@ -13,6 +13,7 @@ from onlineic.domain.grid import Grid
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.answers import Answer
 from onlineic.queries.expressions import Expression, dense, weights, where
+from onlineic.slips import public
 
 FLOATS = 2.0**-49  # relative error of the float operations between a weight and its share of the range
 
@@ -53,6 +54,7 @@ class Rescaled:
         return value, bound * (1.0 + FLOATS) + self.rounding + slack
 
 
+@public
 def rescaled(values: Any = None, /, **by_attribute: Any) -> Rescaled:
     """Return the query "the mean of a real weight", for weights of any finite range.
 

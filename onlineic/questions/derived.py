@@ -15,44 +15,242 @@ from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
 from onlineic.questions.statements import AnswerTable, answered
+from onlineic.slips import public
 
 
+@public
 class Answering(AnsweringLinear):
     """What answers linear queries, and so questions that are made of them."""
 
     @final
     def mean(self, attribute: str, where: Where = None) -> Derived:
-        """Return the mean of an attribute among the records that meet a condition: `questions.mean`."""
+        """Return the mean of an attribute among the records that meet a condition and have a value.
+
+        Its `value` and `error_bound` are in the unit of the attribute: years of an age, never fractions.
+
+        Parameters
+        ----------
+        attribute : str
+            Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that may be off.
+        where : Expression, text in SQL or dict, optional
+
+        Returns
+        -------
+        Derived
+            The number that was worked out, made of one answer for all records, else of two.
+
+        Raises
+        ------
+        TooFewRecordsError
+            If so few records meet the condition that the mean could be anything; the answers are paid.
+        InvalidQueryError
+            If the attribute has no numbers, or nobody can meet the condition; nothing was asked.
+
+        See Also
+        --------
+        onlineic.questions.mean : How it is worked out.
+
+        Examples
+        --------
+        >>> session.mean("age", where="sex = 'Female'")
+        mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
+        """
         return mean(self, attribute, where)
 
     @final
     def sum(self, attribute: str, where: Where = None) -> Derived:
-        """Return the sum of an attribute over the records that meet a condition: `questions.total`."""
+        """Return the sum of an attribute over the records that meet a condition and have a value.
+
+        Its `value` and `error_bound` are in the unit of the attribute, over all those records together.
+
+        Parameters
+        ----------
+        attribute : str
+            Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that may be off.
+        where : Expression, text in SQL or dict, optional
+
+        Returns
+        -------
+        Derived
+
+        Raises
+        ------
+        InvalidQueryError
+            If the attribute has no numbers, or nobody can meet the condition; nothing was asked.
+
+        See Also
+        --------
+        onlineic.questions.total : How it is worked out.
+
+        Examples
+        --------
+        >>> session.sum("education_num", where={"sex": "Female"})
+        sum(education_num, where(sex='Female')) = 16... ± ... (0.95 sure), 16... records, 2 answers...
+        """
         return total(self, attribute, where)
 
     @final
     def variance(self, attribute: str, where: Where = None) -> Derived:
-        """Return the variance of an attribute among the records that count: `questions.variance`."""
+        """Return the variance of an attribute among the records that meet a condition and have a value.
+
+        The mean square distance from their mean, over all of them and not one less, in the square of the
+        attribute's unit; its root is the standard deviation.
+
+        Parameters
+        ----------
+        attribute : str
+        where : Expression, text in SQL or dict, optional
+
+        Returns
+        -------
+        Derived
+
+        Raises
+        ------
+        TooFewRecordsError, InvalidQueryError
+            As `mean`.
+
+        See Also
+        --------
+        onlineic.questions.variance : How it is worked out.
+
+        Examples
+        --------
+        >>> session.variance("age").value ** 0.5
+        13.7...
+        """
         return variance(self, attribute, where)
 
     @final
     def quantile(self, attribute: str, q: float, where: Where = None, *, narrow: bool = False) -> Quantile:
-        """Return where a share q of the records lies at or below: `questions.quantile`."""
+        """Return the value that a share q of the records do not exceed, among those that meet a condition.
+
+        It is searched by about log2(number of values) questions. `value`, `low` and `high` are values of the
+        attribute, in its own unit: the exact quantile lies between `low` and `high`.
+
+        Parameters
+        ----------
+        attribute : str
+            Ordered: whole numbers, numbers, bins or dates.
+        q : float, in (0, 1)
+            .5 is the median, .9 what nine in ten do not exceed.
+        where : Expression, text in SQL or dict, optional
+        narrow : bool
+            Whether to ask up to four times as many questions, so that `low` and `high` come nearer.
+
+        Returns
+        -------
+        Quantile
+
+        Raises
+        ------
+        TooFewRecordsError
+            If too few records meet the condition; the answers are paid.
+        InvalidQueryError
+            If the attribute has no order, or nobody can meet the condition; nothing was asked.
+        InvalidParameterError
+            If q is not between 0 and 1.
+
+        See Also
+        --------
+        onlineic.questions.quantile : How it is searched and bounded.
+
+        Examples
+        --------
+        >>> session.quantile("age", 0.9).value
+        58
+        """
         return quantile(self, attribute, q, where, narrow=narrow)
 
     @final
     def median(self, attribute: str, where: Where = None, *, narrow: bool = False) -> Quantile:
-        """Return the quantile of one half."""
+        """Return the value that half of the records do not exceed, among those that meet a condition.
+
+        The quantile of one half: `value`, `low` and `high` are values of the attribute, in its own unit.
+
+        Parameters
+        ----------
+        attribute, where, narrow
+            As of `quantile`.
+
+        Returns
+        -------
+        Quantile
+
+        Raises
+        ------
+        TooFewRecordsError, InvalidQueryError
+            As `quantile`.
+
+        Examples
+        --------
+        >>> session.median("age", where="sex = 'Male'")
+        quantile(age, where(sex='Male'), 0.5) = ..., in ... .. ... (0.95 sure), rank ± ...
+        """
         return quantile(self, attribute, 0.5, where, narrow=narrow)
 
     @final
     def cdf(self, attribute: str, where: Where = None) -> Cdf:
-        """Return the share of the records at or below every label of an attribute (`questions.cdf`)."""
+        """Return the distribution of an attribute: for every value the share of the records at or below it.
+
+        Shares are fractions of the records that meet the condition and have a value, in [0, 1], and rise.
+        All of them lie between `low` and `high` at once. One question for each value of the attribute.
+
+        Parameters
+        ----------
+        attribute : str
+            Ordered, of at most 4,096 values.
+        where : Expression, text in SQL or dict, optional
+
+        Returns
+        -------
+        Cdf
+            It gives quantiles of every share, without a further question.
+
+        Raises
+        ------
+        TooFewRecordsError, InvalidQueryError
+            As `quantile`.
+        TooLargeError
+            If the attribute has more values.
+
+        Examples
+        --------
+        >>> session.cdf("age").quantile(0.25).value
+        28
+        """
         return cdf(self, attribute, where)
 
     @final
     def histogram(self, attribute: str, where: Where = None) -> Groups:
-        """Return the count of records of every label: `group_by` of one attribute."""
+        """Return how many records have each value of an attribute, among those that meet a condition.
+
+        Counts, not fractions, each with its `error_bounds`; one question in all, the table of the attribute.
+
+        Parameters
+        ----------
+        attribute : str
+        where : Expression, text in SQL or dict, optional
+
+        Returns
+        -------
+        Groups
+            One count a value; `to_pandas`, `to_polars`, `plot`.
+
+        Raises
+        ------
+        InvalidQueryError
+            If the attribute is unknown, or the condition is none; nothing was asked.
+        TooLargeError
+            If it has more than 10,000 values.
+
+        Examples
+        --------
+        >>> session.histogram("sex")
+        count by sex (0.95 sure, 1 answer...)
+          Female: 16... ± ...
+          Male: 32... ± ...
+        """
         return group_by(self, attribute, where)
 
     @final
@@ -65,7 +263,45 @@ class Answering(AnsweringLinear):
         *,
         unbiased: bool = False,
     ) -> Groups:
-        """Return a count, or a mean, sum or variance of an attribute, by group: `questions.group_by`."""
+        """Return the number of records, or the mean, sum or variance of an attribute, in each group.
+
+        Counts are numbers of records, not fractions, and one question in all. Means, sums and variances are
+        in the unit of the attribute, and two or three questions a group.
+
+        Parameters
+        ----------
+        keys : str or list of str
+            Attributes whose values make the groups, at most 10,000.
+        where : Expression, text in SQL or dict, optional
+        aggregate : "count", "mean", "sum" or "variance"
+        of : str
+            The attribute of a mean, a sum or a variance.
+        unbiased : bool
+            Of counts: each by itself, with its standard error; it can be below 0. Add up such ones.
+
+        Returns
+        -------
+        Groups
+            One number a group, with its bound; `to_pandas`, `to_polars`, `plot`.
+
+        Raises
+        ------
+        InvalidQueryError
+            If an attribute is unknown or named twice, or has no numbers, or nobody can meet the condition.
+        TooLargeError
+            If there are more groups.
+
+        See Also
+        --------
+        onlineic.questions.group_by : What is asked, and what the bounds hold for.
+
+        Examples
+        --------
+        >>> session.group_by("sex", aggregate="mean", of="age")
+        mean(age) by sex (0.95 sure, 4 answers...)
+          Female: 3... ± ...
+          Male: 3... ± ...
+        """
         return group_by(self, keys, where, aggregate, of, unbiased=unbiased)
 
     def sql(
@@ -75,5 +311,11 @@ class Answering(AnsweringLinear):
         params: Mapping[str, Value] | None = None,
         dialect: str | None = None,
     ) -> Answer | Derived | AnswerTable:
-        """Answer a SELECT statement: counts, sums and averages, by group or not, as `OnlineIC.sql` says."""
+        """Answer a SELECT statement: counts, sums and averages, by group or not, as `OnlineIC.sql` says.
+
+        Examples
+        --------
+        >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'")
+        Answer(0.33... ± 0.00..., 16... records...)
+        """
         return answered(self, statement(text, self.domain, table, params, dialect))

@@ -1,6 +1,7 @@
 """Quantiles and distribution functions of ordered attributes, from the shares below cuts between labels."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import attrs
@@ -18,6 +19,7 @@ from onlineic.errors import (
     InvalidQueryError,
     TooLargeError,
     checked_real,
+    is_number_of,
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
@@ -39,6 +41,7 @@ from onlineic.questions.linear import (
     of_what,
     too_few,
 )
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,6 +50,7 @@ MOST_LABELS = 4096  # answers of one distribution function
 SHARE = "write 0.9 for the value that nine in ten do not exceed"
 
 
+@public
 @final
 @attrs.frozen
 class Quantile:
@@ -85,6 +89,23 @@ class Quantile:
         """Return what it says as plain numbers, labels and texts."""
         fields = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name != "answers")
         return {**fields, "private": self.private}
+
+    @property
+    def _number(self) -> int | float:
+        if not is_number_of(self.value, Real):
+            raise InvalidParameterError(
+                f"a quantile must be of numbers to be read as one, got {shown(self.value)}; use its value."
+            )
+        return self.value  # type: ignore[return-value]
+
+    def __float__(self) -> float:
+        return float(self._number)
+
+    def __int__(self) -> int:
+        return int(self._number)
+
+    def __format__(self, form: str) -> str:
+        return format(self._number, form) if form else repr(self)
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a quantile has no truth value: compare its value instead.")
@@ -280,6 +301,7 @@ class _Search:
         return proved.low if step < 0 else proved.high
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class Cdf:

@@ -25,7 +25,7 @@ from onlineic.display.text import (
     upward,
     within,
 )
-from onlineic.domain.attributes import Binned, Label
+from onlineic.domain.attributes import Binned, Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -51,16 +51,19 @@ from onlineic.questions.linear import (
     of_what,
 )
 from onlineic.questions.means import Aggregate, Numbers
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+AGGREGATES = ("count", "mean", "sum", "variance")
 MOST_GROUPS = 10_000  # answers of one GROUP BY
 SHOWN = 12  # groups that a repr shows
 MANY_SMALL = 10  # groups that may be empty, from which their sum is worth a word
 ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=True"
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class Groups(Framed):
@@ -218,6 +221,12 @@ class Groups(Framed):
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
 
+def _is_key(domain: Domain, name: str) -> bool:
+    """Whether this names an attribute that is no condition by itself."""
+    kind = domain.attribute(name) if name in domain.names else None
+    return kind is not None and not (isinstance(kind, Categorical) and isinstance(kind.labels[0], bool))
+
+
 def group_by(
     session: AnsweringLinear,
     keys: str | Iterable[str],
@@ -257,7 +266,10 @@ def group_by(
         If there are more groups.
     """
     check_answering(session)
-    check_choice("aggregate", aggregate, "count", "mean", "sum", "variance")
+    check_choice("aggregate", aggregate, *AGGREGATES)
+    if isinstance(where, str) and (where in AGGREGATES or _is_key(session.domain, where)):
+        remedy = f"aggregate={shown(where)}" if where in AGGREGATES else f"group_by([.., {shown(where)}])"
+        raise InvalidQueryError(f"where must be a condition, got {shown(where)}; write {remedy}.")
     where = None if where is None else checked_condition(session.domain, where)
     names, labels = _grouped(session.domain, keys)
     shape = tuple(map(len, labels))

@@ -50,11 +50,13 @@ from onlineic.questions.linear import (
     of_what,
     too_few,
 )
+from onlineic.slips import public
 
 FINEST = 2.0**-21  # of a bin: half a step, to which values are rounded first
 Aggregate = Literal["count", "mean", "sum", "variance"]
 
 
+@public
 @final
 @attrs.frozen
 class Derived:
@@ -110,6 +112,9 @@ class Derived:
 
     def __float__(self) -> float:
         return self.value
+
+    def __int__(self) -> int:
+        return int(self.value)
 
     def __round__(self, digits: int | None = None) -> float:
         return round(self.value, digits)
@@ -449,6 +454,11 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
         raise InvalidQueryError(
             f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
             f"counts, or load a number such as the days since {kind.first} besides."
+        )
+    if isinstance(kind.labels[0], bool):
+        raise InvalidQueryError(
+            f"{name} must be a number for a mean or a sum, got True and False; count both by "
+            f"group_by({shown(name)}), and for a share divide."
         )
     raise InvalidQueryError(
         f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "

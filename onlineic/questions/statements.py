@@ -21,11 +21,13 @@ from onlineic.questions.groups import group_by
 from onlineic.questions.linear import AnsweringLinear
 from onlineic.questions.means import Aggregate as Named
 from onlineic.questions.means import Derived, mean, total, variance
+from onlineic.slips import public
 
 SHOWN = 20  # rows that a repr shows
 NAMED: Mapping[str, Named] = {"sum": "sum", "average": "mean", "variance": "variance"}
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class AnswerTable(Framed):

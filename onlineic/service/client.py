@@ -49,6 +49,7 @@ from onlineic.questions.derived import Answering
 from onlineic.service.wire import from_wire, to_wire
 from onlineic.session.explain import Explanation
 from onlineic.session.statistics import SessionStatistics
+from onlineic.slips import public
 
 AT_ONCE = 256  # questions of a request
 TRIES = 8  # seven seconds in all, in which a server can start again
@@ -104,6 +105,7 @@ class RemoteSummary:
         return self.html
 
 
+@public
 def connect(
     url: str,
     token: str | None = None,
@@ -141,6 +143,7 @@ def connect(
     return Remote(url, token.strip(), timeout, checked_progress(progress))
 
 
+@public
 @final
 class Remote(Answering):
     """A served session; made by `connect`.

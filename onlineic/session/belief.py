@@ -18,6 +18,7 @@ from onlineic.ledger.records import Checkpoint, Hard, Opened, Record, UpdateFail
 from onlineic.ledger.transcript import Transcript
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
+from onlineic.slips import public
 from onlineic.updates.base import HasParameters, UpdateRule
 
 
@@ -122,6 +123,7 @@ def measured(record: Record) -> tuple[Measurement, ...]:
     return (record.measurement,) if isinstance(record, Hard) else ()
 
 
+@public
 def replay(
     records: Iterable[Record],
     domain: Domain,

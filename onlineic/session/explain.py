@@ -37,10 +37,20 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.slips import public
 
+FORMS = {  # in words
+    "constant": "the same whatever the data",
+    "product": "conditions",
+    "complement": "all but those of some conditions",
+    "joint": "conditions taken together",
+    "table": "a cross table",
+    "several": "several questions",
+}
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 
 
+@public
 @final
 @attrs.frozen
 class Explanation:
@@ -126,29 +136,33 @@ class Explanation:
     def __repr__(self) -> str:
         count = f"{self.answers} answer{'s' * (self.answers != 1)}"
         about = f" over {', '.join(self.attributes)}" if self.attributes else ""
-        said = f"Explanation({self.asked}: {self.form}{about}; {count}"
-        derived = (
-            "" if self.bound_derived is None else f", derived ± {upward(self.bound_derived)} if all are easy"
-        )
+        said = f"Explanation({self.asked}: {FORMS[self.form]}{about}; {count}"
+        derived = "" if self.bound_derived is None else f", the result ± {upward(self.bound_derived)}"
         if self.free:
             return f"{said}, known and free, ± {upward(self.bound_easy)}{derived})"
         known = self.constants + self.repeats
         said += f", {known} known and free" if known else ""
         if not self.payable:
-            return f"{said}; the budget does not pay a hit of each, those would be untested)"
-        said += f"; each ± {upward(self.bound_easy)} if easy{derived}, ± {upward(self.bound_hard)} if hard; "
-        at_most = f"at most {self.at_most:.2%} of the {self.left:.2%} left"
-        return f"{said}a hit costs {self.price:.2%} of the budget, {at_most})"
+            return f"{said}; the budget does not pay for measuring each, those would be untested)"
+        one = "each " * (self.answers > 1)
+        price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
+        return (
+            f"{said}; {one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
+            f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
+        )
 
     def _repr_html_(self) -> str:
-        said = [("form", self.form), ("about", ", ".join(map(shortened, self.attributes)) or "no attribute")]
+        said = [
+            ("form", FORMS[self.form]),
+            ("about", ", ".join(map(shortened, self.attributes)) or "no attribute"),
+        ]
         known = self.constants + self.repeats
         said.append(("answers", f"{self.answers:,}, of which {known:,} known and free"))
         if self.expected is not None:
             said.append(("expected error", f"about {self.expected:.2g} of each without a test, no promise"))
         if self.bound_derived is not None:
-            said.append(("bound", f"± {upward(self.bound_derived)} if all are easy"))
-        said.append(("bound of each", f"± {upward(self.bound_easy)} if easy"))
+            said.append(("bound", f"± {upward(self.bound_derived)} if none is measured"))
+        said.append(("bound of each", f"± {upward(self.bound_easy)} if not measured"))
         if not self.free:
             said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")
             price = f"{self.price:.2%} of the budget a measured answer, at most {self.at_most:.2%}"

@@ -133,6 +133,8 @@ class Loop:
             hard_left=0 if self.core.seal.sealed else prices.hard_left(self.owed),
             restarts_left=prices.restarts_left(self.owed),
             spent=float(self.ledger.spent / self.ledger.account.capacity),
+            bought=float(prices.bought / self.ledger.account.capacity),
+            prices_fall=plan.next_share is not None,
             budget=settings.budget,
             threshold=prices.threshold(),
             alpha=plan.alpha,

@@ -6,6 +6,7 @@ Proof: docs/theory/accounting.md, 4.8; docs/theory/queries.md, 1.7.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from onlineic.errors import InfeasibleAccuracyError, InternalError, InvalidParam
 from onlineic.plan.settings import Settings
 
 T = TypeVar("T")
+NOT_GIVEN = re.compile("epsilon|the noise|.*scale")  # what a plan settles: a caller gives the budget
 
 
 def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
@@ -60,35 +62,46 @@ def finest(units: Sequence[Unit | None], made: Callable[[Unit | None], T]) -> tu
     Raises
     ------
     InfeasibleAccuracyError, InvalidParameterError
-        Of the finest, if there is no plan with any.
+        Of the coarsest, if there is no plan with any.
     """
     failed: Exception | None = None
     for unit in units:
         try:
             return unit, made(unit)
         except (InfeasibleAccuracyError, InvalidParameterError) as error:
-            failed = failed or error
+            failed = error
     raise failed or InternalError("a table must have a unit, or None.")
 
 
 @contextlib.contextmanager
 def planning(unit: Unit | None, settings: Settings) -> Iterator[None]:
-    """Let an error of planning name what divides the budget, or the unit with which there may be a plan."""
+    """Let an error of planning name the budget that was given, what divides it, and what makes a plan.
+
+    The error itself speaks of one part of a person, or of a share of the budget: numbers that nobody gave.
+    One of another argument, or of an accuracy that nothing divides, passes as it is.
+    """
     try:
         yield
     except (InfeasibleAccuracyError, InvalidParameterError) as error:
-        if unit is None or unit.units == UNITS[-1]:
-            rows = settings.rows_per_person
-            if rows == 1:  # or the total of the table divided it
-                raise
-            name = "rows_per_person" if unit is None else "at_most"
-            raise type(error)(
-                f"{str(error).rstrip('.')}; epsilon and delta here are those of one row, from "
-                f"{settings.budget} with {name}={shown(rows)}: cap the rows of a person at fewer before "
-                "loading, or raise epsilon."
-            ) from None
-        coarser = UNITS[UNITS.index(unit.units) + 1]
+        why, rows = str(error).rstrip("."), settings.rows_per_person
+        given = NOT_GIVEN.fullmatch(why.partition(" must ")[0]) is None
+        if given and not isinstance(error, InfeasibleAccuracyError):
+            raise
+        if unit is not None and unit.units != UNITS[-1]:
+            coarser = UNITS[UNITS.index(unit.units) + 1]
+            whom = f"{unit.units} equal parts of each {'record' if unit.person is None else 'person'}"
+            remedy = f"load the table with unit=Unit(person={shown(unit.person)}, units={coarser})"
+        elif rows > 1:
+            whom = f"{rows:,} rows of each person"
+            remedy = "cap the rows of a person at fewer before loading"
+        elif given:
+            raise
+        else:
+            whom, remedy = "any plan of a session", ""
+        less = "lower hard_answers" if settings.hard_answers is not None else ""
+        remedies = ", ".join(filter(None, (remedy, less, "or raise epsilon"))).removeprefix("or ")
         raise type(error)(
-            f"{str(error).rstrip('.')}; each of a person's {unit.units} parts is a record here: load the "
-            f"table with Unit(person={shown(unit.person)}, units={coarser}), or raise epsilon."
+            f"budget must be larger for {whom}, got epsilon={settings.budget.epsilon:g}, "
+            f"delta={settings.budget.delta:g}{f' (of one of them {why})' if given else ''}; "
+            f"{remedies}."
         ) from None

@@ -14,7 +14,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Easy, EasyBatch, Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Ledger, Opened
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
@@ -66,6 +66,7 @@ class _Taken:
     version: int = 0
     spent: Spent = attrs.field(factory=Spent)
     held: AxisSets = frozenset()  # attribute sets of which a table was released
+    bought: Fraction = Fraction(0)  # for tables without a test
 
 
 @final
@@ -106,14 +107,16 @@ class Prices:
         """Take in what the record has grown by; return it, whatever another thread takes in meanwhile."""
         taken = self._taken
         records = self._ledger.records(taken.records)
-        version, spent, held = taken.version, taken.spent, taken.held
+        version, spent, held, bought = taken.version, taken.spent, taken.held, taken.bought
         for record in records:
             if isinstance(record, Easy | EasyBatch):
                 continue
             version, spent = version + 1, self._spending.after(spent, record)
+            if isinstance(record, Opened):
+                bought += record.charge.amount
             targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
             held = held.union(*map(sets_of, targets))
-        self._taken = taken = _Taken(taken.records + len(records), version, spent, held)
+        self._taken = taken = _Taken(taken.records + len(records), version, spent, held, bought)
         return taken
 
     def still(self, ledger: Ledger) -> "Prices":
@@ -127,6 +130,11 @@ class Prices:
     def spent(self) -> Spent:
         """What prices take from the record."""
         return self._caught_up().spent
+
+    @property
+    def bought(self) -> Fraction:
+        """What tables that were bought without a test have cost, in the unit of the account."""
+        return self._caught_up().bought
 
     @property
     def sparse(self) -> NumericSparse:

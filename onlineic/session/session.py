@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, final, overload
+from typing import Any, Literal, NoReturn, TypeVar, final, overload
 
 import attrs
 import numpy as np
@@ -25,7 +25,6 @@ from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
-from onlineic.domain.hints import nearest
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.door import Door
 from onlineic.errors import (
@@ -106,6 +105,7 @@ from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
+from onlineic.slips import public
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.kinds import SparseName
 from onlineic.updates.base import UpdateRule, check_rule
@@ -150,17 +150,9 @@ NOT_NEW = (
     "ledger must be new, got one with {:,} records; write MemoryLedger(), or the path of a file, from which "
     "a session goes on."
 )
-MEANT = {  # what people look for, by another name
-    "count": "answer(where(..)).count",
-    "describe": "summary()",
-    "budget": "statistics().budget",
-    "query": "answer(where(..))",
-    "ask": "answer(where(..))",
-    "average": "mean",
-    "avg": "mean",
-}
 
 
+@public
 @final
 class OnlineIC(Answering):
     """Answers to a stream of linear queries about one private table, under one budget.
@@ -183,8 +175,9 @@ class OnlineIC(Answering):
         protected. A table that was loaded with a `Unit` needs none: it protects all rows of a person, and
         their number, at the noise of one row.
     hard_answers : int, optional
-        How many hard queries to plan for. Where delta > 0 a few more are paid for, since a test can fire
-        by chance: `statistics().hard_left` tells how many are left.
+        How many measured answers to plan for. They hardly run out: after the first, each costs at most a
+        twentieth of the budget that is left, with more noise, and `statistics().hard_left` stays near 20.
+        Where `certify`, `threshold`, a `sparse` of your own or textbook mode fixes their price, they can.
     certify : float, optional
         Accuracy to certify: the gap above which a query is hard, fraction of records. Then the hard answers
         to single queries cannot run out, and `plan.error_bound` holds for each of the first `max_queries`
@@ -200,8 +193,8 @@ class OnlineIC(Answering):
         A public start, never made from the private rows. Without one the session buys first tables. The
         hypothesis of another session is public: that session has paid for it.
     exhausted : "untested" or "raise"
-        When the hard answers are used up: answer from the hypothesis without touching the data, bounded by
-        the noise of the first tables alone; or raise `SessionExhaustedError`.
+        When the budget pays for no measured answer any more: answer from the hypothesis without touching the
+        data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
     purchases : PurchaseRule or FixedTables, optional
         As in `plan.Settings`: what is bought without a test. `FixedTables()` buys tables with the first query
         and starts any update rule from them; `TestsOnly()` buys nothing. If attributes or records are many,
@@ -247,6 +240,10 @@ class OnlineIC(Answering):
     References
     ----------
     Dwork & Roth (2014), section 5.2.2, Algorithm 11.
+
+    Examples
+    --------
+    >>> session = OnlineIC(data, Budget(epsilon=1.0, delta=1e-9))
     """
 
     def __init__(
@@ -567,6 +564,11 @@ class OnlineIC(Answering):
         SessionStateError
             If it is closed; or if a signal's handler or a callback asks in the middle of another call of this
             session, or of a read of its table: nothing was spent.
+
+        Examples
+        --------
+        >>> session.answer(where(sex="Female"))  # a fraction of the records; `count` is their number
+        Answer(0.33... ± 0.00..., 16... records...)
         """
         return self._alone(lambda: self._loop.answer(query))
 
@@ -590,6 +592,11 @@ class OnlineIC(Answering):
         -------
         Answers, or list of Answer
             Of a batch as columns, columns.
+
+        Examples
+        --------
+        >>> session.answer_many([where(sex="Female"), where(sex="Male")])
+        [Answer(0.33... records...), Answer(0.66... records...)]
         """
         check_many(queries)
         asked: Queries | list[Any] | tuple[Any, ...]
@@ -769,6 +776,11 @@ class OnlineIC(Answering):
             If it is one AVG, over too few records.
         MissingExtraError
             Without the extra `onlineic[sql]`.
+
+        Examples
+        --------
+        >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'").count
+        16...
         """
         return answered(self, self._statements.read(text, table, params, dialect))
 
@@ -926,15 +938,6 @@ class OnlineIC(Answering):
         finally:
             if loop.core.seal.closed:
                 loop.ledger.give_back(loop)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Name what was meant by an attribute that a session does not have."""
-            known = [one for one in dir(type(self)) if one[0] != "_"]
-            meant = MEANT.get(name) or (None if name[0] == "_" or name in known else nearest(name, known))
-            hint = "see dir(session)." if meant is None else f"did you mean {meant}?"
-            raise AttributeError(f"a session has no attribute {shown(name)}; {hint}")
 
     def __enter__(self) -> "OnlineIC":
         return self

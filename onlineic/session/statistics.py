@@ -16,8 +16,10 @@ from onlineic.domain.unit import Unit, protected, whose
 from onlineic.known_noise.estimates import Family
 from onlineic.plan.plan import restarts_text
 from onlineic.queries.counted import Counted
+from onlineic.slips import public
 
 
+@public
 @final
 @attrs.frozen
 class SessionStatistics:
@@ -63,6 +65,11 @@ class SessionStatistics:
     rows_per_person : int
     unit : Unit or None
         Who is protected: a person with all of their rows, or where it is None one record.
+    bought : float
+        Share of the budget that bought noisy tables without a test, part of `spent`: these answer any number
+        of questions.
+    prices_fall : bool
+        Whether later measured answers cost less, with more noise, so that they hardly run out.
     counted : Counted or None
         The number of records as it was released, where it is private: whether one is there is protected.
     """
@@ -88,6 +95,22 @@ class SessionStatistics:
     rows_per_person: int = 1
     unit: Unit | None = None
     counted: Counted | None = None
+    bought: float = 0.0
+    prices_fall: bool = False
+
+    @property
+    def spent_on(self) -> str:
+        """What the budget was spent on, and what is left, in words."""
+        tables = f"{self.bought:.1%} on tables that answer any number of questions" * (self.bought > 0.0)
+        rest = max(0.0, self.spent - self.bought)
+        tests = f"{rest:.1%} used or set aside for measured answers" * (rest > 0.0)
+        said = ", ".join(filter(None, (tables, tests))) or "nothing yet"
+        return f"{said}; {max(0.0, 1.0 - self.spent):.1%} is left"
+
+    @property
+    def left_said(self) -> str:
+        """How many measured answers are left, in words."""
+        return f"at least {self.hard_left:,}{'; later ones cost less, with more noise' * self.prices_fall}"
 
     @property
     def protects(self) -> str:
@@ -120,7 +143,10 @@ class SessionStatistics:
 def budget_facts(stats: SessionStatistics) -> list[tuple[str, str]]:
     """Return what is spent and what is left, in words."""
     budget = stats.budget
-    given = f"{stats.asked:,}: {stats.easy:,} easy, {stats.hard:,} measured, {stats.repeat:,} repeated"
+    given = (
+        f"{stats.asked:,}: {stats.easy:,} easy (known without a measurement, and tested), "
+        f"{stats.hard:,} measured, {stats.repeat:,} repeated"
+    )
     rows = stats.rows_per_person
     person = f", of a person with {rows} rows" if rows > 1 and stats.unit is None else ""
     spent = f"epsilon = {budget.epsilon:g}, delta = {budget.delta:g}, for everything together{person}"
@@ -128,10 +154,8 @@ def budget_facts(stats: SessionStatistics) -> list[tuple[str, str]]:
         *([] if stats.unit is None and stats.counted is None else [("protects", stats.protects)]),
         *([] if stats.counted is None else [("counted", _counted(stats.counted, whose(stats.unit)))]),
         ("budget", spent),
-        (
-            "measured answers left",
-            f"at least {stats.hard_left:,} ({stats.spent:.1%} of the budget used or set aside)",
-        ),
+        ("spent", stats.spent_on),
+        ("measured answers left", stats.left_said),
         ("answers", given + f", {stats.untested:,} untested" * bool(stats.untested)),
     ]
     if stats.restarts_left is not None:

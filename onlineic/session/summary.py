@@ -37,6 +37,7 @@ from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_
 from onlineic.queries.marginals import marginal
 from onlineic.queries.partitions import one_way
 from onlineic.session.statistics import SessionStatistics, budget_facts
+from onlineic.slips import public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,6 +98,7 @@ def believed_marginals(
     return tuple(found)
 
 
+@public
 @final
 @attrs.frozen(eq=False, repr=False)
 class Summary:

@@ -21,6 +21,7 @@ from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Sums
+from onlineic.slips import public
 from onlineic.updates.base import UpdateRule, starting_histogram
 
 CONVERGED_EVALUATIONS = 200  # limit of a first fit that is stopped by its misfit
@@ -116,6 +117,7 @@ def start_over(pieces: Pieces) -> FittedHistogram:
     return FittedHistogram(ProductHistogram.of_factors(pieces.small, pieces.prior), pieces.prior)
 
 
+@public
 @final
 @attrs.frozen
 class MaximumEntropy(UpdateRule[Any]):

@@ -27,12 +27,14 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.version_space import VersionSpace
 from onlineic.queries.partitions import Measurement
+from onlineic.slips import public
 from onlineic.updates.base import UpdateRule
 
 MAX_ROWS = 2**24
 MAX_BYTES = 2**29
 
 
+@public
 @final
 @attrs.frozen
 class Median(UpdateRule[VersionSpace]):

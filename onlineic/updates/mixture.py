@@ -11,6 +11,7 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture, uniform_mixture
 from onlineic.hypothesis.mixture_fit import fit_mixture, misfit_of, usable
 from onlineic.queries.partitions import Measurement
+from onlineic.slips import public
 from onlineic.updates.base import UpdateRule
 
 SPREAD = 0.3  # of logits around the start: equal components would stay equal
@@ -21,6 +22,7 @@ UNFIT = 2.0
 MISSED = 10  # the mixture misses one release of so many at most, of sets that are fitted by themselves
 
 
+@public
 @final
 @attrs.frozen
 class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):

@@ -21,6 +21,7 @@ from onlineic.hypothesis.histogram import Histogram, box_slices, relative_weight
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import contract, spread
+from onlineic.slips import public
 from onlineic.updates.base import UpdateRule, starting_histogram
 
 FLOOR = 1e-85  # of the mass of all cells: a histogram refuses cells that could never be repaired
@@ -28,6 +29,7 @@ LARGEST_MASS = 1e100  # of unnormalised weights: beyond, they are divided by it
 MAX_RATE = 100.0  # of a constant step
 
 
+@public
 @final
 @attrs.frozen
 class MultiplicativeWeights(UpdateRule[Histogram]):
@@ -97,6 +99,7 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
         return steps if self.variant == "tight" else 8.0 * steps
 
 
+@public
 @final
 @attrs.frozen
 class MeasuredWeights(UpdateRule[Histogram]):

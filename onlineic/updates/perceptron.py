@@ -16,9 +16,11 @@ from onlineic.hypothesis.base import Hypothesis, check_size
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.signed import SignedHistogram
 from onlineic.queries.partitions import Measurement
+from onlineic.slips import public
 from onlineic.updates.base import UpdateRule, starting_histogram
 
 
+@public
 @final
 @attrs.frozen
 class Perceptron(UpdateRule[SignedHistogram]):

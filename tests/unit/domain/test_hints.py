@@ -7,8 +7,8 @@ import pytest
 
 import onlineic as ic
 from onlineic import at_least, below, between, span, where
-from onlineic.domain.hints import nearest
 from onlineic.errors import InvalidQueryError
+from onlineic.slips import nearest
 from support.noise import Silent
 
 DOMAIN = ic.Domain.of(age=range(17, 91), sex=["F", "M"], pay=ic.binned([0, 10, 20]), city=["Rome", "Romford"])

@@ -200,8 +200,6 @@ def test_an_infinite_bound_is_none_in_json():
         lambda a: max([a, a]),
         lambda a: sorted([a, a]),
         lambda a: a >= 0.2,
-        lambda a: int(a),
-        lambda a: round(a),
         lambda a: bool(a),
     ],
 )
@@ -209,6 +207,33 @@ def test_what_has_two_readings_is_refused_with_a_remedy(number, table, use):
     for answer in (number, table):
         with pytest.raises(TypeError, match=r"Answer .*(answer\.value|answer\.count)"):
             use(answer)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        int,
+        round,
+        math.floor,
+        math.ceil,
+        math.trunc,
+        "%d".__mod__,
+        "{:.0f}".format,
+        "{:,.0f}".format,
+        "{:d}".format,
+    ],
+)
+def test_no_whole_number_is_made_of_a_fraction(number, table, use):
+    for answer in (number, table):
+        with pytest.raises(InvalidParameterError, match=r"round\(answer\.count\)|answer\.count:\.0f"):
+            use(answer)
+
+
+def test_digits_of_the_fraction_are_kept(number):
+    told = (f"{number:.3f}", "%.3f" % number, str(round(number, 3)))  # noqa: UP031
+
+    assert told == (f"{number.value:.3f}",) * 3
+    assert f"{number:.0%}" == f"{number.value:.0%}"
 
 
 def test_a_table_is_no_number(table):

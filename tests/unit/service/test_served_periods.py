@@ -107,7 +107,7 @@ def test_ranges_months_and_statements_agree_with_conditions_on_the_month(remote)
     assert 1.5 < part.mean("age").value < 2.5
     answers = part.answer_many([QUESTION, {"sex": "M"}])
     assert (part.joint_bounds([QUESTION, {"sex": "M"}], answers) < 1).all()
-    assert "several over age, sex; 2 answers, known and free" in repr(part.explain(QUESTION))
+    assert "several questions over age, sex; 2 answers, known and free" in repr(part.explain(QUESTION))
     assert 0 < part.explain(QUESTION).bound_easy < 1
 
 

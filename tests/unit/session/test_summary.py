@@ -8,6 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.ledger import Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
 from onlineic.queries import Queries
@@ -47,13 +48,32 @@ def test_a_summary_tells_what_was_released(session):
     assert before == (session.statistics(), len(session.transcript), DATA.reads)
     assert "NOT PRIVATE" in text
     assert "epsilon = 1, delta = 1e-09" in text
-    assert f"at least {session.statistics().hard_left} (" in text
+    assert f"at least {session.statistics().hard_left}; later ones cost less, with more noise" in text
     assert "without a guarantee" in text
     assert "where(age=between(20, 30))" in text
     assert list(DOMAIN.names) == [one.name for one in summary.marginals]
     for one in summary.marginals:
         assert np.allclose(N * session.hypothesis.marginal(one.name), one.counts)
     assert 5 == len(summary.answers)
+
+
+def test_a_summary_says_what_the_budget_bought():
+    fresh = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+
+    assert "nothing yet; 100.0% is left" in str(fresh.summary())
+
+    for age in range(20, 35):
+        fresh.answer(ic.where(age=age))
+    stats = fresh.statistics()
+    bought = sum(one.charge.amount for one in fresh.transcript if isinstance(one, Opened))
+
+    assert (0, 15) == (stats.hard, stats.easy)
+    assert float(bought / fresh.account.capacity) == stats.bought > 0.5
+    assert (
+        f"{stats.bought:.1%} on tables that answer any number of questions, "
+        f"{stats.spent - stats.bought:.1%} used or set aside for measured answers; "
+        f"{1 - stats.spent:.1%} is left"
+    ) in str(fresh.summary())
 
 
 def test_the_promise_of_a_plan_whose_prices_fall_ends_with_the_first_measured_answer(monkeypatch):
