@@ -297,7 +297,7 @@ class UpdateFailedWarning(UserWarning):
 
 
 class BudgetsAddWarning(UserWarning):
-    """A table without a total got another budget: both add, and the message says to what."""
+    """Records without a total got another budget: both add, and the message says to what."""
 
 
 class LargeDeltaWarning(UserWarning):

@@ -33,8 +33,9 @@ CHUNK = 2**19  # parts that are held at a time
 class Persons:
     """The column of identifiers, read as an attribute is: persons are numbered as they come.
 
-    An identifier is a whole number or a text; 7 and "7" are one. A float stands for one whole number only
-    below the power of two up to which its type has them all: two persons could be one number beyond.
+    An identifier is a whole number or a text without the white space at its ends; 7, "7" and "7 " are one. A
+    float stands for one whole number only below the power of two up to which its type has them all: two
+    persons could be one number beyond.
     """
 
     size, missing, ordered, markers = MANY, False, False, ()
@@ -66,7 +67,8 @@ class Persons:
             value = str(number)
         if type(value) is not str:
             return STRANGE
-        return self._known.setdefault(value, len(self._known)) if value.strip() else OUTSIDE
+        name = value.strip()  # of a column of fixed width, say: one person would be protected as two
+        return self._known.setdefault(name, len(self._known)) if name else OUTSIDE
 
     def offsets(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """Return a public hash of each person's identifier, in [0, 2^64)."""

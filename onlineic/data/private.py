@@ -25,6 +25,7 @@ from onlineic.accounting.of_table import per_person, per_row
 from onlineic.data.persons import Parted, columns_read, has_ends, seen_by
 from onlineic.data.problems import TableReport, checked_table
 from onlineic.data.rows import Column, Rows, narrowest
+from onlineic.data.spent import GATE, Load, Spent
 from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.display.html import card, facts
@@ -53,7 +54,6 @@ from onlineic.errors import (
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
-from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.cuts import long_axes
@@ -123,8 +123,7 @@ class PrivateData(metaclass=Spelled):
     """
 
     __slots__ = (
-        "__weakref__", "_budgets", "_door", "_files", "_mass", "_process", "_read", "_reads", "_rows",
-        "_sessions", "_tables", "_total",
+        "__weakref__", "_door", "_mass", "_read", "_reads", "_spent", "_tables",
         "domain", "loading", "n_at_most", "neighbours", "unit", "whole",
     )  # fmt: skip
 
@@ -154,7 +153,9 @@ class PrivateData(metaclass=Spelled):
         cells = array.astype(np.float64).reshape(domain.shape)
         self._begin(domain, int(array.sum()), Tables(cells, prefix_cells=MAX_CELLS))._protecting(*relation)
 
-    def _begin(self, domain: Domain, n: int, tables: Tables | Rows | StandingTables) -> "PrivateData":
+    def _begin(
+        self, domain: Domain, n: int, tables: Tables | Rows | StandingTables, spent: Spent | None = None
+    ) -> "PrivateData":
         self.domain = domain
         self._mass = n
         self.neighbours: Neighbours = REPLACE_ONE
@@ -163,14 +164,9 @@ class PrivateData(metaclass=Spelled):
         self._read: tuple[list[Column], Ints | None, Parted] | None = None  # rows, until parts are settled
         self.whole = True  # whether it has all attributes over which parts were rounded to ends of bins
         self.loading = "given as columns or counts"
-        self._budgets: list[Budget] = []  # of one row each
-        self._rows = 1
-        self._total: TableBudget | None = None
-        self._sessions = Sessions()
-        self._files: set[str] = set()
+        self._spent = Spent((Load(),)) if spent is None else spent
         self._reads = 0
         self._tables = tables
-        self._process = os.getpid()
         self.renew_locks()
         renewed_by_forks(self)
         return self
@@ -263,27 +259,31 @@ class PrivateData(metaclass=Spelled):
             Of different records: each is there once. Where their numbers are private so is that of the
             union, and `n_at_most` is the sum of theirs.
 
+            What is spent on the union is spent on each of them, and what is spent on one, on the union.
+
         Raises
         ------
         InvalidParameterError
-            If there is none, one is there twice, they are of persons, who could have rows in several, or the
-            numbers of some are private and others public, or at most too many together; if one has a total
-            or a budget, of which the union would not know.
+            If there is none, records are there twice, they are of persons, who could have rows in several, or
+            the numbers of some are private and others public, or at most too many together; if they draw on
+            different totals.
         DomainMismatchError
             If their domains are not the same.
         """
-        return cls._united(tables, unused=True)
+        return cls._united(tables, None)
 
     @classmethod
-    def _united(cls, tables: "Sequence[PrivateData]", unused: bool) -> "PrivateData":
+    def _united(cls, tables: "Sequence[PrivateData]", payer: object | None) -> "PrivateData":
         held = list(tables)
-        if not held or not all(type(one) is PrivateData for one in held) or len({*map(id, held)}) < len(held):
+        if not held or not all(type(one) is PrivateData for one in held):
             raise InvalidParameterError(
-                "tables must be one or more different PrivateData, got others; give each table once."
+                "tables must be one or more PrivateData, got others; give each table once."
             )
+        spent = Spent.together([one._spent for one in held], payer)
+        spent.total  # noqa: B018 - raises where there are several
         domain = held[0].domain
         for one in held:
-            if unused and one.unit is not None:  # a person of one table can be in another
+            if payer is None and one.unit is not None:  # a person of one table can be in another
                 raise InvalidParameterError(
                     "tables must be of one record a row, got one of persons, who can have rows in several; "
                     "load their rows together, with unit=."
@@ -295,11 +295,6 @@ class PrivateData(metaclass=Spelled):
                     "another; load it without unit=, and with the neighbours= of the others."
                 )
             one.check_here()
-            if unused and (one._budgets or one._total is not None):
-                raise InvalidParameterError(
-                    "tables must be unused and without a total, got one of which something was released, or "
-                    "that draws on one: the union would spend beside it; load it anew for the union alone."
-                )
             if one.domain != domain:
                 raise DomainMismatchError(
                     f"tables must be over one domain, {domain.digest()}, got {one.domain.digest()}; load "
@@ -315,7 +310,7 @@ class PrivateData(metaclass=Spelled):
         parts, near = [one._tables for one in held], held[0].neighbours
         rows = [one for one in parts if isinstance(one, Rows)]
         if rows and not any(isinstance(one, Tables) for one in parts):
-            return cls.__new__(cls)._begin(domain, n, rows[0].beside(rows[1:]))._protecting(near, most)
+            return cls.__new__(cls)._begin(domain, n, rows[0].beside(rows[1:]), spent)._protecting(near, most)
         # beside dense counts rows become dense too: how many cells hold records is private, and a row for
         # each would tell it by the time of every read
         every = tuple(range(len(domain.shape)))
@@ -326,30 +321,39 @@ class PrivateData(metaclass=Spelled):
             elif isinstance(part, Rows):
                 columns, weights = part.columns(every)
                 np.add.at(cells, tuple(columns), 1 if weights is None else weights)
-        union = cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS))
+        union = cls.__new__(cls)._begin(domain, n, Tables(cells, prefix_cells=MAX_CELLS), spent)
         return union._protecting(near, most)
+
+    def _paid_by(self, payer: object) -> "PrivateData":
+        """Return this table, of which all that is spent is paid by the account of this payer."""
+        same = type(self).__new__(type(self))._begin(self.domain, self._mass, self._tables)
+        same._door, same._spent = self._door, Spent(self._spent.loads, payer)
+        same.neighbours, same.n_at_most = self.neighbours, self.n_at_most
+        same.unit, same.whole, same.loading = self.unit, self.whole, self.loading
+        return same
 
     @loader
     def projected(self, *names: str) -> "PrivateData":
         """Return the table of the same records over some of its attributes, in the order of the domain.
 
-        It is another table to whatever counts budgets: one of the two should be let go.
+        What is spent on one of the two is spent on the other.
 
         Raises
         ------
         InvalidQueryError
             If an attribute is unknown or there twice.
         InvalidParameterError
-            If the table is one of persons in several parts, or something was released of it.
+            If the table is one of persons in several parts.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        alone = self.unit is None or self.unit.moved == 1
-        if not alone or self._budgets or self._total is not None:
+        if self.unit is not None and self.unit.moved > 1:
             raise InvalidParameterError(
-                "data must be of one record a row, and unused, to be projected; load it over fewer "
+                f"data must be of one record a row to be projected, got {self.unit}; load it over fewer "
                 "attributes."
             )
         self.check_here()
+        with GATE.lock:
+            self._read = None  # cut into parts again, it would count them where the other counts persons
         tables = self._tables
         if isinstance(tables, Tables):
             cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
@@ -358,6 +362,7 @@ class PrivateData(metaclass=Spelled):
             columns, weights = tables.columns(axes) if isinstance(tables, Rows) else ([], None)
             made = type(self)._of_cells(iter(columns), weights, domain)
         made.unit, made.whole = self.unit, False
+        made._spent = Spent(self._spent.loads)
         return made._protecting(self.neighbours, self.n_at_most or 0)
 
     @classmethod
@@ -706,7 +711,7 @@ class PrivateData(metaclass=Spelled):
 
     def units(self) -> tuple[Unit | None, ...]:
         """Return the units that the table can have, the finest first; one, after a release."""
-        if self.unit is None or self._read is None or self._total is not None:
+        if self.unit is None or self._read is None or self.total is not None:
             return (self.unit,)
         return cut_anew(self._read[2].unit)
 
@@ -718,7 +723,7 @@ class PrivateData(metaclass=Spelled):
         InvalidParameterError
             If it is another one.
         """
-        with self._sessions.gate:  # no other session cuts, or spends on parts that are about to be others
+        with GATE.lock:  # no other session cuts, or spends on parts that are about to be others
             if unit == self.unit:
                 return
             if self._read is None or unit is None or unit not in self.units():
@@ -823,18 +828,24 @@ class PrivateData(metaclass=Spelled):
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
-        return tuple(per_person(one, self.rows_per_person) for one in self._budgets)
+        return tuple(per_person(one, self.rows_per_person) for one in self._spent.budgets)
 
     @property
     def rows_per_person(self) -> int:
-        return max(self._rows, 1 if self._total is None else self._total.rows_per_person)
+        return max(self._spent.rows, 1 if self.total is None else self.total.rows_per_person)
 
     @property
     def total(self) -> TableBudget | None:
-        return self._total
+        return self._spent.total
+
+    def shares_records(self, other: "PrivateData") -> bool:
+        """Return whether some records of this table are records of the other: what is spent on them adds."""
+        return self._spent.shares(other._spent)
 
     def draw_on(self, total: TableBudget) -> None:
-        """Let all that is released of this table draw on one total, from now on and for good.
+        """Let all that is released of the records of this table draw on one total, from now on and for good.
+
+        It holds for all tables that are made of these records, before or after: projections and unions.
 
         Parameters
         ----------
@@ -844,9 +855,9 @@ class PrivateData(metaclass=Spelled):
         Raises
         ------
         InvalidParameterError
-            If it is none, or the table has another.
+            If it is none, or some of the records have another.
         SessionStateError
-            If something was released before, which the total would not know.
+            If something was released of them before, which the total would not know.
 
         Warns
         -----
@@ -858,10 +869,12 @@ class PrivateData(metaclass=Spelled):
             raise InvalidParameterError(
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
             )
-        if self._total is not None and self._total is not total:
-            raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
-        with self._sessions.gate:
-            if self._total is None and (self._budgets or self._files):
+        with GATE.lock:
+            if self.total not in (None, total):
+                raise InvalidParameterError(
+                    "total must be the one that the table has, got another; leave it."
+                )
+            if not self._spent.is_free(total):
                 raise SessionStateError(
                     "total must be given before anything is released, got one after it; load the table anew, "
                     "with what was released before taken off the budget of the total."
@@ -884,7 +897,7 @@ class PrivateData(metaclass=Spelled):
                     f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
                 )
             self._check_delta(per_row(total.budget, total.rows_per_person))
-            self._total, self._sessions = total, total.sessions  # those of all loads of the table
+            self._spent.cover(total)
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
         """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent.
@@ -892,8 +905,8 @@ class PrivateData(metaclass=Spelled):
         In a forked process raise `ForkedSessionError`, as `spend` would.
         """
         self._check_process()
-        if self._total is not None:
-            self._total.check(budget, account)
+        if (total := self.total) is not None:
+            total.check(budget, account)
 
     def spend(
         self,
@@ -903,7 +916,7 @@ class PrivateData(metaclass=Spelled):
         file: str = "",
         rows_per_person: int = 1,
     ) -> None:
-        """Spend a budget on this table, before it is read: on the total, or beside the others.
+        """Spend a budget on the records of this table, before they are read: on the total, or beside others.
 
         Parameters
         ----------
@@ -925,28 +938,27 @@ class PrivateData(metaclass=Spelled):
         Warns
         -----
         BudgetsAddWarning, LargeDeltaWarning
-            If the table has no total, and this is not the first; if delta exceeds 1/n.
+            If some records have no total, and this is not their first; if delta exceeds 1/n.
         """
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
         self.check_promised(promised, what)
         self.check_neighbours(budget)
-        with self._sessions.gate:  # no total comes in between
-            if self._total is not None:
-                self._total.draw(budget, account, what, file)
-            else:
+        with GATE.lock:  # no total, and no budget of another table of these records, comes in between
+            if (total := self.total) is not None:
+                total.check(budget, account, file)
+            if self._spent.uncovered:
                 self._check_delta(budget)
-                if self._budgets:
-                    rows = max(self._rows, promised)
-                    warnings.warn(
-                        _added(self._budgets, budget, rows, self.unit),
-                        BudgetsAddWarning,
-                        stacklevel=callers_line(),
-                    )
-            self._budgets.append(budget)
+            if before := self._spent.beside:
+                rows = max(self._spent.rows, promised)
+                warnings.warn(
+                    _added(before, budget, rows, self.unit), BudgetsAddWarning, stacklevel=callers_line()
+                )
+            if total is not None:
+                total.draw(budget, account, what, file)
+            self._spent.add(budget, promised)
             self._read = None
-            self._rows = max(self._rows, promised)
 
     def check_promised(self, rows: int, what: Literal["session", "release"] = "release") -> None:
         """Raise `InvalidParameterError` unless a promise for so many rows is one for a person of this table.
@@ -955,7 +967,7 @@ class PrivateData(metaclass=Spelled):
         counts by them. With a total, too, whose shares are those of one part.
         """
         kept = checked_integer("rows", rows, at_least=1) * (
-            1 if self._total is None else self._total.rows_per_person
+            1 if self.total is None else self.total.rows_per_person
         )
         if self.unit is not None and (what == "release" or kept != self.unit.moved):
             raise InvalidParameterError(
@@ -975,7 +987,7 @@ class PrivateData(metaclass=Spelled):
             )
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if not self._spent.is_here:
             raise ForkedSessionError(
                 "data must be released in the process that loaded them, got a forked one: it would spend "
                 "beside its parent, and neither would count the other's; load the table in one process."
@@ -1002,20 +1014,19 @@ class PrivateData(metaclass=Spelled):
         once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
         row, as for `spend`; where it is `paid`, it was spent before.
         """
-        with self._sessions.gate:
+        with GATE.lock:
             self._read = None  # who is in parts stays in these
             self.check_file(owner, file)
-            if self._sessions.known(owner, budget, account):
+            if self._spent.known(owner, budget, account):
                 return True
-            if budget is not None and file not in self._files and not paid:
+            if budget is not None and not self._spent.knows_file(file) and not paid:
                 self.spend(budget, account, "session", file, rows_per_person)
-            self._files |= {file} - {""}
-            self._sessions.add(owner, budget, account)
+            self._spent.enter(owner, budget, account, file)
             return False
 
     def knows(self, ledger: Ledger) -> bool:
         """Whether a ledger was entered, and so its budget among those of this table."""
-        return any(one is ledger for one in self._sessions.ledgers())
+        return self._spent.holds(ledger)
 
     def begun(self, ledger: Ledger) -> None:
         """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
@@ -1025,17 +1036,17 @@ class PrivateData(metaclass=Spelled):
         LedgerError
             If that cannot be made durable.
         """
-        if self._total is not None and ledger.file:
-            self._total.note(ledger)
+        if ledger.file and (total := self.total) is not None:
+            total.note(ledger)
 
     def leave(self, ledger: Ledger) -> None:
         """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
 
         Where that cannot be kept the ledger is closed all the same: as its run began, it was.
         """
-        if self._total is not None and ledger.file:
+        if ledger.file and (total := self.total) is not None:
             with contextlib.suppress(LedgerError):
-                self._total.note(ledger)
+                total.note(ledger)
 
     def check_file(self, account: Any, file: str) -> None:
         """Raise unless this ledger `file` is the one that is spent from.
@@ -1051,11 +1062,11 @@ class PrivateData(metaclass=Spelled):
         """
         if file:
             self._check_process()
-        if self._total is not None and file:
-            self._total.check_newest(account)
+        if file and (total := self.total) is not None:
+            total.check_newest(account)
         if file and any(
             other is not account and getattr(other, "file", "") == file and other.held
-            for other in self._sessions.ledgers()
+            for other in self._spent.ledgers
         ):
             raise LedgerLockedError(
                 "ledger must be used by one session at a time, got a copy of one that is open on this table: "
@@ -1092,9 +1103,14 @@ class PrivateData(metaclass=Spelled):
 
 
 @loader
-def united(tables: Sequence[PrivateData]) -> PrivateData:
-    """Return `PrivateData.union` of tables that were used: a root pays for what all release (theory 13.1)."""
-    return PrivateData._united(tables, unused=False)
+def united(tables: Sequence[PrivateData], payer: object) -> PrivateData:
+    """Return `PrivateData.union` of tables, of which a root pays for what all release (theory 13.1)."""
+    return PrivateData._united(tables, payer)
+
+
+def paid_by(data: PrivateData, payer: object) -> PrivateData:
+    """Return the same table as one of which a root pays for what is released."""
+    return data._paid_by(payer)
 
 
 def _added(before: Sequence[Budget], budget: Budget, rows: int, unit: Unit | None) -> str:

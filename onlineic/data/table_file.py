@@ -371,6 +371,8 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         if isinstance(first, str):
             absent = (text == "" or text in form.missing) and text not in kind.labels
             return None if absent else text
+    if isinstance(kind, Persons):
+        text = text.strip()
     if text == "" or text in form.missing:
         return None
     if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):

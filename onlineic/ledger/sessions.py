@@ -1,11 +1,9 @@
 """Ledgers of the sessions that a table has: each is charged once, and no copy of one is open beside it."""
 
-import threading
 import weakref
 from typing import final
 
 from onlineic.accounting.budget import Budget, Filter
-from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
 
 
@@ -13,24 +11,13 @@ from onlineic.ledger.records import Ledger
 class Sessions:
     """Ledgers that were entered on a table, as long as they live, with what each was charged for.
 
-    All loads of a table that draw on one total have these together.
-
-    Attributes
-    ----------
-    gate : RLock
-        Held from the look at what was entered to the entry.
+    All tables of the same records have these together, and all loads that draw on one total.
     """
 
-    __slots__ = ("__weakref__", "_entered", "gate")
+    __slots__ = ("_entered",)
 
     def __init__(self) -> None:
-        self.renew_locks()
-        renewed_by_forks(self)
         self._entered: list[tuple[weakref.ref[Ledger], Budget | None, Filter | None]] = []
-
-    def renew_locks(self) -> None:
-        """Let nobody hold the gate."""
-        self.gate = threading.RLock()
 
     def known(self, ledger: Ledger, budget: Budget | None, account: Filter | None) -> bool:
         """Return whether this ledger was entered with this budget, None of simulated noise, and account."""

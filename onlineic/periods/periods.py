@@ -27,7 +27,7 @@ from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.sql_conditions import Value
-from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, united
+from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, paid_by, united
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.domain import Domain, check_domain
@@ -209,6 +209,7 @@ class Periods:
         self._durability: Durability = durability
         self._lock, self._released = threading.RLock(), False
         self._data: dict[str, PrivateData] = {}
+        self._payer = object()  # of all that its sessions spend
         self._sessions: dict[str, OnlineIC] = {}
         self._bought: dict[str, Bought] = {}
         self._empty = set[str]()  # nodes that have bought nothing, as long as they are not opened
@@ -414,7 +415,8 @@ class Periods:
             drawn = self._counted(label, data)
             n = data.n if drawn is None else max(1, drawn)
             try:
-                return self._new_node(label, data, [BlockBegun(label, n, late, drawn)], self._start(n))
+                paid = paid_by(data, self._payer)
+                return self._new_node(label, paid, [BlockBegun(label, n, late, drawn)], self._start(n))
             finally:  # also where an interrupt came once it had begun
                 if label in self._sessions:
                     self._data[label] = data
@@ -571,7 +573,8 @@ class Periods:
                 f"data of {label} must be over the domain of the periods, {self._domain.digest()}, got "
                 f"{data.domain.digest()}; another domain is another table that grows."
             )
-        if data.budgets or data.total is not None or any(data is one for one in self._data.values()):
+        others = self._data.values()
+        if data.budgets or data.total is not None or any(map(data.shares_records, others)):
             raise InvalidParameterError(
                 f"data of {label} must be a table that nothing else spends on, got one with a budget, a "
                 "total or another period; load it anew."
@@ -580,7 +583,7 @@ class Periods:
     def _union(self, labels: Sequence[str]) -> PrivateData:
         """Return the table of all records of some blocks."""
         tables = [self._table(label) for label in labels]
-        return united(tables)
+        return united(tables, self._payer)
 
     def _table(self, label: str) -> PrivateData:
         if label in self._data:
@@ -767,7 +770,7 @@ class Periods:
             whole = (
                 self._union(node.blocks) if len(node.blocks) > 1 or label not in self._book.blocks else None
             )
-            data = self._table(label) if whole is None else whole
+            data = paid_by(self._table(label), self._payer) if whole is None else whole
             noted = self._book.known.get(node.file)
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)

@@ -124,13 +124,21 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what is named whatever is asked. Return False if who asks may not spend the rest.
+        For a purse the rule is first asked what it names whatever is asked: exactly that is bought for all,
+        and no purse pays for it. Return False where who asks may not spend the price of a test, which sets
+        nothing of this in motion, or that of tables that are named for their question.
         """
+        purse = self.till.purse
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            general = self.till.purse is not None and self.purchases.next(()) is not None
-            payer = None if general else self.till.purse
+            heard, payer = questions, purse
+            if purse is not None and (general := self.purchases.next(())) is not None:
+                if not self._pays_for(questions[0]):
+                    return False
+                named, heard, payer = general, (), None
             used = self.prices.unfinished(self._state.threshold_noise is not None)
-            if not general and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
+            if payer is not None and not self.till.affords(
+                named.charge.amount + (used.amount if used else 0)
+            ):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             tables = check_bought(named, self._ledger, self.prices.sparse, self._data.domain, self._planned)
@@ -138,9 +146,13 @@ class Core:
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, questions, payer))
+            self.seal.run(partial(self._measure_tables, tables, heard, payer))
             advance("tables", 1, 1)
         return True
+
+    def _pays_for(self, question: Question) -> bool:
+        """Return whether who asks may spend the price of this question, which is no constant."""
+        return question.constant is None and self.till.affords(self.prices.cost(question))
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""

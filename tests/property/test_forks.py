@@ -50,6 +50,7 @@ CALLS = {
     "open a file": lambda one: one.opened(one.folder / "new.db"),
     "resume": lambda one: ic.OnlineIC.resume(one.folder / "closed.db", one.data),
     "release": lambda one: offline.median(one.data, "a", epsilon=0.01),
+    "release of a projection": lambda one: one.data.projected("a").spend(ic.Budget(0.01)),
     "baseline": lambda one: one.baseline.answer_many(ASKED),
     "draw": lambda one: one.total.draw(ic.Budget(0.01)),
     "draw on it": lambda one: one.data.draw_on(one.total),

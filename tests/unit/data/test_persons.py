@@ -136,6 +136,63 @@ def test_frames_and_relations_of_persons(library):
         assert np.array_equal(expected, cells(ic.PrivateData.from_frame(table, DOMAIN, unit=UNIT)))
 
 
+SPACED = {
+    "id": ["7", "7 ", " 7", "ann\t", "\u00a0ann", "Ann"],
+    "age": [1, 2, 3, 4, 5, 6],
+    "ward": ["ER", "ER", "ICU", "ICU", "home", "ER"],
+}
+
+
+def spaced_tables(source, folder):
+    """Yield a table of the same rows from one kind of source."""
+    listed = [*zip(*SPACED.values(), strict=True)]
+    unit = {"unit": UNIT}
+    if source == "records":
+        for given in (SPACED, [dict(zip(SPACED, row, strict=True)) for row in listed]):
+            yield ic.PrivateData.from_records(given, DOMAIN, **unit)
+        yield ic.PrivateData.from_records({**SPACED, "id": np.array(SPACED["id"])}, DOMAIN, **unit)
+        yield ic.PrivateData.from_records({**SPACED, "id": [7, *SPACED["id"][1:]]}, DOMAIN, **unit)
+    elif source == "csv":
+        for quote in ("", '"'):
+            path = folder / "rows.csv"
+            rows = [",".join(f"{quote}{field}{quote}" for field in row) for row in listed]
+            path.write_text("\n".join(["id,age,ward", *rows, ""]), encoding="utf-8")
+            for skipped in (True, False):
+                yield ic.PrivateData.from_csv(path, DOMAIN, skipinitialspace=skipped, **unit)
+    elif source in ("sqlite", "duckdb"):
+        module = sqlite3 if source == "sqlite" else pytest.importorskip("duckdb")
+        connection = module.connect(":memory:")
+        connection.execute("CREATE TABLE visits (id VARCHAR, age INTEGER, ward VARCHAR)")
+        connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", listed)
+        yield ic.PrivateData.from_dbapi(connection, "visits", DOMAIN, **unit)
+        if source == "duckdb":
+            yield ic.PrivateData.from_frame(connection.sql("SELECT * FROM visits"), DOMAIN, **unit)
+            connection.sql("SELECT * FROM visits").write_parquet(str(folder / "rows.parquet"))
+            yield ic.PrivateData.from_frame(folder / "rows.parquet", DOMAIN, **unit)
+    else:
+        module = pytest.importorskip(source)
+        frame = module.table(SPACED) if source == "pyarrow" else module.DataFrame(SPACED)
+        for given in [frame, *([frame.lazy()] if source == "polars" else [])]:
+            yield ic.PrivateData.from_frame(given, DOMAIN, **unit)
+
+
+@pytest.mark.parametrize("source", ["records", "csv", "sqlite", "duckdb", "pandas", "polars", "pyarrow"])
+def test_white_space_at_the_ends_of_an_identifier_makes_no_other_person(source, tmp_path):
+    """Letter case does: whether Ann is ann the curator alone knows."""
+    plain = ["7", "7", "7", "ann", "ann", "Ann"]
+    expected = cells(ic.PrivateData.from_records({**SPACED, "id": plain}, DOMAIN, unit=UNIT))
+    for data in spaced_tables(source, tmp_path):
+        assert 3 == data.n
+        assert np.array_equal(expected, cells(data))
+
+
+def test_a_text_that_is_missing_in_a_file_is_so_with_white_space_too(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("id,age,ward\n7,1,ER\nNA ,2,ER\n")
+    with pytest.raises(InvalidDataError, match="never missing"):
+        ic.PrivateData.from_csv(path, DOMAIN, unit=UNIT, missing=["NA"])
+
+
 def test_of_many_cells_a_person_is_as_many_rows_as_are_public():
     rows = random_rows(40)
     wide = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"], **{f"x{i}": 10 for i in range(8)})

@@ -21,6 +21,7 @@ from onlineic.accounting import REPLACE_ONE, ReplaceRows
 from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import (
+    BudgetsAddWarning,
     InvalidDataError,
     InvalidDomainError,
     InvalidInputError,
@@ -303,9 +304,27 @@ def test_a_table_that_something_else_spends_on_is_refused():
     january = data_of("2026-01")
     held.add("2026-01", january)
 
-    for data in (used, january):
+    for data in (used, january, january.projected(*DOMAIN.names)):  # records of two months move twice as far
         with pytest.raises(InvalidParameterError, match="a table that nothing else spends on"):
             held.add("2026-02", data)
+
+
+def test_one_root_pays_for_all_periods_and_what_else_is_spent_on_their_records_warns(tmp_path):
+    tables = {label: data_of(label) for label in LABELS}
+    with opened(tmp_path) as held:
+        for label, data in tables.items():
+            held.add(label, data)
+        held.close("2026-Q1")
+    assert {2} == {len(data.budgets) for data in tables.values()}  # of the month and of the quarter
+    with pytest.warns(BudgetsAddWarning, match="both together cost"):
+        tables["2026-01"].spend(BUDGET)
+
+    tables = {label: data_of(label) for label in LABELS}
+    with opened(tmp_path, load=tables.__getitem__) as held:
+        for label in ("2026-Q1", *LABELS):
+            held[label].answer(ic.where(age=1))
+        with pytest.warns(BudgetsAddWarning, match="both together cost"):
+            ic.PrivateData.union(list(tables.values())).spend(BUDGET)
 
 
 def test_a_month_without_records_is_there_and_costs_nothing():

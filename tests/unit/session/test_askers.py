@@ -79,10 +79,15 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
 
 def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
     session = opened(purchases=ic.FixedTables())
-    session.paid_by(Purse("ann", Fraction(0))).answer(QUESTIONS[0])
+    price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
+    poor = session.paid_by(Purse("ann", price * 99 / 100))  # who cannot pay a test sets nothing in motion
 
+    assert ["untested"] == [one.status for one in poor.answer_many(QUESTIONS[:1])]
+    assert (1.0, "untested") == (poor.answer(ic.where()).value, poor.answer(QUESTIONS[1]).status)
+    assert ((), 0) == (session.transcript, session.account.spent)
+    session.paid_by(Purse("bob", session.account.capacity)).answer(QUESTIONS[0])
+    assert Opened in map(type, session.transcript)
     assert {} == session.view().paid
-    assert session.account.spent > 0
 
 
 class ForOne(PurchaseRule):
