@@ -13,8 +13,8 @@ from onlineic.cli import main
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, SessionStateError
 from onlineic.periods import Periods, ServedPeriods
 from onlineic.session import Purse
-from support.noise import Silent
 from support.events import FOR_EVER
+from support.noise import Silent
 from support.served import served
 
 pytestmark = [
