@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from support.events import FOR_EVER
+
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
@@ -49,7 +51,7 @@ SHOWN = {
 def cells():
     sources = [SETUP, *SHOWN.values(), "session.answer(ic.where(agge=30))"]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    client = nbclient.NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True)
+    client = nbclient.NotebookClient(book, timeout=FOR_EVER, kernel_name="python3", allow_errors=True)
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)
     client.execute()
     if "NOTEBOOK" in os.environ:

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import attrs
 import pytest
@@ -34,15 +33,13 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(
-    session, folder, names=("ann", "bob"), share=None, per_minute=10**6, curators=(), clock=time.monotonic
-):
+def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, **limits):
     """Serve a session until the block ends."""
     path = folder / "users.db"
     users = Users(path, create=True)
     tokens = {name: users.add(name, share, per_minute) for name in names}
     users.close()
-    with running(session, path, Limits(curators=frozenset(curators), clock=clock)) as port:
+    with running(session, path, Limits(**limits)) as port:
         yield Served(f"http://127.0.0.1:{port}", path, tokens, port)
 
 

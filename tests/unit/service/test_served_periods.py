@@ -50,7 +50,7 @@ def grown(folder):
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     held = ServedPeriods(Periods.resume(grown(folder), load=data_of, durability="all"))
-    with served(held, folder, curators=["ann"]) as running:
+    with served(held, folder, curators=frozenset({"ann"})) as running:
         yield running
 
 

@@ -301,7 +301,7 @@ def test_a_token_that_is_revoked_ends_requests_and_visits(server):
 
 def test_the_page_of_a_curator_is_for_those_who_are_named(server, tmp_path):
     assert 403 == call(server, "GET", "/curator")[0]
-    with served(opened(tmp_path / "a.db"), tmp_path, curators=["ann"]) as other:
+    with served(opened(tmp_path / "a.db"), tmp_path, curators=frozenset({"ann"})) as other:
         call(other, "POST", "/v1/answers", {"questions": [{"age": [21, 30]}]}, who="bob")
         body = call(other, "GET", "/curator")[2].decode()
         assert {"ann", "bob"} <= {name for name in other.tokens if f">{name}<" in body}
