@@ -1,6 +1,8 @@
 """Settings and fixtures of the whole suite."""
 
 import os
+import threading
+import time
 from pathlib import Path
 
 # before numpy is loaded: workers, one a core, must not wait for threads of each other's BLAS
@@ -17,6 +19,30 @@ hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None
 hypothesis.settings.load_profile("change")
 
 pytest.register_assert_rewrite("support")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", type=float, default=0.0, metavar="SECONDS", help="of each turn of a server")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def slow_turns(request):
+    """With `--slow`, a server sleeps in each turn before it answers: no outcome may rest on that."""
+    if seconds := request.config.getoption("--slow"):
+        from onlineic.service import Users
+
+        digests = Users.digests
+
+        def slow(users):
+            if threading.current_thread().name == "onlineic-writer":
+                time.sleep(seconds)
+            return digests(users)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Users, "digests", slow)
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")

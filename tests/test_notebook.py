@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import onlineic
+from support.events import FOR_EVER
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")
@@ -63,7 +64,7 @@ DRAWN = {
 def cells():
     sources = [SETUP, *SHOWN.values(), *DRAWN.values(), "session.answer(ic.where(agge=30))"]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    client = nbclient.NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True)
+    client = nbclient.NotebookClient(book, timeout=FOR_EVER, kernel_name="python3", allow_errors=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(onlineic.__file__).parent.parent))
         client.execute()

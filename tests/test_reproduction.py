@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from support.events import FOR_EVER
+
 FOLDER = Path(__file__).resolve().parent.parent / "experiments"
 AGAIN = """
 import json, sys
@@ -25,7 +27,11 @@ print(json.dumps([*rows, *made.lecture(config, drawn[6])]))
 def test_rows_without_outside_data_are_made_again_as_they_stand():
     stored = json.loads((FOLDER / "results" / "reproduction.json").read_text(encoding="utf-8"))["rows"]
     done = subprocess.run(
-        [sys.executable, "-c", AGAIN, str(FOLDER)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", AGAIN, str(FOLDER)],
+        capture_output=True,
+        text=True,
+        timeout=FOR_EVER,
+        check=True,
     )
 
     assert [row for row in stored if row["text"] != "tutorial"] == json.loads(done.stdout)

@@ -124,11 +124,14 @@ class Limits:
         Whether browsers reach it by TLS: cookies are then sent by no other way.
     curators : frozenset of str
         Names of users whose page tells of all users.
+    clock : callable
+        Seconds, by which rates and visits are counted.
     """
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
     secure: bool = False
     curators: frozenset[str] = frozenset()
+    clock: Callable[[], float] = time.monotonic
 
 
 @final
@@ -228,7 +231,7 @@ class Service:
         user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
         if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
             token, end = self._visits.get(digest_of(cookie), ("", 0.0))
-            if end > time.monotonic():
+            if end > self._limits.clock():
                 if request.method != "GET" and not _same_origin(request):
                     raise RefusedError(403, "forbidden", "the request must come from this page.")
                 user = self._users.by_digest(token)
@@ -245,7 +248,7 @@ class Service:
 
     def _count(self, user: User, questions: int) -> None:
         """Refuse more questions a minute than a user may ask."""
-        now = time.monotonic()
+        now = self._limits.clock()
         left, at = self._rates.get(user.name, (float(user.per_minute), now))
         left = min(float(user.per_minute), left + (now - at) * user.per_minute / 60.0)
         if questions > left and left < user.per_minute:  # a full minute's worth is always let in
@@ -305,11 +308,11 @@ class Service:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
         self._count(user, max(1, len(asked)))
         refused: dict[int, dict[str, Any]] = {}
-        questions, cost, began = [], 0, time.monotonic()
+        questions, cost, began = [], 0, self._limits.clock()
         for place, one in enumerate(asked):
-            if time.monotonic() - began > LONG:  # other requests are let in between
+            if self._limits.clock() - began > LONG:  # other requests are let in between
                 await asyncio.sleep(0)
-                began = time.monotonic()
+                began = self._limits.clock()
             try:
                 question, own = self._bound(one, face)
                 if cost + own > MOST_COST:
@@ -618,7 +621,7 @@ class Service:
         if self._users.by_digest(token) is None:
             return _html(login_page("This token is not valid."), 401)
         secret = SystemNoise().words(4).tobytes().hex()
-        self._visits[digest_of(secret)] = (token, time.monotonic() + VISIT)
+        self._visits[digest_of(secret)] = (token, self._limits.clock() + VISIT)
         while len(self._visits) > MOST_VISITS:
             self._visits.popitem(last=False)
         response = RedirectResponse("/", 303)

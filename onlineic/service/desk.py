@@ -345,7 +345,8 @@ class Desk:
             except OnlineICError as error:
                 _log.error("log not written: %s", error.code)
             self._lines = []
-        jobs[0].future.get_loop().call_soon_threadsafe(_reply, jobs)
+        with contextlib.suppress(RuntimeError):  # a loop that is closed: nobody waits any more
+            jobs[0].future.get_loop().call_soon_threadsafe(_reply, jobs)
 
     def _together(self, jobs: list[Job], digests: frozenset[str]) -> None:
         """Answer the jobs, make all durable in one write, and swap the view.

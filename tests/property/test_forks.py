@@ -1,6 +1,7 @@
 """A process forked while another thread held any lock waits for nobody, and is refused by name."""
 
 import os
+import queue
 import signal
 import threading
 from functools import partial
@@ -12,6 +13,7 @@ from onlineic import baselines, offline
 from onlineic.errors import ForkedSessionError, InvalidParameterError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
+from support.events import FOR_EVER, telling_locks
 from support.ledgers import DOMAIN, LABEL, queries, quick_folder, table
 
 pytestmark = [
@@ -62,7 +64,7 @@ def in_child(act):
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(5)
+        signal.alarm(round(FOR_EVER))
         try:
             act()
         except ForkedSessionError:
@@ -93,10 +95,11 @@ class Waiting:
 
     domain, grid_bits = DOMAIN, 0
 
-    def __init__(self):
-        self.inside, self.done = threading.Event(), threading.Event()
+    def __init__(self, tell=lambda: None):
+        self.inside, self.done, self.tell = threading.Event(), threading.Event(), tell
 
     def wait(self):
+        self.tell()
         self.inside.set()
         self.done.wait()
 
@@ -139,7 +142,7 @@ def held(name, parent, act):
     thread = threading.Thread(target=INSIDE[name], args=(parent, waiting))
     thread.start()
     try:
-        assert waiting.inside.wait(10)
+        assert waiting.inside.wait(FOR_EVER)
         return act()
     finally:
         waiting.done.set()
@@ -147,20 +150,26 @@ def held(name, parent, act):
 
 
 @pytest.mark.parametrize("name", INSIDE)
-def test_a_call_of_another_thread_waits_for_the_one_that_is_inside(name, parent):
+def test_a_call_of_another_thread_waits_for_the_one_that_is_inside(name):
     """Without forks: these are locks that a fork could find closed."""
-    second = Waiting()
-    thread = threading.Thread(target=INSIDE[name], args=(parent, second))
+    told = queue.SimpleQueue()
+    second = Waiting(lambda: told.put("came in"))
+    with quick_folder() as folder:
+        with telling_locks(lambda: told.put("waits")):
+            parent = Parent(folder)
+        thread = threading.Thread(target=INSIDE[name], args=(parent, second))
 
-    def begun():
-        thread.start()
-        return second.inside.wait(0.1)
+        def begun():
+            thread.start()
+            return told.get(timeout=FOR_EVER)
 
-    came_in = held(name, parent, begun)
-    second.done.set()
-    thread.join()
+        first = held(name, parent, begun)
+        second.done.set()
+        thread.join()
+        parent.session.close()
+        parent.total.close()
 
-    assert (False, True) == (came_in, second.inside.is_set())
+    assert ("waits", True) == (first, second.inside.is_set())
 
 
 @pytest.mark.parametrize("name", CALLS)

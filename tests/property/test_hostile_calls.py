@@ -11,7 +11,6 @@ import importlib
 import inspect
 import itertools
 import signal
-import time
 import warnings
 
 import numpy as np
@@ -119,7 +118,7 @@ INNER_METHODS = {
     "Domain.encoded",
     "OnlineIC.close",
 }
-SECONDS = 20.0  # of one call, on a machine that does other things too
+SECONDS = 60.0  # of the processor: a call that takes more, none of which takes a tenth, never ends
 
 
 class Hostile:
@@ -404,7 +403,7 @@ def run(number, seed):
     faults = []
     session, given = fresh_session(), plausible()
     instances = [one for one in given if type(one).__module__.startswith("onlineic") and methods(type(one))]
-    previous = signal.signal(signal.SIGALRM, timed_out)
+    previous = signal.signal(signal.SIGPROF, timed_out)
     try:
         for count in range(number):
             if generator.random() < 0.5:
@@ -424,8 +423,7 @@ def run(number, seed):
                 name, function = f"{type(owner).__name__}.{method}", getattr(owner, method)
             positional, named = arguments(generator, function, given)
             before = state(session)
-            began = time.process_time()
-            signal.setitimer(signal.ITIMER_REAL, 2 * SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             refused = True
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -445,13 +443,11 @@ def run(number, seed):
                 if not (mine or wrong_signature(error) or broken_promise(name, error)):
                     faults.append((count, name, place(error)))
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-            if time.process_time() - began > SECONDS:
-                faults.append((count, name, f"took {time.process_time() - began:.0f} s"))
+                signal.setitimer(signal.ITIMER_PROF, 0.0)
             if refused and state(session) != before:
                 faults.append((count, name, "a refused call changed the session"))
     finally:
-        signal.signal(signal.SIGALRM, previous)
+        signal.signal(signal.SIGPROF, previous)
     return faults
 
 

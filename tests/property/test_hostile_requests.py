@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from support.events import FOR_EVER
 from support.served import served
 
 REQUESTS = int(os.environ.get("ONLINEIC_REQUESTS", "400"))
@@ -93,7 +94,7 @@ def test_no_request_is_an_error_of_the_server_or_changes_what_it_holds(tmp_path)
                 headers["Authorization"] = chance.choice(
                     ["", "Bearer", "Basic x", "Bearer \xff", "bearer " * 99]
                 )
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
             try:
                 connection.request(method, path, body_of(chance) if method != "GET" else None, headers)
                 status = connection.getresponse().status

@@ -26,6 +26,7 @@ from onlineic.audit import verified
 from onlineic.errors import OnlineICError
 from onlineic.ledger import Burned, Easy, Hard, Opened, read
 from onlineic.service import RemoteError, Users
+from support.events import FOR_EVER
 
 pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], pay=range(12))
@@ -83,7 +84,7 @@ class Nursery:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait()
         self.process.stdout.close()
 
 
@@ -97,7 +98,7 @@ def question(number):
 
 
 def asked_again(port, token, told):
-    for _ in range(5):
+    for _ in range(50):  # each goes on for seven seconds
         try:
             with ic.connect(f"http://127.0.0.1:{port}", token) as remote:
                 return {one: remote.answer(question(one)) for one in list(told)}
@@ -123,25 +124,29 @@ def laid_out(folder, clients):
 
 
 def killed(folder, kills, clients, questions=0):
-    """Kill a server while clients ask; return the values told of each question, and those told at the end."""
+    """Kill a server while clients ask; return the values told of each question, and those told at the end.
+
+    A kill comes behind ten answers, and one since the last, at a moment that the clock chooses.
+    """
     tokens, port = laid_out(folder, clients)
-    told, ended, gate, asked = {}, threading.Event(), threading.Lock(), [0]
+    told, ended, heard, asked = {}, threading.Event(), threading.Condition(), [0]
 
     def client(number):
         chance = random.Random(number)
         while not ended.is_set():
             try:
-                with ic.connect(f"http://127.0.0.1:{port}", tokens[number], timeout=30) as remote:
+                with ic.connect(f"http://127.0.0.1:{port}", tokens[number], timeout=FOR_EVER) as remote:
                     while not ended.is_set():
                         many = [chance.randrange(400) for _ in range(chance.choice([1, 1, 4]))]
                         answers = remote.answer_many([*map(question, many)])
-                        with gate:
+                        with heard:
                             asked[0] += len(many)
+                            heard.notify_all()
                             for one, answer in zip(many, answers, strict=True):
                                 if answer.status != "untested":
                                     told.setdefault(one, set()).add(answer.value)
             except OnlineICError:
-                time.sleep(0.02)
+                ended.wait(0.02)
 
     with contextlib.closing(Nursery(folder)) as nursery:
         server = nursery.start(port)
@@ -151,11 +156,11 @@ def killed(folder, kills, clients, questions=0):
         moments = random.Random(kills)
 
         def answered_again(least):
-            before = asked[0]
-            for _ in range(1000):
-                time.sleep(0.01)
-                if asked[0] > before and asked[0] >= least:
-                    break
+            with heard:
+                before = asked[0]
+                assert heard.wait_for(
+                    lambda: asked[0] > before and asked[0] >= least and len(told) >= 10, FOR_EVER + least
+                )
 
         try:
             for place in range(kills):
@@ -167,7 +172,7 @@ def killed(folder, kills, clients, questions=0):
             again = asked_again(port, tokens[0], told)
             ended.set()
             for thread in threads:
-                thread.join(30)
+                thread.join()
             assert 0 == nursery.end(server, signal.SIGTERM), (folder / "log").read_text()[-2000:]
         except BaseException:
             ended.set()
@@ -227,14 +232,14 @@ def test_a_full_disk_is_an_answer_503_and_loses_nothing(tmp_path):
     tokens, port = laid_out(tmp_path, 1)
     with contextlib.closing(Nursery(tmp_path)) as nursery:
         server = nursery.start(port)
-        with ic.connect(f"http://127.0.0.1:{port}", tokens[0], timeout=30) as remote:
+        with ic.connect(f"http://127.0.0.1:{port}", tokens[0], timeout=FOR_EVER) as remote:
             kept = {one: remote.answer(question(one)) for one in range(5)}
             size = os.path.getsize(tmp_path / "a.db")
             hard = resource.prlimit(server, resource.RLIMIT_FSIZE)[1]
             resource.prlimit(server, resource.RLIMIT_FSIZE, (size + 4096, hard))
             statuses = []
             for one in range(5, 400):
-                line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+                line = http.client.HTTPConnection("127.0.0.1", port, timeout=FOR_EVER)
                 sent = json.dumps({"questions": [question(one)]})
                 line.request("POST", "/v1/answers", sent, {"Authorization": f"Bearer {tokens[0]}"})
                 reply = line.getresponse()

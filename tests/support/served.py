@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import attrs
 import pytest
@@ -13,6 +12,7 @@ pytest.importorskip("starlette", reason="the server needs the extra: pip install
 from onlineic.service import Users  # noqa: E402
 from onlineic.service.app import Limits  # noqa: E402
 from onlineic.service.serving import standing  # noqa: E402
+from support.events import FOR_EVER  # noqa: E402
 
 
 @attrs.frozen
@@ -33,30 +33,33 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, curators=()):
+def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, **limits):
     """Serve a session until the block ends."""
     path = folder / "users.db"
     users = Users(path, create=True)
     tokens = {name: users.add(name, share, per_minute) for name in names}
     users.close()
-    with running(session, path, Limits(curators=frozenset(curators))) as port:
+    with running(session, path, Limits(**limits)) as port:
         yield Served(f"http://127.0.0.1:{port}", path, tokens, port)
 
 
 @contextlib.contextmanager
 def running(session, users, limits=None):
     """Serve a session in a thread until the block ends; give the port."""
-    ended = []
+    begun = threading.Event()
     with standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
-        thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
+        startup = server.startup
+
+        async def told(sockets=None):
+            await startup(sockets)
+            begun.set()
+
+        server.startup = told
+        thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
-        for _ in range(1000):
-            if server.started:
-                break
-            time.sleep(0.01)
+        assert begun.wait(FOR_EVER)
         try:
             yield server.servers[0].sockets[0].getsockname()[1]
         finally:
             server.should_exit = True
-            thread.join(30)
-    assert ended
+            thread.join()

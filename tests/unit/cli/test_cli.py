@@ -23,6 +23,7 @@ from onlineic.errors import InvalidQueryError
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import at_least, below, between, one_of, where
 from onlineic.session import OnlineIC
+from support.events import FOR_EVER
 
 DOMAIN = Domain.of(
     age=range(90), sex=["F", "M"], score=Domain.from_json('{"s": {"edges": [0, 1.5, 9]}}').attributes[0]
@@ -488,7 +489,7 @@ def demo(tmp_path_factory):
     """A short run with simulated noise: (output, path of the plot)."""
     folder = tmp_path_factory.mktemp("demo")
     with run(["demo", "--queries", "600", "--seed", "3", "--plot", "plot.png"], cwd=folder) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=FOR_EVER)
 
     assert (0, "") == (process.returncode, err)
     return out, folder / "plot.png"

@@ -1,5 +1,6 @@
 """Persons with many rows: each becomes the same number of equal parts, by their own rows alone."""
 
+import queue
 import sqlite3
 import threading
 
@@ -21,6 +22,7 @@ from onlineic.errors import (
 from onlineic.evaluate import exact_marginal, exact_values
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
+from support.events import FOR_EVER, telling_locks
 
 DOMAIN = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"])
 UNIT = ic.Unit(person="id")
@@ -378,20 +380,26 @@ def test_a_session_that_did_not_open_settles_no_parts(tmp_path):
 
 
 def test_two_sessions_that_open_at_once_do_not_mix_their_parts(monkeypatch):
-    data, others = table(), []
-    parts = Parted.parts
+    others, parts, told = [], Parted.parts, queue.SimpleQueue()
+    with telling_locks(lambda: told.put("waits")):
+        data = table()
+
+    def other():
+        data.cut_into(Unit("id", units=1))
+        told.put("came in")
 
     def interrupted(self, columns, rows):
         if not others:
-            others.append(threading.Thread(target=data.cut_into, args=(Unit("id", units=1),)))
+            others.append(threading.Thread(target=other))
             others[0].start()
-            others[0].join(0.2)
+            others.append(told.get(timeout=FOR_EVER))
         return parts(self, columns, rows)
 
     monkeypatch.setattr(Parted, "parts", interrupted)
     data.cut_into(Unit("id", units=16))
     others[0].join()
 
+    assert "waits" == others[1]
     assert (4000, 4000 * data.unit.units) == (data.n, data.mass)
     assert data.mass == cells(data).sum()
 

@@ -105,9 +105,8 @@ def mariadb(folder):
     paths = (f"--datadir={files}", f"--socket={socket}", f"--pid-file={folder}/pid")
     server = subprocess.Popen(["mariadbd", "--no-defaults", "--skip-networking", *paths], **quiet, **own)
     try:
-        for _ in range(300):
-            if Path(socket).exists():
-                break
+        while not Path(socket).exists():
+            assert server.poll() is None, "the server has ended"
             time.sleep(0.1)
         connection = pymysql.connect(unix_socket=socket, user="root")
         connection.cursor().execute("CREATE DATABASE people")

@@ -23,6 +23,7 @@ from onlineic.noise import blocks as _blocks
 from onlineic.noise import sources as noise_module
 from onlineic.noise.blocks import Blocks
 from onlineic.testing import ScriptedNoise
+from support.events import FOR_EVER
 
 SCALE = Fraction(37, 10)
 DRAWS = {  # every method, at a fixed scale
@@ -507,7 +508,12 @@ def test_a_forked_child_is_refused_and_its_parent_goes_on():
     """In a process of its own with one thread: a fork of the test process may warn or deadlock."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     run = subprocess.run(
-        [sys.executable, "-c", FORK], capture_output=True, text=True, env=environment, timeout=60, check=False
+        [sys.executable, "-c", FORK],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=FOR_EVER,
+        check=False,
     )
 
     assert ("0 12\n", "", 0) == (run.stdout, run.stderr, run.returncode)

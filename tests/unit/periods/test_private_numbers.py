@@ -1,7 +1,6 @@
 """A table that grows whose numbers of records are private: released, paid, added up with their error."""
 
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -30,6 +29,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.periods import Periods, Persons, ServedPeriods, book_of
 from onlineic.periods import periods as module
 from onlineic.session.durable import counted_of
+from support.events import FOR_EVER
 from support.served import served
 
 pytestmark = [
@@ -308,7 +308,7 @@ def test_a_process_that_is_killed_between_the_draw_and_the_file_paid_for_the_num
         periods.OnlineIC = lambda *_, **__: os._exit(9)
         held.add("2026-01", ic.PrivateData(np.full(40, 75), domain, neighbours="add-remove", n_at_most=10**6))
     """
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=dict(os.environ), timeout=60)
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=FOR_EVER)
     assert 9 == ran.returncode
 
     with opened(tmp_path / "t.db") as held:
@@ -429,7 +429,7 @@ def test_it_comes_in_from_the_command_line_and_is_served(tmp_path, monkeypatch, 
     load = _csv
     held = ServedPeriods(Periods.resume("t.db", load=load, durability="all"))
     with (
-        served(held, tmp_path, curators=["ann"]) as running,
+        served(held, tmp_path, curators=frozenset({"ann"})) as running,
         ic.connect(running.url, running.tokens["ann"]) as far,
     ):
         assert far.n_bound == held.n_bound > 0

@@ -1,7 +1,6 @@
 """Forecasts: public, readable, what a default session acts on, and near what comes out."""
 
 import math
-import time
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from onlineic.plan.announced import Announcement
 from onlineic.plan.first_tables import laplace_suits
 from onlineic.plan.forecasts import error_of_pairs
 from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
+from support.events import calls_in
 
 MANY = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
 FEW = ic.Domain.of({f"b{place}": 2 for place in range(10)})
@@ -124,14 +124,12 @@ def test_ranges_are_sums_of_few_blocks_of_several_levels_and_of_many_cells_of_on
 
 def test_of_a_session_that_listens_its_rule_says_what_is_expected_in_all_and_of_what_was_announced():
     domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
-    started = time.perf_counter()
     many, few, told = (
         {row.engine: row.rms for row in ic.forecast(domain, 50_000, ONE, questions=asked).engines}
         for asked in (2_000, 50, [("x0", "x1"), "x2"])
     )
     listens = "session that listens"
 
-    assert time.perf_counter() - started < 3.0
     assert told[listens] < many[listens] / 3.0
     assert few["noise on every answer"] < many["noise on every answer"] / 5.0
     assert many[listens] < few[listens]  # of few questions not all is spent
@@ -139,6 +137,17 @@ def test_of_a_session_that_listens_its_rule_says_what_is_expected_in_all_and_of_
     assert pure[listens] > many[listens]
     with pytest.raises(InvalidParameterError, match="questions must be"):
         ic.forecast(domain, 50_000, ONE, questions=0)
+
+
+def test_a_forecast_of_many_questions_is_no_more_work_than_one_of_few():
+    domain = ic.Domain.of({f"x{place}": 12 for place in range(14)})
+
+    def work(questions):
+        return calls_in(lambda: ic.forecast(domain, 50_000, ONE, questions=questions))
+
+    work(2_000)  # what is kept of a first one
+
+    assert work(2_000_000) < 1.5 * work(2_000)
 
 
 @pytest.mark.parametrize("wish", [{"hard_answers": 3}, {"threshold": 0.01}, {"release": "answer"}])

@@ -10,6 +10,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.periods import ServedPeriods
+from support.events import FOR_EVER
 from support.served import served
 
 pytestmark = pytest.mark.browser
@@ -35,7 +36,7 @@ def visited(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     data = ic.PrivateData(TABLE, DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=folder / "a.db", table="t", durability="all")
-    with served(session, folder, curators=["ann"]) as server, api.sync_playwright() as driver:
+    with served(session, folder, curators=frozenset({"ann"})) as server, api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser, server
         browser.close()
@@ -46,7 +47,7 @@ def page(visited, request):
     browser, server = visited
     context = browser.new_context(viewport={"width": request.param, "height": 800})
     found = context.new_page()
-    found.set_default_timeout(20_000)
+    found.set_default_timeout(1000 * FOR_EVER)
     found.broken = []
     found.on(
         "console", lambda said: found.broken.append(said.text) if "Content Security" in said.text else None

@@ -10,6 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.cli import main
 from onlineic.service import Users, serving
+from support.events import FOR_EVER
 from support.served import running
 
 PEOPLE, ROWS = 3_000, 2
@@ -56,7 +57,7 @@ def served_by(monkeypatch, folder):
 
 
 def page(port, token):
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=FOR_EVER)
     line.request("GET", "/v1/about", headers={"Authorization": f"Bearer {token}"})
     about = json.loads(line.getresponse().read())
     line.request(

@@ -13,6 +13,7 @@ from onlineic.cli import main
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, SessionStateError
 from onlineic.periods import Periods, ServedPeriods
 from onlineic.session import Purse
+from support.events import FOR_EVER
 from support.noise import Silent
 from support.served import served
 
@@ -49,7 +50,7 @@ def grown(folder):
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     held = ServedPeriods(Periods.resume(grown(folder), load=data_of, durability="all"))
-    with served(held, folder, curators=["ann"]) as running:
+    with served(held, folder, curators=frozenset({"ann"})) as running:
         yield running
 
 
@@ -60,7 +61,7 @@ def remote(server):
 
 
 def sent(server, method, path, body=None, token=None):
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
     kept = {"Authorization": f"Bearer {token or server.tokens['ann']}"}
     line.request(method, path, None if body is None else json.dumps(body), kept)
     reply = line.getresponse()
@@ -182,7 +183,7 @@ def test_periods_are_told_with_what_is_protected(server):
 
 def visited(server, form=None):
     """The page of a visit, after a form if there is one."""
-    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
     own = {"Origin": f"http://127.0.0.1:{server.port}", "Sec-Fetch-Site": "same-origin"}
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     line.request("POST", "/login", f"token={server.tokens['ann']}", {**own, **kind})

@@ -15,6 +15,7 @@ from onlineic.errors import SessionStateError
 from onlineic.noise import SystemNoise
 from onlineic.queries import Query
 from onlineic.sparse import gumbel
+from support.events import FOR_EVER
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::onlineic.errors.BudgetsAddWarning"),
@@ -27,13 +28,13 @@ COUNTS = np.full(64, 1_000)
 
 @pytest.fixture(autouse=True)
 def hurried():
-    """A test that waits for ever for a lock of its own thread fails after ten seconds."""
+    """A test that waits for ever for a lock of its own thread fails."""
 
     def late(*_):
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, 10.0)
+    signal.setitimer(signal.ITIMER_REAL, FOR_EVER)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, before)

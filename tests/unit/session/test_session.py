@@ -34,6 +34,7 @@ from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredSteps
 from support.cores import with_loop
+from support.events import FOR_EVER
 from support.failures import SECRET
 from support.noise import Silent, Wrapped
 from support.sessions import all_spent
@@ -766,7 +767,7 @@ def test_a_fork_while_another_thread_answers_does_not_wait_for_ever():
 
     thread = threading.Thread(target=session.explain, args=(wait,))
     thread.start()
-    held.wait()
+    assert held.wait(FOR_EVER)
     try:
         assert 0 == in_child(lambda: session.answer(ic.where(a=1)))
     finally:

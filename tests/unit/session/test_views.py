@@ -10,6 +10,7 @@ from onlineic.errors import InternalError, InvalidQueryError, TooLargeError
 from onlineic.ledger import MemoryLedger
 from onlineic.ledger.records import Past
 from onlineic.noise import SimulatedNoise
+from support.events import FOR_EVER
 
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], region=["n", "e", "s", "w"])
 COUNTS = np.random.default_rng(4).multinomial(30_000, np.random.default_rng(5).dirichlet(np.full(160, 0.2)))
@@ -79,14 +80,16 @@ def test_a_view_is_read_while_the_session_learns(session):
 
     def waits():
         held.set()
-        assert free.wait(20)
+        free.wait()
 
     thread = threading.Thread(target=session.paid_by(None)._run, args=(waits,))
     thread.start()
-    assert held.wait(20)
-    assert before == told(view, ASKED)  # and not behind the session's door
-    free.set()
-    thread.join()
+    try:
+        assert held.wait(FOR_EVER)
+        assert before == told(view, ASKED)  # and not behind the session's door
+    finally:
+        free.set()
+        thread.join()
 
 
 def test_a_ledger_of_one_moment_takes_nothing():

@@ -1,0 +1,47 @@
+"""Tests wait for what happens, and count what is done: how fast a machine is decides nothing."""
+
+import contextlib
+import sys
+import threading
+
+import pytest
+
+FOR_EVER = 300.0  # seconds; what has not happened by then never does, and the test that waits fails
+
+
+@contextlib.contextmanager
+def telling_locks(tell):
+    """Reentrant locks that are made in the block call `tell` when a thread finds one closed."""
+    make = threading.RLock
+
+    class Telling:
+        def __init__(self):
+            self._lock = make()
+
+        def __enter__(self):
+            if not self._lock.acquire(blocking=False):
+                tell()
+                self._lock.acquire()
+
+        def __exit__(self, *_):
+            self._lock.release()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(threading, "RLock", Telling)
+        yield
+
+
+def calls_in(act):
+    """How many functions are called and left in an act."""
+    count, before = 0, sys.getprofile()
+
+    def counted(*_):
+        nonlocal count
+        count += 1
+
+    sys.setprofile(counted)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
