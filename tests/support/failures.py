@@ -77,7 +77,8 @@ class Traced:
     def called(self, frame, event, argument):
         if frame.f_code.co_filename not in self.files:
             return None
-        frame.f_trace_opcodes = self.opcodes
+        # in this order: Python 3.13 tells operations of a frame that has its function already
+        frame.f_trace, frame.f_trace_opcodes = self.stepped, self.opcodes
         return self.stepped
 
     def stepped(self, frame, event, argument):

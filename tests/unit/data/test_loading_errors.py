@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sqlite3
 import sys
 import traceback
 
@@ -12,6 +11,7 @@ import pytest
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
 from onlineic.errors import InvalidDataError, InvalidParameterError, OnlineICError
+from support import databases
 from support.failures import reached_by
 
 SECRET = "Zanzibar-4711"
@@ -56,7 +56,7 @@ class Driver:
 
 
 def of_sqlite(value, text=str):
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("CREATE TABLE t (a, b)")
     connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), value])
     connection.text_factory = text
