@@ -3,6 +3,8 @@
 import sys
 import traceback
 
+import pytest
+
 SECRET = 76_543_219  # a count of the private table, and in the text of every planted failure
 
 
@@ -46,6 +48,8 @@ def reached_by(act, *arguments):
     """Return what leaves a call, or None."""
     try:
         act(*arguments)
+    except pytest.skip.Exception:
+        raise
     except BaseException as error:
         return error
     return None

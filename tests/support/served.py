@@ -10,9 +10,8 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
 pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
 
-from onlineic.service import Users  # noqa: E402
+from onlineic.service import Users, serving  # noqa: E402
 from onlineic.service.app import Limits  # noqa: E402
-from onlineic.service.serving import standing  # noqa: E402
 
 
 @attrs.frozen
@@ -47,7 +46,7 @@ def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, 
 def running(session, users, limits=None):
     """Serve a session in a thread until the block ends; give the port."""
     ended = []
-    with standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
+    with serving.standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
         thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
         thread.start()
         for _ in range(1000):

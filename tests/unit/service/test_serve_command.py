@@ -9,8 +9,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.cli import main
-from onlineic.service import Users, serving
-from support.served import running
+from onlineic.service import Users
+from support.served import running, serving
 
 PEOPLE, ROWS = 3_000, 2
 
