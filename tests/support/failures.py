@@ -72,6 +72,8 @@ class Traced:
 
     def __enter__(self):
         self.before = sys.gettrace()
+        if self.opcodes:  # Python 3.12 tells operations only if some frame wished for them before
+            sys._getframe().f_trace_opcodes = True
         sys.settrace(self.called)
         return self
 
