@@ -6,22 +6,23 @@ BIN := $(VENV)/bin
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 QUICK := $(EXPERIMENTS:experiments/%.py=quick/%)
 
-.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills mutants bench bench-full bench-quick waits experiments experiments-quick fresh rivals tables
+.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills browser mutants bench bench-full bench-quick waits experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
 
 # On 127.0.0.1 alone; the folder with ledger and users is kept, and says where it is.
+PORT ?= 8765
 serve-demo: $(VENV)/.serve
 	@folder=$$(mktemp -d); echo "ledger and users in $$folder"; \
 	  $(BIN)/python -c "from onlineic.datasets import adult5_domain; print(adult5_domain().to_json())" > $$folder/domain.json; \
-	  printf 'open http://127.0.0.1:8765 with the token '; \
+	  printf 'open http://127.0.0.1:$(PORT) with the token '; \
 	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
 	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
-	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo
+	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo --listen 127.0.0.1:$(PORT)
 
-# Of the page, for the guide: needs Chromium and playwright.
-pictures: $(VENV)/.serve
+# Of the page, for the guide: needs Chromium.
+pictures: $(VENV)/.browser
 	$(BIN)/python docs/pictures.py
 
 # One worker a core; a test that fails is easier to look at without -n.
@@ -50,6 +51,10 @@ fuzz: $(VENV)/.test
 kills: $(VENV)/.test
 	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py tests/property/test_periods_kills.py
 
+# The page in Chromium.
+browser: $(VENV)/.browser
+	$(BIN)/python -m pytest -m browser tests/unit/service
+
 # Some of them: make mutants PICK="curator or ledger"
 mutants: $(VENV)/.test
 	$(BIN)/python -m pytest -m mutants $(if $(PICK),-k "$(PICK)") tests/mutants
@@ -59,17 +64,17 @@ mutants: $(VENV)/.test
 BENCHMARKS = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -p no:cacheprovider -o addopts= --import-mode=importlib \
   --benchmark-timer=time.process_time --benchmark-max-time=0.3 --benchmark-min-rounds=3 --benchmark-quiet benchmarks
 
-bench: $(VENV)/.test $(VENV)/.plot
+bench: $(VENV)/.test
 	$(BENCHMARKS) --grid report --results benchmarks/results $(BENCH)
 	$(BIN)/python experiments/study/readme.py
 
 # The long curves, and the peers that are installed.
-bench-full: $(VENV)/.test $(VENV)/.plot
+bench-full: $(VENV)/.test
 	$(BENCHMARKS) --grid full --results benchmarks/results $(BENCH)
 	$(BIN)/python experiments/study/readme.py
 
 # Every engine on a small setting, in a temporary folder: that they run, not what they cost.
-bench-quick: $(VENV)/.test $(VENV)/.plot
+bench-quick: $(VENV)/.test
 	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  $(BENCHMARKS) --benchmark-max-time=0.02 --grid quick --results "$$folder"
 
@@ -80,20 +85,20 @@ waits: $(VENV)/.test
 
 # What is not of the present code, two scripts side by side (an hour on two cores); stopped, it goes on where it was.
 # Some of them: make experiments PICK="gallery turbo"; which would run, and why: make experiments LIST=--list
-experiments: $(VENV)/.plot
+experiments: $(VENV)/.test
 	$(BIN)/python experiments/study/all.py $(LIST) $(PICK)
 
 # Every script on a small setting, in a temporary folder: that they run, not what they find. Each is a target
 # of its own, so that `make -j2` runs two at a time.
 experiments-quick: $(QUICK)
 
-$(QUICK): quick/%: experiments/%.py $(VENV)/.plot
+$(QUICK): quick/%: experiments/%.py $(VENV)/.test
 	@echo $<; OMP_NUM_THREADS=1 $(BIN)/python $< --quick
 
 # One seed of a cheap row of every result, rerun and compared with what is recorded (a minute and a half).
 # Some of them: make fresh PICK="gallery turbo"; without the dearest, in half a minute: make fresh CHEAP=--cheap;
 # what changed since at all is red with OLDER=--current.
-fresh: $(VENV)/.plot
+fresh: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
 # The rivals of experiments/rivals.py, in three environments: their packages want different versions of the same others.

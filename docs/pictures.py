@@ -2,12 +2,15 @@
 
     make pictures
 
-Needs Chromium and playwright. Numbers in the pictures are private answers, and others each time.
+Needs Chromium. Numbers in the pictures are private answers, and others each time.
 """
 
+import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +22,9 @@ ADDRESS = "http://127.0.0.1:8765"
 
 def main() -> None:
     """Write explain.png, answer.png and table.png."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        sys.exit("the pictures are taken in Chromium: apt-get install chromium")
     FOLDER.mkdir(exist_ok=True)
     with subprocess.Popen(
         ["make", "serve-demo"],
@@ -34,14 +40,13 @@ def main() -> None:
                 break
         time.sleep(1.0)
         try:
-            taken(token)
+            taken(token, chromium)
         finally:
-            subprocess.run(["pkill", "-TERM", "-s", str(server.pid)], check=False)
+            os.killpg(server.pid, signal.SIGTERM)
 
 
-def taken(token: str) -> None:
+def taken(token: str, chromium: str) -> None:
     """Log in, ask, and take the pictures."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -55,6 +55,15 @@ def data_folder():
     return folder
 
 
+@pytest.fixture(autouse=True)
+def databases_are_closed():
+    """Of each test, whether it passed or not."""
+    from support.databases import close_opened
+
+    yield
+    close_opened()
+
+
 @pytest.fixture
 def pairs_first(monkeypatch):
     """Sessions start from tables of pairs, though their cells be few enough for one table of all."""

@@ -20,7 +20,12 @@ TEXTS = {
 RUN = [name for name, text in TEXTS.items() if "```python" in text]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
 FILES = {"curators": ugly.write}  # of which a document speaks
-LIBRARIES = {"tables": ("narwhals", "polars", "duckdb", "pyarrow")}  # that a document imports
+LIBRARIES = {  # that a document needs
+    "analysts": ["matplotlib"],
+    "answers": ["matplotlib"],
+    "sql": ["sqlglot"],
+    "tables": ["narwhals", "polars", "duckdb", "pyarrow"],
+}
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 
 
@@ -31,8 +36,6 @@ def words_and_numbers(text):
 
 @pytest.mark.parametrize("name", RUN)
 def test_every_block_prints_what_stands_under_it(name, tmp_path, monkeypatch):
-    if name == "sql":
-        pytest.importorskip("sqlglot")
     monkeypatch.chdir(tmp_path)
     FILES.get(name, lambda folder: None)(tmp_path)
     for library in LIBRARIES.get(name, ()):

@@ -162,6 +162,9 @@ class _Plain(io.TextIOBase):
     def flush(self) -> None:
         self._stream.flush()
 
+    def close(self) -> None:
+        pass  # the stream stays open, and may be closed already: this is called when the object is let go
+
     def fileno(self) -> int:
         return self._stream.fileno()
 

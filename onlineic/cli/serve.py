@@ -151,22 +151,23 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
 
 
 def _user_add(arguments: argparse.Namespace) -> int:
-    users = Users(arguments.users, create=True)
-    token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
+    with contextlib.closing(Users(arguments.users, create=True)) as users:
+        token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
     print(token)
     print("onlineic: this token is not shown again; the file holds its digest", file=sys.stderr)
     return 0
 
 
 def _user_renew(arguments: argparse.Namespace) -> int:
-    print(Users(arguments.users).renew(arguments.name))
+    with contextlib.closing(Users(arguments.users)) as users:
+        print(users.renew(arguments.name))
     return 0
 
 
 def _user_list(arguments: argparse.Namespace) -> int:
-    users = Users(arguments.users)
-    active = users.active
-    for user in users.list():
+    with contextlib.closing(Users(arguments.users)) as users:
+        active, listed = users.active, users.list()
+    for user in listed:
         made = datetime.datetime.fromtimestamp(user.created, datetime.UTC).date()
         state = (
             "revoked"
@@ -179,14 +180,16 @@ def _user_list(arguments: argparse.Namespace) -> int:
 
 
 def _user_revoke(arguments: argparse.Namespace) -> int:
-    Users(arguments.users).revoke(arguments.name)
+    with contextlib.closing(Users(arguments.users)) as users:
+        users.revoke(arguments.name)
     return 0
 
 
 def _user_quota(arguments: argparse.Namespace) -> int:
     if arguments.share is None and arguments.per_minute is None:
         arguments.parser.error(f"--share or --per-minute must be given for {shown(arguments.name)}")
-    Users(arguments.users).quota(arguments.name, arguments.share, arguments.per_minute)
+    with contextlib.closing(Users(arguments.users)) as users:
+        users.quota(arguments.name, arguments.share, arguments.per_minute)
     return 0
 
 

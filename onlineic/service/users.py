@@ -127,7 +127,11 @@ class Users:
         )
         self._seen: tuple[int, dict[str, User]] | None = None
         self._mark: tuple[int, int, int] | None = None  # time, size and number of the file that was read
-        self._run(lambda: self._connection.executescript(TABLES))
+        try:
+            self._run(lambda: self._connection.executescript(TABLES))
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _run(self, act: Callable[[], T]) -> T:
         try:

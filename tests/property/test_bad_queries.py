@@ -80,7 +80,7 @@ ODD = [
         np.array([17]),
         np.array(17),
         np.ma.masked,
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
         where(),
     ],
     *[decimal.Decimal(17), fractions.Fraction(17), datetime.date(2020, 1, 1), uuid.UUID(int=1), DOMAIN],

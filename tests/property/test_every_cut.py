@@ -6,6 +6,7 @@ import json
 import math
 from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def beside(*edges):
 @given(numbers())
 @settings(max_examples=60, deadline=None)
 def test_a_comparison_in_a_text_counts_the_raw_values_or_is_refused(told):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     kind, values, _, *cuts = told
     data = ic.PrivateData.from_records({"a": values}, ic.Domain.of(a=kind))
 
@@ -74,6 +76,7 @@ def test_a_comparison_in_a_text_counts_the_raw_values_or_is_refused(told):
 @given(numbers(), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_a_range_in_a_text_counts_the_raw_values_or_is_refused(told, negated):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     kind, values, _, low, high = told
     data = ic.PrivateData.from_records({"a": values}, ic.Domain.of(a=kind))
 
@@ -120,6 +123,7 @@ MOMENTS = st.integers(-4 * 24, 10 * 24).map(lambda hours: FIRST + datetime.timed
 def test_a_comparison_of_times_in_a_text_counts_the_raw_values_or_is_refused(
     by, clip, values, operator, moment
 ):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     ends = (FIRST, FIRST + datetime.timedelta(days=6))
     kind = ic.dates(*ends, by=by, clip=clip)
     begins, behind = kind.begins(0), kind.begins(kind.size)

@@ -143,6 +143,12 @@ class Conditions:
 DATABASE = opened()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def database_is_closed():
+    yield
+    DATABASE.close()
+
+
 def met(theirs):
     """The share of every cell's records that SQLite counts, shape of the domain."""
     table = DATABASE.execute(

@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-import sqlite3
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ pytest.importorskip("sqlglot")
 import onlineic as ic
 from onlineic.queries import Answer
 from onlineic.questions import Answering
+from support import databases
 
 DOMAIN = ic.Domain.of(age=range(20, 25), sex=ic.optional(["M", "F"]), race=["White", "black", "Asian"])
 AGGREGATES = ("COUNT(*)", "SUM(age)", "AVG(age)", "COUNT(sex)", "COUNT(CASE WHEN age > 21 THEN 1 END)")
@@ -116,7 +116,7 @@ def database(request):
         duckdb = pytest.importorskip("duckdb")
 
     def asked(counts):
-        connection = sqlite3.connect(":memory:") if request.param == "sqlite" else duckdb.connect()
+        connection = databases.opened() if request.param == "sqlite" else duckdb.connect()
         connection.execute("CREATE TABLE t (age INTEGER, sex VARCHAR, race VARCHAR)")
         rows = list(records(counts))
         marks = ", ".join(["(?, ?, ?)"] * len(rows))

@@ -3,6 +3,8 @@
 import sys
 import traceback
 
+import pytest
+
 SECRET = 76_543_219  # a count of the private table, and in the text of every planted failure
 
 
@@ -46,6 +48,8 @@ def reached_by(act, *arguments):
     """Return what leaves a call, or None."""
     try:
         act(*arguments)
+    except pytest.skip.Exception:
+        raise
     except BaseException as error:
         return error
     return None
@@ -68,6 +72,8 @@ class Traced:
 
     def __enter__(self):
         self.before = sys.gettrace()
+        if self.opcodes:  # Python 3.12 tells operations only if some frame wished for them before
+            sys._getframe().f_trace_opcodes = True
         sys.settrace(self.called)
         return self
 
@@ -77,7 +83,8 @@ class Traced:
     def called(self, frame, event, argument):
         if frame.f_code.co_filename not in self.files:
             return None
-        frame.f_trace_opcodes = self.opcodes
+        # in this order: Python 3.13 tells operations of a frame that has its function already
+        frame.f_trace, frame.f_trace_opcodes = self.stepped, self.opcodes
         return self.stepped
 
     def stepped(self, frame, event, argument):

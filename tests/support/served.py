@@ -9,9 +9,8 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
 pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
 
-from onlineic.service import Users  # noqa: E402
+from onlineic.service import Users, serving  # noqa: E402
 from onlineic.service.app import Limits  # noqa: E402
-from onlineic.service.serving import standing  # noqa: E402
 from support.events import FOR_EVER  # noqa: E402
 
 
@@ -47,7 +46,8 @@ def served(session, folder, names=("ann", "bob"), share=None, per_minute=10**6, 
 def running(session, users, limits=None):
     """Serve a session in a thread until the block ends; give the port."""
     begun = threading.Event()
-    with standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
+    ended = []
+    with serving.standing(session, users, "127.0.0.1", 0, limits or Limits()) as server:
         startup = server.startup
 
         async def told(sockets=None):
@@ -55,7 +55,7 @@ def running(session, users, limits=None):
             begun.set()
 
         server.startup = told
-        thread = threading.Thread(target=server.run, daemon=True)
+        thread = threading.Thread(target=lambda: ended.append(server.run()), daemon=True)
         thread.start()
         assert begun.wait(FOR_EVER)
         try:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onlineic.data import PrivateData
+from support import databases
 
 HELD = []
 
@@ -115,7 +116,7 @@ def polars_parquet(columns, folder):
 
 def sqlite_connection(columns, **_):
     """A table whose texts compare without case; what SQLite has no type for is written as it can be."""
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     kinds = ", ".join(
         f'"{name}" TEXT COLLATE NOCASE' if name in texts(columns) else f'"{name}"' for name in columns
     )

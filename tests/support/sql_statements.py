@@ -6,11 +6,11 @@ Statements come in two spellings: ours, and that of SQLite, which has no COUNT_I
 import math
 import random
 import re
-import sqlite3
 
 import numpy as np
 
 from onlineic.domain import Domain, binned, optional
+from support import databases
 
 HOURS = (0.0, 20.0, 35.0, 50.0, 100.0)
 PAY = (0, 1, 5, 10)
@@ -48,7 +48,7 @@ def cells():
 
 def opened(rng, tables):
     """A database with tables of records, name -> codes."""
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("PRAGMA case_sensitive_like = on")
     declared = "age INTEGER, educ INTEGER, sex TEXT, race TEXT, vet INTEGER, hours REAL, pay INTEGER"
     for table, codes in tables.items():

@@ -63,7 +63,7 @@ CALLS = {
     "weights that raise": lambda: ic.rescaled(Never()),
     "missing texts that raise": lambda: ic.optional(["a", "b"], Never()),
     "a domain file of nothing": lambda: ic.Domain.from_json(None),
-    "a size that is a span of time": lambda: ic.Domain.of(a=np.timedelta64(3)),
+    "a size that is a span of time": lambda: ic.Domain.of(a=np.timedelta64(3, "ns")),
     "a unit that is an array": lambda: ic.dates("2024-01", "2024-03", by=np.zeros(2)),
     "a unit that raises": lambda: ic.dates("2024-01", "2024-03", by=Never()),
     "questions that cannot be hashed": lambda: ic.forecast(DOMAIN, 1000, BUDGET, questions=[[[]]]),
@@ -83,7 +83,7 @@ CALLS = {
     "a bound that is no function": lambda: bounds.least_update_alpha(3.0, 4),
     "a radius that is no function": lambda: bounds.best_net(3.0, 4, 100, 1.0),
     "a budget that is none": lambda: alike(1.0),
-    "a charge of a span of time": lambda: renyi_capacity(np.timedelta64(3), 1.0, 1e-9),
+    "a charge of a span of time": lambda: renyi_capacity(np.timedelta64(3, "ns"), 1.0, 1e-9),
     "a table that cannot be hashed": lambda: find([]),
     "draws that are a number": lambda: ScriptedNoise(3),
     "a measurement of words": lambda: ic.Measurement(ic.where(age=1).bind(DOMAIN), "words", None),
@@ -91,10 +91,9 @@ CALLS = {
     "labels that never end": lambda: ic.Domain.of(a=Endless()),
     "labels that are one number": lambda: ic.optional(np.array(5.0)),
     "columns of what has keys alone": lambda: DOMAIN.columns_of(Keys()),
-    "a scale that is a span of time": lambda: scale_at_least(np.timedelta64(3)),
-    "a share that is a span of time": lambda: quantile_scores(np.array([3, 4]), np.timedelta64(1)),
-    "an end that is a span of time": lambda: ic.Grid(np.timedelta64(1), 4.0, points=5),
-    "a dialect of thousands of digits": lambda: opened().sql("SELECT COUNT(*) FROM t", dialect=10**5000),
+    "a scale that is a span of time": lambda: scale_at_least(np.timedelta64(3, "ns")),
+    "a share that is a span of time": lambda: quantile_scores(np.array([3, 4]), np.timedelta64(1, "ns")),
+    "an end that is a span of time": lambda: ic.Grid(np.timedelta64(1, "ns"), 4.0, points=5),
     "a person's part of a number": lambda: per_person(1.0, 1),
     "a bound of updates that is a table": lambda: bounds.least_epsilon(
         update_bound=DATA, alpha=0.1, n=100, max_queries=9
@@ -107,6 +106,12 @@ CALLS = {
 def test_what_is_of_another_kind_is_refused_by_name(call):
     with pytest.raises(InvalidInputError, match="must"):
         call()
+
+
+def test_a_dialect_of_thousands_of_digits_is_refused_by_name():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    with pytest.raises(InvalidInputError, match="must"):
+        opened().sql("SELECT COUNT(*) FROM t", dialect=10**5000)
 
 
 @pytest.mark.parametrize("checked", [checked_integer, checked_real])

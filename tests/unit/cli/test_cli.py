@@ -620,6 +620,7 @@ def test_answers_about_persons_are_counted_in_persons(tmp_path, queries, capsys)
 
 
 def test_csv_holds_what_values_in_bins_may_put_off():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     domain = ic.Domain.of(pay=ic.binned([0, 10, 30]), age=range(5))
     data = ic.PrivateData.from_records({"pay": [5, 20] * 500, "age": [1, 2] * 500}, domain)
     session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sqlite3
 import sys
 import traceback
 
@@ -11,7 +10,8 @@ import pytest
 
 from onlineic.data import PrivateData
 from onlineic.domain import Domain
-from onlineic.errors import InvalidDataError, InvalidParameterError, OnlineICError
+from onlineic.errors import InvalidDataError, InvalidParameterError, MissingExtraError, OnlineICError
+from support import databases
 from support.failures import reached_by
 
 SECRET = "Zanzibar-4711"
@@ -56,7 +56,7 @@ class Driver:
 
 
 def of_sqlite(value, text=str):
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("CREATE TABLE t (a, b)")
     connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), value])
     connection.text_factory = text
@@ -175,6 +175,8 @@ def safely_shown(value):
 @pytest.mark.parametrize("failure", FAILURES)
 def test_an_error_of_loading_holds_nothing_of_the_table(failure, tmp_path):
     error = reached_by(FAILURES[failure], tmp_path)
+    if isinstance(error, MissingExtraError):
+        pytest.skip(str(error))
 
     assert isinstance(error, (InvalidDataError, InvalidParameterError))
     assert (None, None) == (error.__cause__, error.__context__)
@@ -226,11 +228,12 @@ def test_a_device_is_refused_by_name_before_it_is_read():
     for load in (PrivateData.from_csv, PrivateData.check):
         with pytest.raises(InvalidParameterError, match="got the device '/dev/zero'"):
             load("/dev/zero", DOMAIN)
-    with pytest.raises(InvalidParameterError, match="path of a Parquet file"):
-        PrivateData.from_frame("/dev/zero", DOMAIN)
     for path in (3, None, "a\0b", "\ud800"):
         with pytest.raises(InvalidParameterError, match="path must be that of a file"):
             PrivateData.from_csv(path, DOMAIN)
+    pytest.importorskip("narwhals", reason="needs the extra frames")
+    with pytest.raises(InvalidParameterError, match="path of a Parquet file"):
+        PrivateData.from_frame("/dev/zero", DOMAIN)
 
 
 @pytest.mark.parametrize("load", [PrivateData.from_csv, PrivateData.check])

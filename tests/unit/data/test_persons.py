@@ -1,7 +1,6 @@
 """Persons with many rows: each becomes the same number of equal parts, by their own rows alone."""
 
 import queue
-import sqlite3
 import threading
 
 import numpy as np
@@ -22,6 +21,7 @@ from onlineic.errors import (
 from onlineic.evaluate import exact_marginal, exact_values
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
+from support import databases
 from support.events import FOR_EVER, telling_locks
 
 DOMAIN = ic.Domain.of(age=range(20), ward=["ER", "ICU", "home"])
@@ -104,7 +104,7 @@ def test_the_same_table_comes_in_by_every_door(tmp_path):
     lines = [f"{one},{age},{ward}" for one, age, ward in zip(*rows.values(), strict=True)]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["id,age,ward", *lines]))
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("CREATE TABLE visits (id INTEGER, age INTEGER, ward TEXT)")
     taken = [(int(one), int(age), ward) for one, age, ward in zip(*rows.values(), strict=True)]
     connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", taken)
@@ -162,8 +162,7 @@ def spaced_tables(source, folder):
             for skipped in (True, False):
                 yield ic.PrivateData.from_csv(path, DOMAIN, skipinitialspace=skipped, **unit)
     elif source in ("sqlite", "duckdb"):
-        module = sqlite3 if source == "sqlite" else pytest.importorskip("duckdb")
-        connection = module.connect(":memory:")
+        connection = databases.opened() if source == "sqlite" else pytest.importorskip("duckdb").connect()
         connection.execute("CREATE TABLE visits (id VARCHAR, age INTEGER, ward VARCHAR)")
         connection.executemany("INSERT INTO visits VALUES (?, ?, ?)", listed)
         yield ic.PrivateData.from_dbapi(connection, "visits", DOMAIN, **unit)
@@ -219,7 +218,9 @@ def test_of_many_cells_too_many_persons_are_refused_by_name(monkeypatch):
         ic.PrivateData.from_records(columns, wide, unit=UNIT)
 
 
-@pytest.mark.parametrize("bad", [None, float("nan"), "", " ", 1.5, True, b"x", ("a",), np.datetime64("NaT")])
+@pytest.mark.parametrize(
+    "bad", [None, float("nan"), "", " ", 1.5, True, b"x", ("a",), np.datetime64("NaT", "s")]
+)
 def test_rows_that_are_nobodys_are_refused_by_name_without_a_value(bad):
     columns = {**ROWS, "id": [*ROWS["id"][:-1], bad]}
 
@@ -547,7 +548,7 @@ def test_a_column_of_persons_that_is_missing_is_told_as_that_of_the_unit(form, t
         (tmp_path / "t.csv").write_text("\n".join(["ID,age,ward", *lines, ""]))
         load = lambda domain: ic.PrivateData.from_csv(tmp_path / "t.csv", domain, unit=UNIT)  # noqa: E731
     elif form == "database":
-        base = sqlite3.connect(":memory:")
+        base = databases.opened()
         base.execute("CREATE TABLE t (ID, age, ward)")
         load = lambda domain: ic.PrivateData.from_dbapi(base, "t", domain, unit=UNIT)  # noqa: E731
     elif form == "frame":

@@ -435,7 +435,7 @@ def test_codes_of_minus_one_are_refused_and_never_the_last_cell():
 
 
 @pytest.mark.parametrize(
-    "gap", [None, NAN, np.float32("nan"), np.datetime64("NaT"), NAType(), NaTType()], ids=lasting
+    "gap", [None, NAN, np.float32("nan"), np.datetime64("NaT", "s"), NAType(), NaTType()], ids=lasting
 )
 @pytest.mark.parametrize(
     "kind", [["a", "b"], range(5), binned([0, 1, INF])], ids=["labels", "range", "binned"]

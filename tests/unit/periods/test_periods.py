@@ -334,7 +334,8 @@ def test_a_month_without_records_is_there_and_costs_nothing():
     held.close("2026-Q1")
 
     assert ("2026-01", "2026-02") == held.book.nodes["2026-Q1"].blocks
-    assert 0.0 == held.over("2026-02", "2026-03").answer("age < 2 AND month = '2026-03'").count
+    nobody = ic.where(age=ic.below(2), month="2026-03")
+    assert 0.0 == held.over("2026-02", "2026-03").answer(nobody).count
     assert ("2026-02",) == held.over("2026-02", "2026-03").nodes
     with pytest.raises(InvalidParameterError, match="must have records to be asked"):
         held.over("2026-03")
@@ -367,7 +368,8 @@ def test_a_quarter_of_which_one_month_has_records_is_that_month_and_a_gap_is_nob
         )
         < 60
     )
-    assert 0.0 == held.answer("month IN ('2026-01', '2026-03') AND age = 1").count
+    empty = ic.where(month=ic.one_of("2026-01", "2026-03"), age=1)
+    assert 0.0 == held.answer(empty).count
     held.add("2026-04", data_of("2026-01"), late=True)  # a closed quarter takes no more, the next month does
     assert (6_000, True) == (held.over("2026-Q1").n, held.book.blocks["2026-04"].late)
 
@@ -487,8 +489,9 @@ def test_conditions_may_name_the_period():
     )
     assert 2 * n == held.answer(~ic.where(month="2026-02")).count
     assert 0.0 == held.answer(~ic.where(month="2026-02")).error_bound
-    assert march == pytest.approx(held.answer("age BETWEEN 1 AND 3 AND month > '2026-02'").count, abs=60)
     assert march == pytest.approx(held.answer({"age": [1, 3], "month": "2026-03"}).count, abs=60)
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    assert march == pytest.approx(held.answer("age BETWEEN 1 AND 3 AND month > '2026-02'").count, abs=60)
 
 
 def test_groups_by_the_period_are_a_time_series():
@@ -509,6 +512,7 @@ def test_groups_by_the_period_are_a_time_series():
 
 
 def test_statements_means_and_quantiles_are_asked_of_a_range():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     held = grown()
     rows = held.sql("SELECT month, COUNT(*) AS n FROM t WHERE sex = 'F' GROUP BY month")
     np.testing.assert_allclose(
@@ -568,6 +572,8 @@ def test_synthetic_rows_come_with_their_period_and_spend_nothing():
     ],
 )
 def test_questions_that_do_not_fit_are_refused_before_anything_is_asked(question, match, three):
+    if isinstance(question, str):
+        pytest.importorskip("sqlglot", reason="needs the extra sql")
     with pytest.raises(InvalidInputError, match=match):
         three.over().answer_many([ic.where(age=1), question])
 

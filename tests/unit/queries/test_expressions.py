@@ -170,7 +170,7 @@ def test_later_changes_of_the_callers_array_do_not_reach_the_query():
     "value",
     [
         *[[30], (30,), {30}, {"a": 1}, np.array([30]), lambda x: x, print, object(), b"F", 1j, where(), int],
-        *[math.nan, math.inf, 2**64, 10**5000, np.timedelta64(1), np.ma.masked, ...],
+        *[math.nan, math.inf, 2**64, 10**5000, np.timedelta64(1, "ns"), np.ma.masked, ...],
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -82,6 +82,7 @@ def test_a_condition_on_the_attribute_narrows_the_bound(session):
 
 
 def test_a_condition_that_all_meet_is_none(session):
+    session.mean("age")
     found = session.mean("age", where(sex=ic.one_of("F", "M")))
 
     assert (found.value, found.answers) == (session.mean("age").value, session.mean("age").answers)
@@ -180,25 +181,27 @@ def test_of_a_private_number_of_records_midpoints_of_a_sum_may_be_those_of_more_
 def test_groups_and_statements_say_in_words_what_midpoints_do(session):
     """An interval around a mean of bins holds without the values only with what midpoints are off by."""
     groups = session.group_by("sex", aggregate="mean", of="pay")
-    table = session.sql("SELECT sex, AVG(pay), AVG(age) FROM t GROUP BY sex")
 
     assert "\n  values in bins may put it off by 10 besides" in repr(groups)
+    assert "values in bins" not in repr(session.group_by("sex", aggregate="mean", of="age"))
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    table = session.sql("SELECT sex, AVG(pay), AVG(age) FROM t GROUP BY sex")
     assert "AVG(pay): values in bins may put it off by 10 besides" in repr(table)
     assert "may put it off by 10 besides" in table._repr_html_()
     assert "AVG(age): mid" not in repr(table)
-    assert "values in bins" not in repr(session.group_by("sex", aggregate="mean", of="age"))
 
 
 def test_columns_hold_what_values_in_bins_may_put_off(session):
     groups = session.group_by("sex", aggregate="mean", of="pay").to_dict()
+
+    assert (["sex", "value", "error_bound", "bias"], [10.0, 10.0]) == ([*groups], groups["bias"])
+    assert "bias" not in session.group_by("sex", aggregate="mean", of="age").to_dict()
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     table = session.sql(
         'SELECT sex, AVG(pay) AS p, AVG(age), COUNT(*) AS "p bias" FROM t GROUP BY sex'
     ).to_dict()
-
-    assert (["sex", "value", "error_bound", "bias"], [10.0, 10.0]) == ([*groups], groups["bias"])
     assert ["sex", "p", "p error_bound", "p bias_", "AVG(age)", "AVG(age) error_bound"] == [*table][:6]
     assert [10.0, 10.0] == table["p bias_"]
-    assert "bias" not in session.group_by("sex", aggregate="mean", of="age").to_dict()
 
 
 def test_a_group_of_too_few_records_is_called_so():

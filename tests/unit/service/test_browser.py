@@ -1,6 +1,6 @@
 """The page in a real browser: asked by form and in SQL, and hostile labels that stay text.
 
-By `-m browser`, with Chromium of the system's packages and the package playwright.
+By `make browser`, with Chromium of the system's packages.
 """
 
 import shutil

@@ -9,9 +9,9 @@ import pytest
 
 import onlineic as ic
 from onlineic.cli import main
-from onlineic.service import Users, serving
+from onlineic.service import Users
 from support.events import FOR_EVER
-from support.served import running
+from support.served import running, serving
 
 PEOPLE, ROWS = 3_000, 2
 

@@ -21,12 +21,12 @@ from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError, TooLargeError
 from onlineic.ledger import read
-from onlineic.service import RemoteError, Users, serving
+from onlineic.service import RemoteError, Users
 from onlineic.service.desk import Capped, Desk
 from onlineic.service.openapi import OPEN, TEXTS, openapi
 from onlineic.service.wire import cost_of
 from support.events import FOR_EVER
-from support.served import served
+from support.served import served, serving
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

@@ -1,5 +1,6 @@
 """The users file: tokens as digests, parts and rates, the log, and starts that answered nothing."""
 
+import contextlib
 import os
 import sqlite3
 from fractions import Fraction
@@ -10,6 +11,7 @@ from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, SessionStateError
 from onlineic.service import Users
 from onlineic.service.users import Asked
+from support import databases
 
 
 @pytest.fixture
@@ -42,7 +44,8 @@ def test_only_the_owner_may_read_the_file(users):
 def test_another_process_that_revokes_is_heard_at_the_next_request(users):
     token = users.add("ann")
     assert users.by_token(token) is not None
-    Users(users.path).revoke("ann")
+    with contextlib.closing(Users(users.path)) as other:
+        other.revoke("ann")
 
     assert None is users.by_token(token)
 
@@ -112,11 +115,35 @@ def test_the_command_line_adds_lists_renews_revokes_and_limits(tmp_path, capsys)
     first = told("add", "ann")
     second = told("renew", "ann")
     told("quota", "ann", "--share", "0.25", "--per-minute", "7")
-    users = Users(path)
-    assert None is users.by_token(first)
-    assert (Fraction(1, 4), 7) == (users.by_token(second).share, users.by_token(second).per_minute)
+    with contextlib.closing(Users(path)) as users:
+        assert None is users.by_token(first)
+        assert (Fraction(1, 4), 7) == (users.by_token(second).share, users.by_token(second).per_minute)
     assert "25.0%" in told("list")
     told("revoke", "ann")
     assert "revoked" in told("list")
     assert 2 == main(["user", "revoke", "bob", "--users", path])
-    assert sqlite3.connect(path).execute("SELECT count(*) FROM user").fetchone() == (1,)
+    assert databases.opened(path).execute("SELECT count(*) FROM user").fetchone() == (1,)
+
+
+def test_the_command_line_leaves_no_file_of_users_open(tmp_path, monkeypatch, capsys):
+    opened, connect = [], sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *at, **how: opened.append(connect(*at, **how)) or opened[-1]
+    )
+    users, text = tmp_path / "users.db", tmp_path / "text.db"
+    text.write_text("no database, but a text that is long enough to be looked at" * 99)
+    text.chmod(0o600)
+    for words in (
+        ["add", "ann"],
+        ["renew", "ann"],
+        ["list"],
+        ["quota", "ann", "--share", "0.25"],
+        ["revoke", "ann"],
+    ):
+        assert 0 == main(["user", *words, "--users", str(users)])
+    assert 1 == main(["user", "list", "--users", str(text)])
+
+    assert 6 == len(opened)
+    for one in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            one.execute("SELECT 1")

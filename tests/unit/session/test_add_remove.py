@@ -77,9 +77,10 @@ def test_all_records_are_known_as_well_as_their_number():
 
     assert (1.0, session.n) == (everybody.value, everybody.count)
     assert session.n_bound == pytest.approx(everybody.count_bound)
-    assert session.sql("SELECT COUNT(*) FROM t").count_bound == pytest.approx(session.n_bound)
     assert 0.0 == session.answer(~ic.where()).error_bound  # nobody is nobody
     assert session.explain(ic.where()).bound_easy == pytest.approx(everybody.error_bound)
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    assert session.sql("SELECT COUNT(*) FROM t").count_bound == pytest.approx(session.n_bound)
 
 
 @pytest.mark.parametrize("many", [False, True])

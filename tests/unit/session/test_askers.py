@@ -164,6 +164,7 @@ def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_pat
     assert len(ledger) == ledger.durable
     asker.answer(QUESTIONS[9])
     assert len(ledger) == ledger.durable
+    session.close()
 
 
 def test_a_block_whose_write_fails_says_so(tmp_path, monkeypatch):
@@ -175,6 +176,8 @@ def test_a_block_whose_write_fails_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(ic.ledger.SqliteLedger, "_store", full)
     with pytest.raises(LedgerWriteError), session.together():
         session.answer(QUESTIONS[0])
+    monkeypatch.undo()
+    session.close()
 
 
 def test_what_is_public_is_frozen_and_strict_json():

@@ -83,6 +83,7 @@ def test_a_restart_costs_the_start_of_a_run_if_something_was_tested_and_else_not
         session = ic.OnlineIC.resume(path, table())
 
         assert now.restarts_left == session.statistics().restarts_left
+    session.close()
 
 
 def test_the_rest_pays_for_as_many_restarts_as_is_said_and_for_no_more(path):
@@ -101,6 +102,7 @@ def test_the_rest_pays_for_as_many_restarts_as_is_said_and_for_no_more(path):
     session = ic.OnlineIC.resume(path, table())
 
     assert 0 == session.statistics().hard_left
+    session.close()
 
 
 @pytest.mark.parametrize("sparse", ["exponential", "laplace"])
@@ -118,6 +120,7 @@ def test_planned_restarts_leave_the_hard_answers_as_they_were(sparse, path):
     assert [planned] * 3 == left[:3]
     assert planned >= 4
     assert planned > left[3] > left[4]
+    session.close()
 
 
 def test_planned_restarts_are_no_hits_that_are_paid_before(path):
@@ -129,6 +132,7 @@ def test_planned_restarts_are_no_hits_that_are_paid_before(path):
 
     assert "untested" in {answer.status for answer in answers}
     assert paid <= session.plan.sparse.account().capacity - aside
+    session.close()
 
 
 def test_a_certificate_survives_the_restarts_that_were_planned_and_no_other(path):
@@ -148,6 +152,7 @@ def test_a_certificate_survives_the_restarts_that_were_planned_and_no_other(path
         said = asked_and_closed(session, EASY[place])
         certain.append((said.certified, said.error_bound >= bound))
         session = ic.OnlineIC.resume(path, table())
+    session.close()
 
     assert [(True, True), (True, True), (False, True)] == certain
 
@@ -168,6 +173,7 @@ def test_the_thresholds_of_all_runs_share_beta_once(threshold, part, path, monke
         session = ic.OnlineIC.resume(path, flat)
         coming = session.statistics().error_bound  # of the run that begins, before its first test
         assert coming > bound.error_bound
+    session.close()
     failing = [math.exp(-excess / scale) for excess in excesses]
 
     assert excesses == sorted(excesses)
@@ -185,6 +191,7 @@ def test_the_hard_answers_of_each_run_have_its_part_of_beta(path):
         worst.append(session.statistics().error_bound)
         session.close()
         session = ic.OnlineIC.resume(path, table())
+    session.close()
     plan = session.plan
     payable = math.ceil(plan.sparse.account().capacity / plan.sparse.price(query.bind(DOMAIN)).amount)
     expected = [

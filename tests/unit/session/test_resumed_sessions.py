@@ -120,6 +120,7 @@ def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
     assert ["untested" if one == "untested" else "repeat" for one in statuses] == [
         again.answer(query).status for query in ASKED
     ]
+    again.close()
 
 
 def test_a_lost_threshold_is_paid_again_by_the_first_hit_of_the_next_run(path):
@@ -136,6 +137,7 @@ def test_a_lost_threshold_is_paid_again_by_the_first_hit_of_the_next_run(path):
 
     assert first.charge.amount >= start + sparse.price(first.query).amount
     assert second.charge.amount < start + sparse.price(second.query).amount
+    again.close()
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,7 @@ def test_a_sealed_session_gives_nothing_back(path, monkeypatch):
     assert not recorded(session, Closed)
     assert spent == all_spent(again)
     assert again.answer(ASKED[0]).status == "repeat"
+    again.close()
 
 
 def test_nothing_is_tested_before_its_charge_is_in_the_file(path, monkeypatch):
@@ -220,6 +223,7 @@ def test_nothing_is_tested_before_its_charge_is_in_the_file(path, monkeypatch):
     for query in ASKED[:25]:
         session.answer(query)
     assert len(recorded(session, Hard)) > 1
+    session.close()
 
 
 def test_another_table_label_domain_n_or_setting_is_refused_by_name(path):
@@ -242,7 +246,8 @@ def test_another_table_label_domain_n_or_setting_is_refused_by_name(path):
     ]:
         with pytest.raises(LedgerMismatchError, match=name):
             resumed(path, **change)
-    assert isinstance(opened(path).transcript[-1], Resumed)
+    with opened(path) as again:
+        assert isinstance(again.transcript[-1], Resumed)
 
 
 def test_the_order_of_attributes_is_kept_and_another_order_is_refused(path):
@@ -275,6 +280,7 @@ def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
     assert spent == second.account.spent
     assert 1 == len(list(data.budgets))
     assert 1 == len(recorded(second, Opened))
+    second.close()
 
 
 def test_a_file_wants_a_label_and_a_label_a_file(path):
@@ -324,6 +330,7 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
     assert again.plan.first_tables.charge.amount <= all_spent(again)
     assert [] == recorded(again, Opened)
     assert {"easy", "hard", "untested"} >= {one.status for one in again.answer_many(ASKED[:9])}
+    again.close()
 
 
 def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_ones(path, monkeypatch):
@@ -389,7 +396,8 @@ def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
     assert len(recorded(again, Hard)) > 2
     assert np.array_equal(cells, again.hypothesis.probabilities())
     again.close()
-    assert OnlineIC(data, ic.Budget(4.0), update=Own(), prior=prior, **made).statistics().hard > 2
+    with OnlineIC(data, ic.Budget(4.0), update=Own(), prior=prior, **made) as again:
+        assert again.statistics().hard > 2
 
 
 @pytest.mark.parametrize(
@@ -408,6 +416,7 @@ def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
 
     assert np.array_equal(expected, again.hypothesis.evaluate_many(queried))
     assert session.hypothesis.evaluate_many(queried).tolist() == expected.tolist()
+    again.close()
 
 
 def test_the_textbook_s_session_is_resumed(path):
@@ -422,6 +431,7 @@ def test_the_textbook_s_session_is_resumed(path):
     assert again.plan == session.plan
     assert again.statistics().hard == session.statistics().hard
     assert told == [again.answer(query).value for query in asked] or again.statistics().hard > 0
+    again.close()
 
 
 def test_failed_updates_are_restored(path, monkeypatch):
@@ -440,6 +450,7 @@ def test_failed_updates_are_restored(path, monkeypatch):
 
     assert failures == again.statistics().update_failures > 1
     assert np.array_equal(cells, again.hypothesis.probabilities())
+    again.close()
 
 
 def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, monkeypatch):
@@ -462,6 +473,7 @@ def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, mon
 
     assert not again.statistics().certified
     assert again.statistics().hard_left == session.plan.hard_answers - 1
+    again.close()
 
 
 @pytest.mark.parametrize(
@@ -533,8 +545,8 @@ def test_a_file_that_was_opened_to_lose_nothing_tells_that_it_now_may(path):
     _, ledger = with_ledger(opened, path, durability="all", purchases=ic.TestsOnly())
     assert ledger.fresh
     ledger.release()
-    session = opened(path, purchases=ic.TestsOnly())
-    assert recorded(session, Resumed)[0].durability == "hits"
+    with opened(path, purchases=ic.TestsOnly()) as session:
+        assert recorded(session, Resumed)[0].durability == "hits"
 
 
 def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
@@ -550,4 +562,5 @@ def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
     assert copy.read_bytes() == before
 
     session.close()
-    assert resumed(copy, data).answer(ASKED[0]).status != "untested"
+    with resumed(copy, data) as again:
+        assert again.answer(ASKED[0]).status != "untested"

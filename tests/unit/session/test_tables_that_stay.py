@@ -25,6 +25,7 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.reach import Reach
+from support import databases
 
 BUDGET = ic.Budget(epsilon=2.0, delta=1e-9)
 N = 30_000
@@ -70,7 +71,7 @@ def path(columns, tmp_path_factory):
 
 
 def connection_of(columns):
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     kinds = {"age": "INTEGER", "city": "INTEGER", "kids": "INTEGER", "pay": "REAL"}
     held = ", ".join(f"{name} {kinds.get(name, 'TEXT COLLATE NOCASE')}" for name in columns)
     connection.execute(f"CREATE TABLE t ({held})")
@@ -206,7 +207,7 @@ def test_sqlite_gives_the_same(columns):
 
 
 def attached(file, other):
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("ATTACH ? AS aux", (str(file),))
     return connection, "aux.t", lambda: other.executescript("UPDATE t SET city = 1")
 

@@ -763,6 +763,7 @@ def test_a_file_that_is_replaced_between_the_last_look_and_the_commit_is_refused
     monkeypatch.undo()
     with pytest.raises(LedgerWriteError):
         offline.median(data, "a", 0.1)
+    total.close()
 
 
 def test_a_failed_write_spends_and_reads_nothing(path, monkeypatch):

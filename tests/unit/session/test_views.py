@@ -29,6 +29,7 @@ OTHERS = [
 
 @pytest.fixture(params=[{}, {"sparse": "exponential"}, {"purchases": ic.TestsOnly()}], ids=str)
 def session(request):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     budget = ic.Budget(1.0, 0.0 if request.param.get("sparse") else 1e-6)
     with ic.OnlineIC(
         ic.PrivateData(TABLE, DOMAIN), budget, noise=SimulatedNoise(7), **request.param
