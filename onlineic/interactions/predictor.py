@@ -31,8 +31,11 @@ from onlineic.interactions.sizes import (
     told_by,
 )
 from onlineic.queries.batch import Boxes, Queries
+from onlineic.queries.cuts import Cut
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement, Partition
+
+AT_ONCE = 256  # parts of an attribute whose weights are held at once
 
 
 @final
@@ -142,6 +145,15 @@ class Predictor:
             result[group.places] = 1.0 if variances is None else np.sqrt(self._summed(group, variances))
         return result
 
+    def cells(self, partition: Partition) -> Floats | None:
+        """Return the same of every block of a partition, of its shape; None of levels that are not told apart."""
+        held = self._of(partition.axes, None)
+        if held is None:
+            return None
+        for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+            held = np.tensordot(held, _of_parts(levels_of(self.domain)[axis], cut), axes=(0, 1))
+        return np.asarray(np.sqrt(np.maximum(held, 0.0)))
+
     def expected(self, demand: Demand) -> float:
         """Return the root of the mean squared error of the questions that a demand expects."""
         return math.sqrt(float((demand.weights / self.known(demand.subspaces)).sum()))
@@ -178,6 +190,20 @@ class Predictor:
             energies = _of_ranges(levels_of(self.domain)[axis], group.low[:, place], group.high[:, place])
             held = np.einsum("ml,ml...->m...", energies, held)
         return np.asarray(np.maximum(held, 0.0))
+
+
+def _of_parts(levels: Levels, cut: Cut) -> Floats:
+    """Return the energies of the parts of an attribute, (parts, levels)."""
+    found = np.zeros((cut.parts, len(levels.parts)))
+    for start in range(0, cut.parts, AT_ONCE):
+        parts = np.arange(start, min(start + AT_ONCE, cut.parts))
+        if levels.grid is None:
+            inside = (cut.codes == parts[:, None]).astype(np.float64)
+        else:
+            inside = np.stack([levels.grid.inside(*cut.range_of(part)) for part in parts.tolist()])
+        for level in range(len(levels.parts)):
+            found[parts, level] = (levels.beyond(inside, level, 1) ** 2).sum(axis=1)
+    return found
 
 
 def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:

@@ -116,6 +116,10 @@ class Ground(abc.ABC):
     def stated(self, query: Any, value: Any, rest: Any) -> Stated:
         """Return (error bound, estimate, standard error, law of its noise) of an answer."""
 
+    @abc.abstractmethod
+    def expected(self, query: Any, value: Any, rest: Any) -> Any:
+        """Return the expected error of an answer, of a table one a cell; None where none is known."""
+
 
 @final
 @attrs.frozen(eq=False)
@@ -127,6 +131,7 @@ class _Known(Ground):
     left: int | None
     n_bound: int = 0
     of_what: str = "records"
+    error: Any = None
 
     def asked(self, rest: Stated) -> None:
         """Such answers hold their question."""
@@ -134,6 +139,10 @@ class _Known(Ground):
     def stated(self, query: Any, value: Any, rest: Stated) -> Stated:
         """Return what was given."""
         return rest
+
+    def expected(self, query: Any, value: Any, rest: Stated) -> Any:
+        """Return what was given."""
+        return self.error
 
 
 @final
@@ -169,6 +178,10 @@ class Bound:
             self.said = self.ground.stated(self.asked(), value, self.rest)
         return self.said
 
+    def expected(self, value: Any) -> Any:
+        """Return the expected error of the answer of this value."""
+        return self.ground.expected(self.asked(), value, self.rest)
+
 
 @final
 @attrs.frozen(init=False, eq=False, getstate_setstate=False)
@@ -191,6 +204,12 @@ class Answer:
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
         answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
         bound is wider than the distance to 0 or 1.
+    expected_error : float, array of the table's shape, or None
+        Root-mean-square error that is expected of `value`, fraction of records, by what had been released when
+        it was told: of a measured number that of its noise, of others as `interactions.Predictor` has it. 1.96
+        of them hold about 95 of 100 errors. Nothing promises it. None where nothing is known: of certified
+        and textbook sessions, before tables are bought, of a question over so many attributes that their
+        levels are not told apart, and of other engines than a session.
     reason : "covered", "test", "bought", "known" or "improved", or None
         Why it is this number. "covered": earlier releases answer the question, and the test agreed.
         "bought": tables were bought for this question first. "test": the test fired, so it was measured.
@@ -248,9 +267,10 @@ class Answer:
         n_bound: int = 0,
         of_what: str = "records",
         reason: Reason | None = None,
+        expected_error: Any = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        ground = _Known(n, private, left, n_bound, of_what)
+        ground = _Known(n, private, left, n_bound, of_what, expected_error)
         self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
 
     @classmethod
@@ -292,6 +312,17 @@ class Answer:
     def error_bound(self) -> float:
         """Half-width around `value` that holds the exact fraction."""
         return self.stated.error_bound
+
+    @property
+    def expected_error(self) -> Any:
+        """Expected error of `value`, fraction of records: worked out now, from facts of when it was given."""
+        return self._bound.expected(self.value)
+
+    @property
+    def count_expected_error(self) -> Any:
+        """`expected_error` as a number of records; None where that or n is unknown."""
+        error = self.expected_error
+        return None if self.n is None or error is None else self.n * error
 
     @property
     def private(self) -> bool:
@@ -373,7 +404,7 @@ class Answer:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
         known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
-        return Answer, (self.value, self.count, self.status, *stated, *known)
+        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error)
 
     @property
     def hard(self) -> bool:
@@ -442,7 +473,7 @@ class Answer:
         table values, counts and brackets are nested lists along `labels`.
         """
         low, high = self.bracket
-        bounded = math.isfinite(self.error_bound)
+        bounded, error, errors = math.isfinite(self.error_bound), self.expected_error, self.count_expected_error
         return {
             "query": None if self.query is None else _said(self.query),
             "labels": {name: list(labels) for name, labels in self.labels.items()},
@@ -453,6 +484,8 @@ class Answer:
             "reason": self.reason,
             "error_bound": self.error_bound if bounded else None,
             "count_bound": self.count_bound if bounded else None,
+            "expected_error": None if error is None else _plain(error),
+            "count_expected_error": None if errors is None else _plain(errors),
             "bracket": [_plain(low), _plain(high)],
             "estimate": self.estimate,
             "standard_error": self.standard_error,
@@ -463,8 +496,9 @@ class Answer:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return one row a cell: labels, then value, count, low, high, error_bound, status, reason, private.
+        """Return one row a cell: labels, then value, count, low, high, error_bound, expected_error and others.
 
+        These are status, reason and private.
         A number is one row, with its query for a label. A column that is called like an attribute gets an
         underscore after its name.
         """
@@ -483,12 +517,11 @@ class Answer:
         taken = set(held)
         for name, numbers in measures.items():
             held[free_name(name, taken)] = np.ravel(numbers).tolist()
-        for name, one in (
-            ("error_bound", self.error_bound),
-            ("status", self.status),
-            ("reason", self.reason),
-            ("private", self.private),
-        ):
+        error = self.expected_error
+        errors = np.ravel(error).tolist() if np.ndim(error) else [error] * rows
+        held[free_name("error_bound", taken)] = [self.error_bound] * rows
+        held[free_name("expected_error", taken)] = errors
+        for name, one in (("status", self.status), ("reason", self.reason), ("private", self.private)):
             held[free_name(name, taken)] = [one] * rows
         return held
 

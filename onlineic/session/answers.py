@@ -53,7 +53,18 @@ from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
-from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, cut, stated, stated_again
+from onlineic.session.columns import (
+    BOUGHT,
+    COVERED,
+    Answers,
+    Columns,
+    Settled,
+    Worked,
+    cut,
+    stated,
+    stated_again,
+)
+from onlineic.session.expected import Expectations, Measured
 from onlineic.session.improvements import IMPROVED, Improvements, moved
 from onlineic.session.notices import Notices
 
@@ -103,9 +114,9 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_improvements",
-        "_ledger", "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private",
-        "_settled", "_spending", "_taken", "_untaken", "raises",
+        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard",
+        "_improvements", "_ledger", "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan",
+        "_private", "_settled", "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -130,6 +141,7 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
         self._improvements = Improvements(plan, domain)
+        self._expectations = Expectations.begun(plan, domain, counted)
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -185,6 +197,7 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._improvements = self._heard.copy(), self._improvements.copy()
+        other._expectations = self._expectations.still()
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -241,7 +254,7 @@ class AnswerBook:
             self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         if isinstance(record, Opened):
-            self._opened(record, at.instalments)
+            self._opened(record, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
             belief,
             at.records + 1,
@@ -257,9 +270,13 @@ class AnswerBook:
             self._checkpoints.keep_if_due(at.records + 1, belief)
         return hard
 
-    def _opened(self, record: Opened, before: int) -> None:
-        """Take in tables; where they were planned, of those bought later no bound may depend."""
+    def _opened(self, record: Opened, before: int, followed: bool) -> None:
+        """Take in tables, which a hypothesis that failed has not followed.
+
+        Where they were planned, of those bought later no bound may depend.
+        """
         self._improvements.bought(before, record.measurements)
+        self._expectations = self._expectations.after(before, record.measurements, followed)
         if not self._plan.opens:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if self._plan.first_choices is None:
@@ -321,20 +338,30 @@ class AnswerBook:
         apart = float(np.abs(value - released).max())
         radius = self._bounds.hard(question, target, weights, value, apart, spent)
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
-        self._improvements.measured(question, spread * measurement.scale)
+        deviation = spread * measurement.scale
+        self._improvements.measured(question, deviation)
+        number = Measured(radius, deviation, fitted=apart > 0.0)
+        self._expectations.numbers[question.key] = number
         # what is left is told with this hit
-        return self._released(question, "hard", value, radius, self._spending.after(spent, record))
+        return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
 
     def _released(
-        self, question: Question, status: Status, value: Any, radius: float, spent: Spent
+        self,
+        question: Question,
+        status: Status,
+        value: Any,
+        radius: float,
+        spent: Spent,
+        number: Measured | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self._stands)
         self._bounds.state(question, value, inside=status == "easy")
+        rest = wide if number is None else attrs.evolve(number, radius=wide)
         return Answer.deferred(
-            value, status, self._settled_at(spent), wide, question, self._reason(question, status)
+            value, status, self._settled_at(spent), rest, question, self._reason(question, status)
         )
 
     def _reason(self, question: Question, status: Status) -> Reason:
@@ -363,14 +390,15 @@ class AnswerBook:
     @property
     def predictor(self) -> Predictor | None:
         """What is expected of questions by what was released; None where the rule does not fit all of it."""
-        return self._improvements.predictor
+        return self._expectations.predictor
 
     def expected(self, question: Question, predictor: Predictor) -> float:
         """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
         known = self._memory.recall(question, self._stands)
         if known is None or question.constant is not None or self.improves(question, known):
             return predictor.error(question)
-        return self._improvements.expected(question, known)
+        error = self._expectations.again(question, known.again(question)[0], known)
+        return 1.0 if error is None else float(np.max(error))
 
     def expected_of_kin(self) -> float | None:
         """Return the root-mean-square error predicted of questions like those tested first, if any."""
@@ -437,7 +465,7 @@ class AnswerBook:
                 self._bounds.slack,
             )  # fmt: skip
             reason: Reason = "improved" if found else "known"
-            found.append(self._stating(question, one.again(question)[0], "repeat", said, reason))
+            found.append(self._stating(question, one.again(question)[0], "repeat", said, reason, one))
         return tuple(found)
 
     def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
@@ -561,6 +589,7 @@ class AnswerBook:
             self._notices.looked_at,
             self._counted,
             self._of_what,
+            self._expectations,
         )
         self._settled = (spent.version, settled)
         return settled
@@ -629,7 +658,7 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             bound = stated(None, question, value, 0.0, self._bounds.slack).error_bound
-            answer = Answer(value, self._persons * value, "easy", bound, self._private, reason="known")
+            answer = self._stating(question, value, "easy", Stated(bound), "known")
             return answer, bound, bound, True
         estimates, bounds = self.estimates, self._bounds
         known = self._memory.recall(question, self._stands)
@@ -642,7 +671,7 @@ class AnswerBook:
             said = stated_again(
                 estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
             )
-            answer = self._stating(question, value, "repeat", said, reason)
+            answer = self._stating(question, value, "repeat", said, reason, known)
             return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = stated_value(question, self.guesses([question])[0], self._n)
         in_theorem = self.left_in_theorem and isinstance(question, Query)
@@ -700,20 +729,27 @@ class AnswerBook:
             self.estimates, query, value, known.question, known.value, known.radius, self._bounds.slack
         )
         if isinstance(record, Improved):
-            return self._stating(query, value, "repeat", said, "improved")
+            return self._stating(query, value, "repeat", said, "improved", known)
         status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return self._stating(query, value, status, said, self._reason(query, status))
+        return self._stating(query, value, status, said, self._reason(query, status), known)
 
     def _stating(
-        self, question: Question, value: Any, status: Status, said: Stated, reason: Reason | None
+        self,
+        question: Question,
+        value: Any,
+        status: Status,
+        said: Stated,
+        reason: Reason | None,
+        rest: float | Remembered = 0.0,
     ) -> Answer:
-        """Return an answer of which all is known now, but for what was left then."""
-        bound, estimate, error, law = said
-        count = self._persons * value
-        return Answer(
-            value, count, status, bound, self._private, estimate, error, question, self._persons, None, law,
-            0 if self._counted is None else self._counted.bound, self._of_what, reason,
-        )  # fmt: skip
+        """Return an answer of which all is known now, but for what was left then.
+
+        Parameters
+        ----------
+        rest : float or Remembered
+            What was remembered of it, where it was told before.
+        """
+        return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""

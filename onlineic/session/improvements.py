@@ -110,19 +110,6 @@ class Improvements:
             result[places] = [*map(_over, now.tolist(), then.tolist(), spreads)]
         return result
 
-    @property
-    def predictor(self) -> Predictor | None:
-        """What is expected of questions, where the rule fits all that was measured; else None."""
-        return self._predictor if self._may else None
-
-    def expected(self, question: Question, known: Remembered) -> float:
-        """Return the error predicted of what was told of a question, fraction of records."""
-        error, spread = (
-            self._predictor.error(question, known.version),
-            self._spreads.get(question.key, math.inf),
-        )
-        return 1.0 / math.hypot(1.0 / error, 1.0 / spread) if error and spread else 0.0
-
     def told(self, question: Question) -> tuple[Remembered, ...]:
         """Return what was told of a question before its present answer, oldest first."""
         held = self._earlier.get(question.key)
