@@ -146,7 +146,7 @@ class Predictor:
         return result
 
     def cells(self, partition: Partition) -> Floats | None:
-        """Return the same of every block of a partition, of its shape; None of levels that are not told apart."""
+        """Return the same of every block, of the partition's shape; None of levels not told apart."""
         held = self._of(partition.axes, None)
         if held is None:
             return None

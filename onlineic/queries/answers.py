@@ -24,6 +24,8 @@ from onlineic.display.text import (
     records_bound,
     shortened,
     upward,
+    usually,
+    usually_and_provably,
     within,
 )
 from onlineic.domain.hints import nearest
@@ -205,11 +207,11 @@ class Answer:
         answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
         bound is wider than the distance to 0 or 1.
     expected_error : float, array of the table's shape, or None
-        Root-mean-square error that is expected of `value`, fraction of records, by what had been released when
-        it was told: of a measured number that of its noise, of others as `interactions.Predictor` has it. 1.96
-        of them hold about 95 of 100 errors. Nothing promises it. None where nothing is known: of certified
-        and textbook sessions, before tables are bought, of a question over so many attributes that their
-        levels are not told apart, and of other engines than a session.
+        Root-mean-square error that is expected of `value`, fraction of records, by what had been released
+        when it was told: of a measured number by its noise, of others as `interactions.Predictor` has it.
+        Within 1.96 of it are about 95 of 100 errors. Nothing promises it. None where nothing is known: of the
+        hypothesis of a certified or textbook session, before tables are bought, over so many attributes that
+        their levels are not told apart, and of other engines than a session.
     reason : "covered", "test", "bought", "known" or "improved", or None
         Why it is this number. "covered": earlier releases answer the question, and the test agreed.
         "bought": tables were bought for this question first. "test": the test fired, so it was measured.
@@ -473,7 +475,11 @@ class Answer:
         table values, counts and brackets are nested lists along `labels`.
         """
         low, high = self.bracket
-        bounded, error, errors = math.isfinite(self.error_bound), self.expected_error, self.count_expected_error
+        bounded, error, errors = (
+            math.isfinite(self.error_bound),
+            self.expected_error,
+            self.count_expected_error,
+        )
         return {
             "query": None if self.query is None else _said(self.query),
             "labels": {name: list(labels) for name, labels in self.labels.items()},
@@ -496,7 +502,7 @@ class Answer:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return one row a cell: labels, then value, count, low, high, error_bound, expected_error and others.
+        """Return one row a cell: labels, value, count, low, high, error_bound, expected_error, and more.
 
         These are status, reason and private.
         A number is one row, with its query for a label. A column that is called like an attribute gets an
@@ -642,7 +648,7 @@ class Answer:
         if self.n is not None:
             bounded = math.isfinite(self.error_bound)
             bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
-            unit = f"{self.of_what} of {_all(self)}, {bound}"
+            unit = f"{self.of_what} of {_all(self)}, {bound}{self._usual}"
         stamp = "" if self.private else ", NOT PRIVATE"
         said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self._told}{stamp}"
         return f"{said}\n{self._table(lambda at: records(float(self.count[at])))}"
@@ -676,15 +682,38 @@ class Answer:
         usual = self.reason is None or self.reason == USUAL.get(self.status)
         return self.status if usual else f"{self.status}, {self.reason}"
 
+    @property
+    def usual(self) -> str:
+        """What its error usually is within, of a table that of the worst cell, as text; "" where unknown.
+
+        In records, or where n is unknown as a fraction.
+        """
+        return usually(*self._reaches)
+
+    @property
+    def error(self) -> str:
+        """What its error usually is within, and provably, as a sentence; units as of `usual`."""
+        return usually_and_provably(*self._reaches)
+
+    @property
+    def _reaches(self) -> tuple[float | None, float]:
+        """Largest expected error and bound, in records, or fractions."""
+        expected, unit = self.expected_error, self.n or 1
+        return None if expected is None else unit * float(np.max(expected)), unit * self.error_bound
+
+    @property
+    def _usual(self) -> str:
+        return f", {self.usual}" if self.usual else ""
+
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         if isinstance(self.value, np.ndarray):
             bound = f"± {upward(self.fraction_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
-            return f"Answer(table of {shape} cells {bound}, {self._told}{stamp})"
+            return f"Answer(table of {shape} cells {bound}{self._usual}, {self._told}{stamp})"
         value = around(self.value, self.fraction_bound)
         of_n = f" ± {records_bound(self.count_bound or 0.0)}" if self.n_bound else ""
-        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}, {self._told}{stamp})"
+        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}{self._usual}, {self._told}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""
@@ -696,11 +725,11 @@ class Answer:
 
 def answer_head(of_what: str) -> list[str]:
     """Return the names of the columns of `answer_rows`."""
-    return ["query", of_what, "bound", "status"]
+    return ["query", of_what, "error", "bound", "status"]
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Return query, records, bound and status of answers, as text."""
+    """Return query, records, usual error, bound and status of answers, as text."""
     rows = []
     for answer in answers:
         written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
@@ -708,7 +737,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
         bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
-        rows.append([written, count, bound, answer.status])
+        rows.append([written, count, answer.usual, bound, answer.status])
     return rows
 
 
@@ -728,10 +757,10 @@ def _html(answer: Answer) -> str:
     bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
         bound += f" (± {records_bound(answer.n * answer.error_bound)} {answer.of_what})"
-    pairs = [("fraction", fraction), ("bound", bound), *_html_facts(answer)]
+    pairs = [("fraction", fraction), ("bound", bound), ("error", answer.error), *_html_facts(answer)]
     if answer.n is not None:
         between = f"{records_between(answer.n * low, answer.n * high)} of {_all(answer)} {answer.of_what}"
-        pairs.insert(2, ("interval", between))
+        pairs.insert(3, ("interval", between))
     return card(
         f"{records(float(answer.count))} {answer.of_what}",
         span_bar(low, float(answer.value), high, f"fraction of {answer.of_what}"),
@@ -772,7 +801,8 @@ def _table_html(answer: Answer) -> str:
             for place in places
         ]
         parts.append(table([*labels, what], rows, left=len(labels), names=len(labels)))
-    return card(title, *parts, facts([("bound", bound), *_html_facts(answer)]), private=answer.private)
+    said = [("bound", bound), ("error", f"each {answer.error}"), *_html_facts(answer)]
+    return card(title, *parts, facts(said), private=answer.private)
 
 
 def _all(answer: Answer) -> str:

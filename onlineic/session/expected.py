@@ -64,9 +64,7 @@ class Expectations:
         """Return those of a session of which nothing was released."""
         # of certified and textbook sessions nobody has shown what their hypothesis errs by
         fits = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
-        return cls(
-            (Predictor(domain),) if fits else (), {}, 0.0 if counted is None else counted.deviation
-        )
+        return cls((Predictor(domain),) if fits else (), {}, 0.0 if counted is None else counted.deviation)
 
     def after(self, before: int, released: Sequence[Measurement], followed: bool = True) -> "Expectations":
         """Return those after one more purchase, which so many were `before`; the same one is taken in once.
@@ -102,7 +100,7 @@ class Expectations:
         return None if error is None else _plain(np.hypot(error, self.of_n * value))
 
     def measured(self, question: Question, number: Measured, version: int | None = None) -> Any:
-        """Return the error of a measured answer: of its noise, or of that and the tables that it was fitted with."""
+        """Return the error of a measured answer: of its noise, and of the tables that it was fitted with."""
         deviation: Any = number.deviation
         if isinstance(question, BoundMarginal):
             deviation = np.where(question.cells >= 0, number.deviation, 0.0)

@@ -17,7 +17,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
-from onlineic.display.text import shortened, upward
+from onlineic.display.text import shortened, upward, usually
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
 from onlineic.errors import TooFewRecordsError, TooLargeError, shown
@@ -131,12 +131,15 @@ class Explanation:
             "" if self.bound_derived is None else f", derived ± {upward(self.bound_derived)} if all are easy"
         )
         if self.free:
-            return f"{said}, known and free, ± {upward(self.bound_easy)}{derived})"
+            usual = "".join(f", {one}" for one in [usually(self.expected, self.bound_easy)] if one)
+            return f"{said}, known and free, ± {upward(self.bound_easy)}{usual}{derived})"
         known = self.constants + self.repeats
         said += f", {known} known and free" if known else ""
         if not self.payable:
             return f"{said}; the budget does not pay a hit of each, those would be untested)"
-        said += f"; each ± {upward(self.bound_easy)} if easy{derived}, ± {upward(self.bound_hard)} if hard; "
+        usual = usually(self.expected)
+        said += f"; each {usual}, ± " if usual else "; each ± "
+        said += f"{upward(self.bound_easy)} if easy{derived}, ± {upward(self.bound_hard)} if hard; "
         at_most = f"at most {self.at_most:.2%} of the {self.left:.2%} left"
         return f"{said}a hit costs {self.price:.2%} of the budget, {at_most})"
 
