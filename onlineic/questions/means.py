@@ -440,7 +440,7 @@ class Numbers:
         bound = min(width * max(bounds) / share if width else 0.0, most)
         bound += FLOATS * max(abs(self.low), abs(self.high))
         slopes = (1.0,) if self.everybody else (1.0 - part, part)
-        expected = _at_most(most, width * _together(slopes, errors) / share)
+        expected = _inside(value, self.low, self.high, width * _together(slopes, errors) / share)
         return Made(value, bound, self._off(n * (share - off)), share, off, expected)
 
     def _off(self, records: float) -> float:
@@ -475,7 +475,7 @@ class Numbers:
         # derivatives of s/t - (a/t)^2 by a, b and s, where t is a + b, or 1
         by_share = 0.0 if self.everybody else 2.0 * mean**2 - square / share
         slopes = (by_share - 2.0 * mean, *([by_share] if len(parts) > 1 else []), 1.0)
-        expected = _at_most(farthest, width**2 * _together(slopes, errors) / share)
+        expected = _inside(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
         if not self.width:
             bias = 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2
             return Made(value, bound, bias, share, off, expected)
@@ -498,8 +498,11 @@ def _together(slopes: Sequence[float], errors: Sequence[float]) -> float:
     return math.sqrt(sum(term**2 for term in terms))
 
 
-def _at_most(most: float, expected: float) -> float:
-    return expected if math.isnan(expected) else min(most, expected)
+def _inside(value: float, low: float, high: float, expected: float) -> float:
+    """Return an expected error, or that of a number which lies anywhere between two ends, if that is less."""
+    if math.isnan(expected) or not high > low:
+        return expected
+    return min(expected, math.sqrt(((high - value) ** 3 + (value - low) ** 3) / (3.0 * (high - low))))
 
 
 def _rounded(

@@ -75,7 +75,7 @@ def test_a_grouped_count_is_one_question_in_the_order_of_select(simple):
     assert (("age", "sex"), ("n",), 30) == (table.keys, table.names, len(table))
     assert ((20, "F"), (20, "M"), (20, None)) == table.labels[:3]
     found = table.to_dict()
-    assert ["age", "sex", "n", "n error_bound"] == list(found)
+    assert ["age", "sex", "n", "n error_bound", "n expected_error"] == list(found)
     assert found["n"][15:] == [0.0] * 15 == found["n error_bound"][15:]  # excluded: known exactly
     truth = counts[:5].sum(axis=2).ravel()
     assert (abs(np.array(found["n"][:15]) - truth) <= found["n error_bound"][:15]).all()
@@ -269,7 +269,7 @@ def test_a_table_is_shown_with_its_bounds_and_becomes_a_frame(simple, monkeypatc
     pandas = pytest.importorskip("pandas")
     frame = table.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert ["who", "n", "n error_bound", "pay"] == list(frame.columns)
+    assert ["who", "n", "n error_bound", "n expected_error", "pay"] == list(frame.columns)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"onlineic\[pandas\]"):
         table.to_pandas()
@@ -368,7 +368,8 @@ def test_a_statement_that_leaves_no_group_is_an_empty_table(simple):
 
     found, told = asked.sql(text), asked.explain(text)
 
-    assert (0, 3, {"sex": [], "n": [], "n error_bound": []}) == (len(found), found.groups, found.to_dict())
+    assert (0, 3) == (len(found), found.groups)
+    assert {"sex": [], "n": [], "n error_bound": [], "n expected_error": []} == found.to_dict()
     assert "0 of 3 groups: HAVING by noisy numbers" in repr(found)
     assert told.bound_derived is None
 

@@ -186,7 +186,7 @@ def test_markdown_takes_no_label_for_markup(session):
 
     assert "<script" not in text
     assert "a\\|b \\*c\\*" in text
-    assert {3, 4, 5} == {line.replace("\\|", "").count("|") for line in rows}
+    assert {3, 4, 6} == {line.replace("\\|", "").count("|") for line in rows}
 
 
 def test_every_object_shows_itself_small_and_without_scripts(session):
@@ -328,7 +328,7 @@ def test_columns_of_groups_keep_the_names_of_attributes():
     session = ic.OnlineIC(ic.PrivateData(np.array([900, 100]), domain), ic.Budget(1.0, 1e-9))
 
     assert {"value": ["a", "b"]}.items() <= session.histogram("value").to_dict().items()
-    assert ["value", "value_", "error_bound"] == [*session.histogram("value").to_dict()]
+    assert ["value", "value_", "error_bound", "expected_error"] == [*session.histogram("value").to_dict()]
 
 
 def test_statements_show_themselves(session):
