@@ -229,8 +229,7 @@ def test_tables_that_the_hypothesis_did_not_learn_make_no_error_smaller(monkeypa
     with monkeypatch.context() as patched:
         patched.setattr(FittedTables, "update", lambda *_: 1 / 0)
         with pytest.warns(ic.errors.UpdateFailedWarning):
-            for other in OTHERS:
-                session.answer(other)
+            session.answer_many(OTHERS)
 
     last, known = session.answer(where(a=between(3, 8), b="v")), predictors(session)
     assert len(known) == 3
