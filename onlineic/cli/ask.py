@@ -264,7 +264,7 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
         value, around = decimals(float(answer.value), answer.error_bound)
         bound = f"± {around}" if bounded else "no bound  "
         numbers = f"{value} {bound}  {answer.count:14,.1f} {answer.of_what}  {answer.status:8}"
-        usual = f"  {answer.usual}" if answer.usual else ""
+        usual = f"  {answer.usually}" if answer.usually else ""
         print(f"{numbers}{usual}  {spent:4.0%} spent  {said}")
     else:
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")

@@ -683,7 +683,7 @@ class Answer:
         return self.status if usual else f"{self.status}, {self.reason}"
 
     @property
-    def usual(self) -> str:
+    def usually(self) -> str:
         """What its error usually is within, of a table that of the worst cell, as text; "" where unknown.
 
         In records, or where n is unknown as a fraction.
@@ -691,8 +691,8 @@ class Answer:
         return usually(*self._reaches)
 
     @property
-    def error(self) -> str:
-        """What its error usually is within, and provably, as a sentence; units as of `usual`."""
+    def usually_and_provably(self) -> str:
+        """What its error usually is within, and provably, as a sentence; units as of `usually`."""
         return usually_and_provably(*self._reaches)
 
     @property
@@ -703,7 +703,7 @@ class Answer:
 
     @property
     def _usual(self) -> str:
-        return f", {self.usual}" if self.usual else ""
+        return f", {self.usually}" if self.usually else ""
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
@@ -737,7 +737,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
         bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
-        rows.append([written, count, answer.usual, bound, answer.status])
+        rows.append([written, count, answer.usually, bound, answer.status])
     return rows
 
 
@@ -757,7 +757,12 @@ def _html(answer: Answer) -> str:
     bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
         bound += f" (± {records_bound(answer.n * answer.error_bound)} {answer.of_what})"
-    pairs = [("fraction", fraction), ("bound", bound), ("error", answer.error), *_html_facts(answer)]
+    pairs = [
+        ("fraction", fraction),
+        ("bound", bound),
+        ("error", answer.usually_and_provably),
+        *_html_facts(answer),
+    ]
     if answer.n is not None:
         between = f"{records_between(answer.n * low, answer.n * high)} of {_all(answer)} {answer.of_what}"
         pairs.insert(3, ("interval", between))
@@ -801,7 +806,7 @@ def _table_html(answer: Answer) -> str:
             for place in places
         ]
         parts.append(table([*labels, what], rows, left=len(labels), names=len(labels)))
-    said = [("bound", bound), ("error", f"each {answer.error}"), *_html_facts(answer)]
+    said = [("bound", bound), ("error", f"each {answer.usually_and_provably}"), *_html_facts(answer)]
     return card(title, *parts, facts(said), private=answer.private)
 
 

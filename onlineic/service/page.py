@@ -570,7 +570,7 @@ def _number_block(said: str, answer: Answer, beta: float) -> str:
     return card(
         f"{records(float(answer.count))} records",
         f"<p>{escaped(_capital(said))}: {answer.value:.2%} of all. {escaped(between_)}</p>",
-        note(f"{_capital(error)}.") if answer.usual else "",
+        note(f"{_capital(error)}.") if answer.usually else "",
         bare(span_bar(low, float(answer.value), high, "share of all records")),
         _status(answer),
         kind="answer",
@@ -592,8 +592,8 @@ def _table_block(said: str, answer: Answer) -> str:
         f"Each ± {records_bound(n * answer.error_bound)} records, all at once." if bounded else "No bound."
     )
     parts = [f"<p>{escaped(bound)}</p>"]
-    if answer.usual:
-        parts.append(note(f"Each {answer.error}."))
+    if answer.usually:
+        parts.append(note(f"Each {answer.usually_and_provably}."))
     counts = np.asarray(answer.count)
     if len(labels) == 1:
         ((name, axis),) = labels.items()

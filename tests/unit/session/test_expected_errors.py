@@ -141,7 +141,7 @@ def test_where_nothing_is_known_of_the_hypothesis_nothing_is_said(settings):
     assert "usually" not in repr(answer)
     assert answer.to_dict()["expected_error"] is None
     assert [None] == answer.columns()["expected_error"]
-    assert answer.error.startswith("provably within")
+    assert answer.usually_and_provably.startswith("provably within")
 
 
 def test_the_hypothesis_of_the_textbook_says_nothing_and_its_measured_numbers_their_noise():
@@ -338,8 +338,8 @@ def test_texts_say_what_an_error_usually_and_provably_is_within(tmp_path, capsys
     usual = f"usually within {ic.display.text.upward(1.96 * answer.count_expected_error)}"
 
     assert usual in repr(answer)
-    assert f"{usual} (1.96 expected errors), provably within" in answer.error
-    assert answer.error in answer._repr_html_()
+    assert f"{usual} (1.96 expected errors), provably within" in answer.usually_and_provably
+    assert answer.usually_and_provably in answer._repr_html_()
     table = session.answer(marginal("b"))
     assert "usually within" in str(table)
     assert "each usually within" in table._repr_html_()
