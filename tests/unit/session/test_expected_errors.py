@@ -17,6 +17,7 @@ from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Queries
+from onlineic.questions.means import Numbers
 from onlineic.updates import FittedTables
 from support.noise import Silent
 
@@ -318,6 +319,22 @@ def test_a_mean_over_few_records_is_told_without_a_bound_and_marked():
     assert [False, True] == statement.to_dict()["m few_records"]
     assert "(few records)" in repr(statement)
     assert session.explain(lambda to: to.mean("age", where(sex="M"))).bound_derived == math.inf
+
+
+def test_a_mean_of_untested_answers_without_a_bound_is_told_where_its_error_is_expected():
+    numbers = Numbers.of(DOMAIN, "a", where(b="u"))
+    for aggregate, values, errors in (
+        ("mean", [0.1, 0.2], [0.01, 0.02]),
+        ("variance", [0.1, 0.2, 0.05], [0.01] * 3),
+    ):
+        bounds = [math.inf] * len(values)
+        made = numbers.worked_out(aggregate, 1000, values, bounds, errors)
+        unknown = numbers.worked_out(aggregate, 1000, values, bounds)
+
+        assert (math.inf, False) == (made.bound, made.few)
+        assert 0.0 < made.value < 11**2 / 4
+        assert 0.0 < made.expected < 11.0
+        assert math.isnan(unknown.value)
 
 
 def test_a_mean_over_nobody_as_far_as_is_known_is_refused():
