@@ -725,11 +725,11 @@ class Answer:
 
 def answer_head(of_what: str) -> list[str]:
     """Return the names of the columns of `answer_rows`."""
-    return ["query", of_what, "error", "bound", "status"]
+    return ["query", of_what, "bound", "status"]
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Return query, records, usual error, bound and status of answers, as text."""
+    """Return query, records, bound with the usual error, and status of answers, as text."""
     rows = []
     for answer in answers:
         written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
@@ -737,7 +737,8 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
         bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
-        rows.append([written, count, answer.usually, bound, answer.status])
+        bound += f", {answer.usually}" if answer.usually else ""
+        rows.append([written, count, bound, answer.status])
     return rows
 
 
