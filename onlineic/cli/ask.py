@@ -25,7 +25,7 @@ from onlineic.cli.statuses import DONE, FAILED, SAID
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
 from onlineic.display.frames import free_name
 from onlineic.display.plain import csv_field, strict
-from onlineic.display.text import decimals
+from onlineic.display.text import FEW, decimals
 from onlineic.errors import (
     InvalidInputError,
     LedgerMismatchError,
@@ -42,7 +42,18 @@ from onlineic.session.session import OnlineIC
 if TYPE_CHECKING:
     from onlineic.service.client import Remote
 
-FIELDS = ("line", "query", "cell", "value", "count", "status", "error_bound", "spent", "bias")
+FIELDS = (
+    "line",
+    "query",
+    "cell",
+    "value",
+    "count",
+    "status",
+    "error_bound",
+    "spent",
+    "bias",
+    "expected_error",
+)
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
 Form = Literal["text", "json", "csv"]
@@ -205,7 +216,8 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
         value, around = decimals(float(answer.value), answer.error_bound)
         bound = f"± {around}" if bounded else "no bound  "
         numbers = f"{value} {bound}  {answer.count:14,.1f} {answer.of_what}  {answer.status:8}"
-        print(f"{numbers}  {spent:4.0%} spent  {said}")
+        usual = f"  {answer.usually}" if answer.usually else ""
+        print(f"{numbers}{usual}  {spent:4.0%} spent  {said}")
     else:
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")
 
@@ -224,8 +236,9 @@ def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, li
 
 def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
     """Write one row a number; of a table, `cell` tells in JSON which."""
-    for cell, value, count, status, bound, bias in _numbers(answer):
-        _row((line, asked, cell, value, count, status, bound, spent, bias))
+    for cell, value, count, status, bound, bias, error in _numbers(answer):
+        known = "" if error is None or math.isnan(error) else error
+        _row((line, asked, cell, value, count, status, bound, spent, bias, known))
 
 
 def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]]:
@@ -234,18 +247,23 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
             for column, name in enumerate(answer.names):
                 which = dict(zip(answer.keys, labels, strict=True))
                 cell = json.dumps({**which, free_name("of", which): name})
-                value, bound = answer.values[place, column], answer.error_bounds[place, column]
-                yield cell, float(value), "", "", float(bound), answer.biases[column]
+                measures = (answer.values, answer.error_bounds, answer.expected_errors)
+                value, bound, expected = (float(one[place, column]) for one in measures)
+                status = FEW if answer.few_records[place, column] else ""
+                yield cell, value, "", status, bound, answer.biases[column], expected
     elif isinstance(answer, Derived):
-        yield "", answer.value, round(answer.count, 6), "", answer.error_bound, answer.bias
+        bounds = (answer.error_bound, answer.bias, answer.expected_error)
+        yield "", answer.value, round(answer.count, 6), FEW if answer.few_records else "", *bounds
     elif isinstance(answer.value, np.ndarray):
-        names = list(answer.labels)
+        names, errors = list(answer.labels), answer.expected_error
         for at in np.ndindex(answer.value.shape):
             cell = json.dumps({name: answer.labels[name][code] for name, code in zip(names, at, strict=True)})
             value, count = float(answer.value[at]), round(float(answer.count[at]), 6)
-            yield cell, value, count, answer.status, answer.error_bound, 0.0
+            error = None if errors is None else float(errors[at])
+            yield cell, value, count, answer.status, answer.error_bound, 0.0, error
     else:
-        yield "", answer.value, round(answer.count, 6), answer.status, answer.error_bound, 0.0
+        bounds = (answer.error_bound, 0.0, answer.expected_error)
+        yield "", answer.value, round(answer.count, 6), answer.status, *bounds
 
 
 def _row(fields: Iterable[Any]) -> None:

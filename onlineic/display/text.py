@@ -14,6 +14,8 @@ from onlineic.errors import printable
 MOST_ROWS, MOST_COLUMNS = 24, 10  # of a table on a screen
 LONGEST = 40  # characters of a label
 TOO_FEW = "too few records"  # in the place of a mean
+FEW = "few records"  # beside a mean whose error nothing bounds
+USUAL = 1.96  # expected errors, within which are 95 of 100 errors
 GAP = "..."  # as `printable` cuts
 MOST_EXACT = 1e15  # floats below have decimals
 PLAIN = 1e6  # below, a rounded number has no exponent
@@ -87,10 +89,41 @@ def within(value: float, bound: float, separated: bool = False) -> tuple[str, st
     return text, upward(bound + cut)
 
 
-def around(value: float, bound: float, separated: bool = False) -> str:
-    """Return a number with its bound as text: "38.67 ± 0.364"."""
+def around(value: float, bound: float, separated: bool = False, expected: float | None = None) -> str:
+    """Return a number with its bound as text: "38.67 ± 0.364, usually within 0.1", or "no bound"."""
     text, reach = within(value, bound, separated)
-    return f"{text} ± {reach}" if math.isfinite(bound) else f"{text} no bound"
+    proven = f"± {reach}" if math.isfinite(bound) else "no bound"
+    return ", ".join(filter(None, (f"{text} {proven}", usually(expected, bound))))
+
+
+def usually(expected: float | None, bound: float = math.inf) -> str:
+    """Return what an error usually is within: "usually within 30"; nothing of what is exact or unknown."""
+    if not expected or not math.isfinite(expected):
+        return ""
+    return f"usually within {upward(min(USUAL * expected, bound))}"
+
+
+def usually_and_provably(expected: float | None, bound: float, confidence: float | None = None) -> str:
+    """Return what an error is usually within, and provably, as one sentence without its end.
+
+    Parameters
+    ----------
+    expected : float or None
+        Root-mean-square error; None or NaN where it is unknown.
+    bound : float
+        inf where nothing bounds it.
+    confidence : float, optional
+        With which probability the bound holds.
+    """
+    usual = usually(expected, bound)
+    said = f"{usual} ({USUAL} expected errors), " if usual else ""
+    if not math.isfinite(bound):
+        return f"{said}no bound"
+    said += f"provably within {upward(bound)}"
+    if confidence is None:
+        return said
+    alike = usual and probability(confidence) == "0.95"
+    return f"{said}, each with 95 %" if alike else f"{said} ({sure(confidence)})"
 
 
 def of_bins(bias: float) -> tuple[str, str]:

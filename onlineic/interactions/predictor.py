@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.levels import levels_of
+from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Sizes,
@@ -30,8 +30,12 @@ from onlineic.interactions.sizes import (
     rows_of,
     told_by,
 )
+from onlineic.queries.batch import Boxes, Queries
+from onlineic.queries.cuts import Cut
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement, Partition
+
+AT_ONCE = 256  # parts of an attribute whose weights are held at once
 
 
 @final
@@ -131,6 +135,25 @@ class Predictor:
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
 
+    def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
+        """Return the same of many queries, (m,)."""
+        result = np.zeros(len(queries))
+        for place, query in queries.others:
+            result[place] = self.error(query, purchases)
+        for group in queries.boxes:
+            variances = self._of(group.axes, purchases)
+            result[group.places] = 1.0 if variances is None else np.sqrt(self._summed(group, variances))
+        return result
+
+    def cells(self, partition: Partition) -> Floats | None:
+        """Return the same of every block, of the partition's shape; None of levels not told apart."""
+        held = self._of(partition.axes, None)
+        if held is None:
+            return None
+        for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+            held = np.tensordot(held, _of_parts(levels_of(self.domain)[axis], cut), axes=(0, 1))
+        return np.asarray(np.sqrt(np.maximum(held, 0.0)))
+
     def expected(self, demand: Demand) -> float:
         """Return the root of the mean squared error of the questions that a demand expects."""
         return math.sqrt(float((demand.weights / self.known(demand.subspaces)).sum()))
@@ -159,3 +182,33 @@ class Predictor:
         variances[some] = 1.0 / self.known(rows[some], purchases)
         self._variances[axes, stop] = variances.reshape(parts)
         return self._variances[axes, stop]
+
+    def _summed(self, group: Boxes, variances: Floats) -> Floats:
+        """Return the sums over all combinations of levels of energy times variance, (m,)."""
+        held = np.broadcast_to(variances, (len(group), *variances.shape))
+        for place, axis in enumerate(group.axes):
+            energies = _of_ranges(levels_of(self.domain)[axis], group.low[:, place], group.high[:, place])
+            held = np.einsum("ml,ml...->m...", energies, held)
+        return np.asarray(np.maximum(held, 0.0))
+
+
+def _of_parts(levels: Levels, cut: Cut) -> Floats:
+    """Return the energies of the parts of an attribute, (parts, levels)."""
+    found = np.zeros((cut.parts, len(levels.parts)))
+    for start in range(0, cut.parts, AT_ONCE):
+        parts = np.arange(start, min(start + AT_ONCE, cut.parts))
+        if levels.grid is None:
+            inside = (cut.codes == parts[:, None]).astype(np.float64)
+        else:
+            inside = np.stack([levels.grid.inside(*cut.range_of(part)) for part in parts.tolist()])
+        for level in range(len(levels.parts)):
+            found[parts, level] = (levels.beyond(inside, level, 1) ** 2).sum(axis=1)
+    return found
+
+
+def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
+    """Return the energies of half-open ranges of codes, (m, levels)."""
+    ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
+    codes = np.arange(levels.parts[-1])
+    found = [levels.energies(((codes >= first) & (codes < last)).astype(float)) for first, last in ends]
+    return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

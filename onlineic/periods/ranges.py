@@ -25,6 +25,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import known_error
 from onlineic.questions.synthetic import Synthetic, check_sampled
 from onlineic.session.session import check_answers
 
@@ -299,7 +300,10 @@ class Range(Answering):
         bound = min(bound, max(value, most - value)) if math.isfinite(bound) else bound
         law: Law | None = None if estimate is None else "gaussian"
         query = bind_question(question, self._domain) if type(question) is Expression else None
-        return self._answer(value, status, bound, estimate, error, query, law)
+        expected = float(np.linalg.norm([self._share(part) * known_error(answer) for part, answer in held]))
+        if self.n_bound and sure:  # how far the released numbers of whole periods usually are off is not told
+            expected = math.nan
+        return self._answer(value, status, bound, estimate, error, query, law, expected)
 
     def _answer(
         self,
@@ -310,6 +314,7 @@ class Range(Answering):
         error: float | None = None,
         query: Any = None,
         law: Law | None = None,
+        expected: Any = math.nan,
     ) -> Answer:
         n, private = self.n, self._nodes.private
         return Answer(
@@ -324,6 +329,7 @@ class Range(Answering):
             n,
             law=law,
             n_bound=self.n_bound,
+            expected_error=None if np.isnan(expected).any() else expected,
         )
 
     def _share(self, part: _Part) -> float:
@@ -393,26 +399,31 @@ class Range(Answering):
     def _table(self, question: Marginal, held: Held) -> Answer:
         """Return a cross table of the range, the period perhaps among its attributes."""
         bound_to, status = question.bind(self._domain), _worst(answer.status for _, answer in held)
-        value, bound = self._cells(question, held)
-        return self._answer(value, status, bound, query=bound_to)
+        value, bound, expected = self._cells(question, held)
+        return self._answer(value, status, bound, query=bound_to, expected=expected)
 
-    def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float]:
-        """Return (cells, bound) of a cross table, from the tables of its nodes."""
+    def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float, Floats]:
+        """Return (cells, bound, expected errors) of a cross table, from the tables of its nodes."""
         names = [one for one in question.names if one != self._name]
         shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
         apart = len(names) < len(question.names)
         values = np.zeros((len(self._blocks) if apart else 1, *shape))
-        bounds = np.zeros(len(values))
+        bounds, squares = np.zeros(len(values)), np.zeros(values.shape)
         for at, _, one in self._runs(question):
             if one is EVERYBODY:
                 values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
                 bounds[at] = self._off(at, at) / self.n
+                squares[at] = math.nan if self.n_bound else 0.0
         for part, answer in held:
             at = part.run if apart else 0
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
-        value = np.moveaxis(values, 0, question.names.index(self._name)) if apart else values[0]
-        return value, float(bounds.max())
+            squares[at] += (self._share(part) * known_error(answer)) ** 2
+        value, expected = (
+            np.moveaxis(each, 0, question.names.index(self._name)) if apart else each[0]
+            for each in (values, np.sqrt(squares))
+        )
+        return value, float(bounds.max()), expected
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records of the range: free, and without any guarantee.

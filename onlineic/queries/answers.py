@@ -25,6 +25,8 @@ from onlineic.display.text import (
     records_bound,
     shortened,
     upward,
+    usually,
+    usually_and_provably,
     within,
 )
 from onlineic.errors import (
@@ -116,6 +118,10 @@ class Ground(abc.ABC):
     def stated(self, query: Any, value: Any, rest: Any) -> Stated:
         """Return (error bound, estimate, standard error, law of its noise) of an answer."""
 
+    @abc.abstractmethod
+    def expected(self, query: Any, value: Any, rest: Any) -> Any:
+        """Return the expected error of an answer, of a table one a cell; None where none is known."""
+
 
 @final
 @attrs.frozen(eq=False)
@@ -127,6 +133,7 @@ class _Known(Ground):
     left: int | None
     n_bound: int = 0
     of_what: str = "records"
+    error: Any = None
 
     def asked(self, rest: Stated) -> None:
         """Such answers hold their question."""
@@ -134,6 +141,10 @@ class _Known(Ground):
     def stated(self, query: Any, value: Any, rest: Stated) -> Stated:
         """Return what was given."""
         return rest
+
+    def expected(self, query: Any, value: Any, rest: Stated) -> Any:
+        """Return what was given."""
+        return self.error
 
 
 @final
@@ -169,6 +180,10 @@ class Bound:
             self.said = self.ground.stated(self.asked(), value, self.rest)
         return self.said
 
+    def expected(self, value: Any) -> Any:
+        """Return the expected error of the answer of this value."""
+        return self.ground.expected(self.asked(), value, self.rest)
+
 
 @public
 @final
@@ -192,6 +207,12 @@ class Answer:
         1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
         answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
         bound is wider than the distance to 0 or 1.
+    expected_error : float, array of the table's shape, or None
+        Root-mean-square error that is expected of `value`, fraction of records, by what had been released
+        when it was told: of a measured number by its noise, of others as `interactions.Predictor` has it.
+        Within 1.96 of it are about 95 of 100 errors. Nothing promises it. None where nothing is known: of the
+        hypothesis of a certified or textbook session, before tables are bought, over so many attributes that
+        their levels are not told apart, and of other engines than a session.
     reason : "covered", "test", "bought" or "known", or None
         Why it is this number. "covered": earlier releases answer the question, and the test agreed.
         "bought": tables were bought for this question first. "test": the test fired, so it was measured.
@@ -249,9 +270,10 @@ class Answer:
         n_bound: int = 0,
         of_what: str = "records",
         reason: Reason | None = None,
+        expected_error: Any = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        ground = _Known(n, private, left, n_bound, of_what)
+        ground = _Known(n, private, left, n_bound, of_what, expected_error)
         self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
 
     @classmethod
@@ -293,6 +315,17 @@ class Answer:
     def error_bound(self) -> float:
         """Half-width around `value` that holds the exact fraction."""
         return self.stated.error_bound
+
+    @property
+    def expected_error(self) -> Any:
+        """Expected error of `value`, fraction of records: worked out now, from facts of when it was given."""
+        return self._bound.expected(self.value)
+
+    @property
+    def count_expected_error(self) -> Any:
+        """`expected_error` as a number of records; None where that or n is unknown."""
+        error = self.expected_error
+        return None if self.n is None or error is None else self.n * error
 
     @property
     def private(self) -> bool:
@@ -366,7 +399,7 @@ class Answer:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
         known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
-        return Answer, (self.value, self.count, self.status, *stated, *known)
+        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error)
 
     @property
     def hard(self) -> bool:
@@ -435,7 +468,11 @@ class Answer:
         table values, counts and brackets are nested lists along `labels`.
         """
         low, high = self.bracket
-        bounded = math.isfinite(self.error_bound)
+        bounded, error, errors = (
+            math.isfinite(self.error_bound),
+            self.expected_error,
+            self.count_expected_error,
+        )
         return {
             "query": None if self.query is None else _said(self.query),
             "labels": {name: list(labels) for name, labels in self.labels.items()},
@@ -446,6 +483,8 @@ class Answer:
             "reason": self.reason,
             "error_bound": self.error_bound if bounded else None,
             "count_bound": self.count_bound if bounded else None,
+            "expected_error": None if error is None else _plain(error),
+            "count_expected_error": None if errors is None else _plain(errors),
             "bracket": [_plain(low), _plain(high)],
             "estimate": self.estimate,
             "standard_error": self.standard_error,
@@ -456,8 +495,9 @@ class Answer:
         }
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return one row a cell: labels, then value, count, low, high, error_bound, status, reason, private.
+        """Return one row a cell: labels, value, count, low, high, error_bound, expected_error, and more.
 
+        These are status, reason and private.
         A number is one row, with its query for a label. A column that is called like an attribute gets an
         underscore after its name.
         """
@@ -476,12 +516,11 @@ class Answer:
         taken = set(held)
         for name, numbers in measures.items():
             held[free_name(name, taken)] = np.ravel(numbers).tolist()
-        for name, one in (
-            ("error_bound", self.error_bound),
-            ("status", self.status),
-            ("reason", self.reason),
-            ("private", self.private),
-        ):
+        error = self.expected_error
+        errors = np.ravel(error).tolist() if np.ndim(error) else [error] * rows
+        held[free_name("error_bound", taken)] = [self.error_bound] * rows
+        held[free_name("expected_error", taken)] = errors
+        for name, one in (("status", self.status), ("reason", self.reason), ("private", self.private)):
             held[free_name(name, taken)] = [one] * rows
         return held
 
@@ -608,7 +647,7 @@ class Answer:
         if self.n is not None:
             bounded = math.isfinite(self.error_bound)
             bound = f"each ± {records_bound(self.n * self.error_bound)}" if bounded else "no bound"
-            unit = f"{self.of_what} of {_all(self)}, {bound}"
+            unit = f"{self.of_what} of {_all(self)}, {bound}{self._usual}"
         stamp = "" if self.private else ", NOT PRIVATE"
         said = f"{' x '.join(map(shortened, self.labels))}: {unit}, {self._told}{stamp}"
         return f"{said}\n{self._table(lambda at: records(float(self.count[at])))}"
@@ -642,15 +681,38 @@ class Answer:
         usual = self.reason is None or self.reason == USUAL.get(self.status)
         return self.status if usual else f"{self.status}, {self.reason}"
 
+    @property
+    def usually(self) -> str:
+        """What its error usually is within, of a table that of the worst cell, as text; "" where unknown.
+
+        In records, or where n is unknown as a fraction.
+        """
+        return usually(*self._reaches)
+
+    @property
+    def usually_and_provably(self) -> str:
+        """What its error usually is within, and provably, as a sentence; units as of `usually`."""
+        return usually_and_provably(*self._reaches)
+
+    @property
+    def _reaches(self) -> tuple[float | None, float]:
+        """Largest expected error and bound, in records, or fractions."""
+        expected, unit = self.expected_error, self.n or 1
+        return None if expected is None else unit * float(np.max(expected)), unit * self.error_bound
+
+    @property
+    def _usual(self) -> str:
+        return f", {self.usually}" if self.usually else ""
+
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         if isinstance(self.value, np.ndarray):
             bound = f"± {upward(self.fraction_bound)}" if math.isfinite(self.error_bound) else "no bound"
             shape = " x ".join(map(str, self.value.shape))
-            return f"Answer(table of {shape} cells {bound}, {self._told}{stamp})"
+            return f"Answer(table of {shape} cells {bound}{self._usual}, {self._told}{stamp})"
         value = around(self.value, self.fraction_bound)
         of_n = f" ± {records_bound(self.count_bound or 0.0)}" if self.n_bound else ""
-        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}, {self._told}{stamp})"
+        return f"Answer({value}, {self.count:.1f}{of_n} {self.of_what}{self._usual}, {self._told}{stamp})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Show a table by its numbers where IPython has no HTML."""
@@ -666,7 +728,7 @@ def answer_head(of_what: str) -> list[str]:
 
 
 def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
-    """Return query, records, bound and status of answers, as text."""
+    """Return query, records, bound with the usual error, and status of answers, as text."""
     rows = []
     for answer in answers:
         written = "" if answer.query is None else shortened(answer.query.written, LONGEST_QUERY)
@@ -674,6 +736,7 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
         bound = f"± {records_bound(answer.n * answer.error_bound)}" if bounded else "no bound"  # type: ignore[operator]
         size = getattr(answer.value, "size", None)
         count = records(float(answer.count)) if size is None else f"table of {size:,} cells"
+        bound += f", {answer.usually}" if answer.usually else ""
         rows.append([written, count, bound, answer.status])
     return rows
 
@@ -694,10 +757,15 @@ def _html(answer: Answer) -> str:
     bound = "none" if math.isinf(answer.error_bound) else f"± {reach}"
     if answer.n is not None and math.isfinite(answer.error_bound):
         bound += f" (± {records_bound(answer.n * answer.error_bound)} {answer.of_what})"
-    pairs = [("fraction", fraction), ("bound", bound), *_html_facts(answer)]
+    pairs = [
+        ("fraction", fraction),
+        ("bound", bound),
+        ("error", answer.usually_and_provably),
+        *_html_facts(answer),
+    ]
     if answer.n is not None:
         between = f"{records_between(answer.n * low, answer.n * high)} of {_all(answer)} {answer.of_what}"
-        pairs.insert(2, ("interval", between))
+        pairs.insert(3, ("interval", between))
     return card(
         f"{records(float(answer.count))} {answer.of_what}",
         span_bar(low, float(answer.value), high, f"fraction of {answer.of_what}"),
@@ -738,7 +806,8 @@ def _table_html(answer: Answer) -> str:
             for place in places
         ]
         parts.append(table([*labels, what], rows, left=len(labels), names=len(labels)))
-    return card(title, *parts, facts([("bound", bound), *_html_facts(answer)]), private=answer.private)
+    said = [("bound", bound), ("error", f"each {answer.usually_and_provably}"), *_html_facts(answer)]
+    return card(title, *parts, facts(said), private=answer.private)
 
 
 def _all(answer: Answer) -> str:

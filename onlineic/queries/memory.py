@@ -63,6 +63,8 @@ class Recalled:
         Whether the question as asked first was one minus the one asked now.
     roundings : dict of int to float
         Of the question as asked first, where that is not 0.
+    versions : (m,) int32
+        Of `Remembered`.
     first : (m,) int32
         Of what is not known: the place of the first query of the batch with the same key.
     """
@@ -72,6 +74,7 @@ class Recalled:
     radii: Floats
     turned: Bools
     roundings: dict[int, float]
+    versions: Codes
     first: Codes
 
 
@@ -258,6 +261,7 @@ class AnswerMemory:
             np.zeros(count),
             np.zeros(count, np.bool_),
             {},
+            np.zeros(count, np.int32),
             np.arange(count, dtype=np.int32),
         )
         for group in queries.boxes:
@@ -271,6 +275,7 @@ class AnswerMemory:
                 continue
             found.known[place], found.values[place], found.radii[place] = True, known.value, known.radius
             found.turned[place] = known.question.complement != query.complement
+            found.versions[place] = known.version
             if known.question.rounding:
                 found.roundings[place] = known.question.rounding
         return found
@@ -286,6 +291,7 @@ class AnswerMemory:
             at, held = at[rows], places[rows]
             found.known[held] = True
             found.values[held], found.radii[held] = run.values[at], run.radii[at]
+            found.versions[held] = run.versions[at]
             found.turned[held] = run.turned[at] != group.turned[rows]
             for place in held.tolist() if found.roundings else ():  # of an earlier answer to the same
                 found.roundings.pop(place, None)

@@ -1,5 +1,6 @@
 """Quantiles and distribution functions of ordered attributes, from the shares below cuts between labels."""
 
+import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -11,7 +12,16 @@ from onlineic._typing import Floats
 from onlineic.ask.bind import as_condition
 from onlineic.display.figures import COLOURS, axes_for, bare, draw_labels, plain, stamped
 from onlineic.display.html import MOST_BARS, bars, card, facts
-from onlineic.display.text import probability, records, records_bound, shortened, sure, upward
+from onlineic.display.text import (
+    probability,
+    records,
+    records_bound,
+    shortened,
+    sure,
+    upward,
+    usually,
+    usually_and_provably,
+)
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -36,6 +46,7 @@ from onlineic.questions.linear import (
     bounded,
     check_answering,
     counted,
+    known_error,
     narrowing,
     nobody,
     of_what,
@@ -70,6 +81,8 @@ class Quantile:
         As of `Derived`.
     answers : tuple of Answer
         The share that counts, unless that is everybody, and the steps of the search.
+    expected_rank_error : float or None
+        Root-mean-square error that is expected of the shares beside `value`, as of `Derived`.
     """
 
     name: str
@@ -79,6 +92,7 @@ class Quantile:
     high: Label
     confidence: float
     answers: tuple[Answer, ...]
+    expected_rank_error: float | None = None
 
     @property
     def private(self) -> bool:
@@ -112,10 +126,11 @@ class Quantile:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
+        usual = usually(self.expected_rank_error, self.rank_error)
         return (
             f"{self.name} = {self.value!r}, in {self.low!r} .. {self.high!r} "
             f"({sure(self.confidence)}), "
-            f"rank ± {upward(self.rank_error)}, {counted(self.answers)}{stamp}"
+            f"rank ± {upward(self.rank_error)}{f', {usual}' if usual else ''}, {counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
@@ -123,6 +138,10 @@ class Quantile:
         said = [
             ("between", f"{between}, with probability {probability(self.confidence)}"),
             ("rank", f"± {upward(self.rank_error)} of the {of_what(self.answers)} that count"),
+            (
+                "error of the rank",
+                usually_and_provably(self.expected_rank_error, self.rank_error, self.confidence),
+            ),
         ]
         title = f"{shortened(self.name, LONGEST_QUERY)} = {shortened(self.value)}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
@@ -191,6 +210,7 @@ def quantile(
         search.pin_down(first, -1)
         search.pin_down(last, 1)
         proved = search.proved()
+    expected = search.expected(first, last)
     return Quantile(
         name=name,
         value=_label(cuts.kind, first),
@@ -199,6 +219,7 @@ def quantile(
         high=_label(cuts.kind, proved.high - 1),
         confidence=proved.found.confidence,
         answers=proved.found.answers,
+        expected_rank_error=None if math.isnan(expected) else expected,
     )
 
 
@@ -279,6 +300,19 @@ class _Search:
             high=min(below, default=self.cuts.last),
         )
 
+    def expected(self, *cuts: int) -> float:
+        """Return what the shares at cuts are expected to miss q by, of those that count; NaN if unknown."""
+        errors = dict(
+            zip(
+                self.shares,
+                map(known_error, self.answers[len(self.queries) - len(self.shares) :]),
+                strict=True,
+            )
+        )
+        whole = 0.0 if self.cuts.everybody else known_error(self.answers[0])
+        found = [math.hypot(errors.get(cut, 0.0), self.q * whole) / self.whole for cut in cuts]
+        return min(1.0, float(np.max(found)))
+
     def holds_at_once(self) -> bool:
         """Whether the session bounds all its answers in one event, however many and whichever are asked."""
         return bool(np.isfinite(self.session.joint_bounds(self.queries, self.answers)).all())
@@ -320,6 +354,8 @@ class Cdf:
     count, count_bound : float
         Records that it is about.
     answers : tuple of Answer
+    expected_errors : (labels,) float64
+        Root-mean-square error that is expected of each share, as of `Derived`; NaN where it is unknown.
     """
 
     name: str
@@ -331,6 +367,7 @@ class Cdf:
     count: float
     count_bound: float
     answers: tuple[Answer, ...]
+    expected_errors: Floats
 
     @property
     def private(self) -> bool:
@@ -338,12 +375,13 @@ class Cdf:
         return all(answer.private for answer in self.answers)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: label, value, and the ends of the band."""
+        """Return columns: label, value, the ends of the band, and what each share is expected to err by."""
         return {
             "label": list(self.labels),
             "value": self.values.tolist(),
             "low": self.low.tolist(),
             "high": self.high.tolist(),
+            "expected_error": self.expected_errors.tolist(),
         }
 
     def quantile(self, q: float) -> Quantile:
@@ -357,10 +395,12 @@ class Cdf:
         first = int((self.values >= q).argmax())
         around = slice(max(0, first - 1), first + 1)
         off = np.maximum(self.values - self.low, self.high - self.values)[around]
+        expected = float(self.expected_errors[around].max())
         return Quantile(
             name=f"quantile({self.name[4:-1]}, {q:g})",
             value=self.labels[first],
             rank_error=float(off.max()),
+            expected_rank_error=None if math.isnan(expected) else expected,
             low=self.labels[int((self.high >= q).argmax())],
             high=self.labels[int((self.low >= q).argmax())],
             confidence=self.confidence,
@@ -369,10 +409,10 @@ class Cdf:
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
-        widest = float((self.high - self.low).max())
+        widest, usual = float((self.high - self.low).max()), usually(float(self.expected_errors.max()))
         return (
-            f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)} "
-            f"({sure(self.confidence)}), {counted(self.answers)}{stamp}"
+            f"{self.name}: {len(self.labels)} labels, band of at most {upward(widest)}"
+            f"{f', each {usual}' if usual else ''} ({sure(self.confidence)}), {counted(self.answers)}{stamp}"
         )
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
@@ -464,6 +504,9 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     low[-1] = high[-1] = 1.0
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     rising = np.append(_rising(shares) / whole, 1.0)
+    known = np.array(found.errors)
+    of_whole = 0.0 if cuts.everybody else known[-1]
+    expected = np.append(np.hypot(known[: len(queries)], rising[:-1] * of_whole) / whole, 0.0)
     return Cdf(
         name=name,
         labels=tuple(cuts.kind.label(code) for code in range(cuts.first, cuts.last)),
@@ -474,6 +517,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
         count=session.n * whole,
         count_bound=session.n * whole_bound,
         answers=found.answers,
+        expected_errors=np.minimum(expected, 1.0),
     )
 
 

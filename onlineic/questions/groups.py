@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Bools, Floats
 from onlineic.display.figures import FigureKind, axes_for, draw_counts, draw_map, plain, stamped, suited
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
 from onlineic.display.text import (
+    FEW,
     MOST_ROWS,
     TOO_FEW,
     around,
@@ -23,6 +24,7 @@ from onlineic.display.text import (
     shortened,
     sure,
     upward,
+    usually,
     within,
 )
 from onlineic.domain.attributes import Binned, Categorical, Label
@@ -47,6 +49,7 @@ from onlineic.questions.linear import (
     check_answering,
     checked_condition,
     counted,
+    known_error,
     narrowing,
     of_what,
 )
@@ -77,9 +80,10 @@ class Groups(Framed):
     labels : tuple of tuple of labels
         Of each attribute; None is the missing value.
     values : float64 array
-        Number of records, or mean or sum of an attribute. NaN of a mean over too few records.
+        Number of records, or mean or sum of an attribute. NaN of a mean of which nothing can be said.
     error_bounds : float64 array
-        Half-widths around the values that hold all of them at once, with probability `confidence`.
+        Half-widths around the values that hold all of them at once, with probability `confidence`; inf where
+        there is none, as over `few_records`.
     bias : float
         Largest of all groups, as of `Derived`.
     confidence : float
@@ -88,6 +92,10 @@ class Groups(Framed):
         Of counts one, a cross table, unless their condition or the session needs one each.
     ordered : tuple of bool
         Of every key, whether its labels have an order.
+    expected_errors : float64 array
+        Of every number, as of `Derived`; NaN where it is unknown.
+    few_records : bool array
+        As of `Derived`.
     standard_errors : float64 array or None
         With `unbiased`: of every estimate, NaN where none is known and the answer stands in its place.
     """
@@ -101,6 +109,8 @@ class Groups(Framed):
     confidence: float
     answers: tuple[Answer, ...]
     ordered: tuple[bool, ...]
+    expected_errors: Floats
+    few_records: Bools
     standard_errors: Floats | None = None
 
     @property
@@ -133,22 +143,38 @@ class Groups(Framed):
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns: the labels of every attribute, value and error_bound, each under a free name.
+        """Return columns: the labels of every attribute, value, error_bound, expected_error.
 
-        Where values in bins may put the numbers off, `bias` is one more: of all groups the largest.
+        Each has a free name. Where values in bins may put the numbers off, `bias` is one more: of all groups
+        the largest; `few_records` another where there are any.
         """
-        more = (self.bias,) if self.bias else ()
-        rows = [(*labels, value, bound, *more) for labels, value, bound in self]
-        told = ("value", "error_bound", "bias")[: 2 + len(more)]
-        names = (*self.keys, *(free_name(name, self.keys) for name in told))
-        return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+        names, measures = [*self.keys], (self.values, self.error_bounds, self.expected_errors)
+        columns: list[list[Any]] = [
+            [*column] for column in zip(*itertools.product(*self.labels), strict=True)
+        ]
+        for name, numbers in zip(("value", "error_bound", "expected_error"), measures, strict=True):
+            names.append(free_name(name, self.keys))
+            columns.append(numbers.ravel().tolist())
+        if self.bias:
+            names.append(free_name("bias", self.keys))
+            columns.append([self.bias] * len(self))
+        if self.few_records.any():
+            names.append(free_name("few_records", self.keys))
+            columns.append(self.few_records.ravel().tolist())
+        return dict(zip(names, columns, strict=True))
+
+    def _told(self) -> Iterator[tuple[tuple[Label, ...], float, float, float, bool]]:
+        """Go through (labels, value, error bound, expected error, few records)."""
+        more = zip(self.expected_errors.ravel().tolist(), self.few_records.ravel().tolist(), strict=True)
+        for one, other in zip(self, more, strict=True):
+            yield *one, *other
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         lines = [f"{self.name} ({sure(self.confidence)}, {counted(self.answers)}{stamp})"]
-        for labels, value, bound in itertools.islice(self, SHOWN):
-            said = around(value, bound) if math.isfinite(value) else TOO_FEW
-            lines.append(f"  {', '.join(map(str, labels))}: {said}")
+        for labels, value, bound, expected, few in itertools.islice(self._told(), SHOWN):
+            said = around(value, bound, expected=expected) if math.isfinite(value) else TOO_FEW
+            lines.append(f"  {', '.join(map(str, labels))}: {said}{f' ({FEW})' * few}")
         if len(self) > SHOWN:
             lines.append(f"  ... {len(self) - SHOWN:,} more")
         if self.rounded_up:
@@ -160,7 +186,7 @@ class Groups(Framed):
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
         """Draw the numbers by one or two keys with intervals of `error_bounds`, with matplotlib.
 
-        A mean over too few records is left out. By dates ``kind="line"`` is a time series with its band.
+        A mean without a bound is left out. By dates ``kind="line"`` is a time series with its band.
 
         Parameters
         ----------
@@ -203,12 +229,15 @@ class Groups(Framed):
     def _repr_html_(self) -> str:
         kept, gap = cut_rows(len(self), MOST_ROWS)
         held, wanted = [], {*kept}
-        for place, (labels, value, bound) in enumerate(self):
+        for place, (labels, value, bound, expected, few) in enumerate(self._told()):
             if place in wanted:
                 text, reach = within(value, bound, separated=True)
                 known = math.isfinite(value)
-                held.append([*labels, text if known else TOO_FEW, f"± {reach}" if known else ""])
-        head, keys, left_out = [*self.keys, "value", "bound"], len(self.keys), len(self) - len(kept)
+                reach = f"± {reach}" if math.isfinite(bound) else FEW if few else "no bound"
+                held.append(
+                    [*labels, text, usually(expected, bound), reach] if known else [*labels, TOO_FEW, "", ""]
+                )
+        head, keys, left_out = [*self.keys, "value", "error", "bound"], len(self.keys), len(self) - len(kept)
         parts = [table(head, held, left=keys, names=keys, gap=None if gap is None else (gap, left_out))]
         if gap is not None:
             parts.append(note(f"{left_out:,} of {len(self):,} are not shown: see to_dict()"))
@@ -283,10 +312,12 @@ def group_by(
     if of is None:
         found, table = _counts(session, names, labels, where)
         shares, bounds, errors = np.array(table), np.array(found.bounds), None
+        expected = np.broadcast_to(np.asarray(found.errors, np.float64), shares.shape) * session.n
         if unbiased:
             cells = _conditions(names, labels, where)
             shares, bounds, errors = _unprojected(session, cells, shares, bounds)
             errors = errors * session.n
+            expected = np.where(np.isnan(errors), expected, errors)
             found = attrs.evolve(found, confidence=min(found.confidence, 1.0 - session.beta))
         return Groups(
             name=f"count{by}",
@@ -298,6 +329,8 @@ def group_by(
             confidence=found.confidence,
             answers=found.answers,
             ordered=ordered,
+            expected_errors=expected,
+            few_records=np.zeros(shape, np.bool_),
             standard_errors=errors,
         )
     if unbiased:
@@ -316,16 +349,18 @@ def group_by(
     groups = [Numbers.of(session.domain, of, each, known, unit) for each in _conditions(names, labels, where)]
     asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))
-    values, bounds, bias, start = np.zeros(len(groups)), np.zeros(len(groups)), 0.0, 0
+    values, bounds, expected = (np.zeros(len(groups)) for _ in range(3))
+    few, bias, start = np.zeros(len(groups), np.bool_), 0.0, 0
     for place, (numbers, asked) in enumerate(zip(groups, asks, strict=True)):
         part = slice(start, start := start + len(asked))
         if not asked:  # no record can be in it: a sum of 0, and no mean
             values[place] = 0.0 if aggregate == "sum" else math.nan
             continue
-        values[place], bounds[place], off, *_ = numbers.worked_out(
-            aggregate, session.n, found.values[part], found.bounds[part]
+        made = numbers.worked_out(
+            aggregate, session.n, found.values[part], found.bounds[part], found.errors[part]
         )
-        bias = max(bias, off)
+        values[place], bounds[place], expected[place] = made.value, made.bound, made.expected
+        few[place], bias = made.few, max(bias, made.bias)
     return Groups(
         name=f"{aggregate}({of}){by}",
         keys=names,
@@ -336,6 +371,8 @@ def group_by(
         confidence=found.confidence,
         answers=found.answers,
         ordered=ordered,
+        expected_errors=expected.reshape(shape),
+        few_records=few.reshape(shape),
     )
 
 
@@ -402,9 +439,11 @@ def _counts(
     if bound is None:  # one by one
         found = asked_together(session, list(_conditions(names, labels, condition)))
         shape = tuple(map(len, labels))
-        table = np.array(found.values).reshape(shape)
-        return attrs.evolve(found, bounds=np.array(found.bounds).reshape(shape)), table
+        table, bounds, errors = (
+            np.array(one).reshape(shape) for one in (found.values, found.bounds, found.errors)
+        )
+        return attrs.evolve(found, bounds=bounds, errors=errors), table
     answer = session.answer(question)
     bounds = np.where(bound.cells >= 0, answer.error_bound, 0.0)
     confidence = 1.0 - (session.beta if answer.error_bound > 0.0 else 0.0)
-    return Found((answer,), (), bounds, confidence), answer.value
+    return Found((answer,), (), bounds, confidence, known_error(answer)), answer.value

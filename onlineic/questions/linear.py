@@ -111,12 +111,19 @@ class AnsweringLinear(abc.ABC):
 @final
 @attrs.frozen(eq=False)
 class Found:
-    """Answers to a few queries as they were told, and numbers with bounds that hold together."""
+    """Answers to a few queries as they were told, and numbers with bounds that hold together.
+
+    Attributes
+    ----------
+    errors : sequence of float
+        `expected_error` of the numbers, NaN where it is unknown.
+    """
 
     answers: tuple[Answer, ...]
     values: Sequence[float]
     bounds: Any
     confidence: float
+    errors: Any = ()
 
 
 def check_answering(session: object) -> None:
@@ -164,7 +171,14 @@ def _for_its_probability(found: Found) -> float:
 
 
 def _found(answers: Sequence[Answer], now: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
-    return Found(tuple(answers), [float(answer) for answer in now], bounds.tolist(), confidence)
+    errors = [known_error(answer) for answer in now]
+    return Found(tuple(answers), [float(answer) for answer in now], bounds.tolist(), confidence, errors)
+
+
+def known_error(answer: Answer) -> Any:
+    """Return what an answer is expected to err by, NaN where that is unknown."""
+    error = answer.expected_error
+    return math.nan if error is None else error
 
 
 def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer, ...]) -> TooFewRecordsError:

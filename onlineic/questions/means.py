@@ -5,7 +5,7 @@ Proof: docs/theory/queries.md, 1.8.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NoReturn, final
+from typing import Any, Literal, NamedTuple, NoReturn, final
 
 import attrs
 import numpy as np
@@ -14,15 +14,16 @@ from onlineic._typing import Bools, Floats
 from onlineic.ask.bind import as_condition
 from onlineic.display.html import card, facts
 from onlineic.display.text import (
+    FEW,
     around,
     of_bins,
-    probability,
     records,
     records_bound,
     shortened,
     sure,
+    to_its_bound,
     upward,
-    within,
+    usually_and_provably,
 )
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.dates import Dates
@@ -52,6 +53,7 @@ from onlineic.questions.linear import (
 )
 from onlineic.slips import public
 
+LEAST = 0.5  # records that a mean is about: of fewer, as they are estimated, nothing is told
 FINEST = 2.0**-21  # of a bin: half a step, to which values are rounded first
 Aggregate = Literal["count", "mean", "sum", "variance"]
 
@@ -70,7 +72,7 @@ class Derived:
         In the units of the attribute.
     error_bound : float
         Half-width around `value` that holds the exact number, at the attribute's values or midpoints, with
-        probability `confidence`.
+        probability `confidence`; inf where `few_records`.
     confidence : float
         1 - beta: of one answer its own, of several that of all the session's answers at once. Where the
         session has none for these, 1 - m beta for m answers, each with a bound of its own.
@@ -85,6 +87,13 @@ class Derived:
         Records that it is about, those that meet the condition and have a value, with their own half-width.
     answers : tuple of Answer
         What it was made of.
+    expected_error : float or None
+        Root-mean-square error that is expected of `value`, in its units: to first order, and as if the errors
+        of the answers were independent. They mostly rise together, which makes that of a mean smaller.
+        Nothing promises it. None where it is unknown of one of them.
+    few_records : bool
+        Whether a mean or variance is over no more records than twice their error: then it could be anything,
+        and only `expected_error` says what it is worth.
     """
 
     name: str
@@ -95,6 +104,8 @@ class Derived:
     count: float
     count_bound: float
     answers: tuple[Answer, ...]
+    expected_error: float | None = None
+    few_records: bool = False
 
     @property
     def private(self) -> bool:
@@ -107,8 +118,12 @@ class Derived:
         return of_what(self.answers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that it says as plain values, which `json.dumps` takes, but for its answers."""
-        return attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+        """Return all that it says as plain values, which `json.dumps` takes, but for its answers.
+
+        A bound that is infinite is None.
+        """
+        said = attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+        return said if math.isfinite(self.error_bound) else said | {"error_bound": None}
 
     def __float__(self) -> float:
         return self.value
@@ -140,15 +155,16 @@ class Derived:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {upward(self.bias)} for values in bins" if self.bias else ""
         return (
-            f"{self.name} = {around(self.value, self.error_bound)}{bias} "
-            f"({sure(self.confidence)}), "
+            f"{self.name} = {around(self.value, self.error_bound, expected=self.expected_error)}{bias} "
+            f"({FEW if self.few_records else sure(self.confidence)}), "
             f"{self.count:.1f} {self.of_what}, {counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
-        value, reach = within(self.value, self.error_bound)
-        bound = f"± {reach}, with probability {probability(self.confidence)}"
-        said = [("bound", bound)]
+        value = to_its_bound(self.value, self.error_bound)
+        said = [("error", usually_and_provably(self.expected_error, self.error_bound, self.confidence))]
+        if self.few_records:
+            said.append((FEW, "no more than twice their error"))
         if self.bias:
             said.append(of_bins(self.bias))
         said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
@@ -173,15 +189,17 @@ def mean(session: AnsweringLinear, attribute: str, where: Where = None) -> Deriv
     Raises
     ------
     TooFewRecordsError
-        If a + b is no more than twice its error: then the mean could be anything. The answers are paid, and
-        stand in the exception.
+        If a + b is no more than twice its error, and either no error is expected of it, or it is fewer than
+        half a record. The answers are paid, and stand in the exception. Else such a mean is told without a
+        bound, as one over `few_records`.
     InvalidQueryError
         If the attribute has no numbers, or nobody can meet the condition.
 
     Notes
     -----
     With true a', b' and |a - a'|, |b - b'| <= e the ratio r' = a'/(a' + b') lies in [0, 1], and
-    (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b).
+    (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b). With expected errors e_a,
+    e_b that of r is hypot(e_a (1 - r), e_b r)/(a + b).
     """
     return _of_numbers(session, "mean", attribute, where)
 
@@ -247,21 +265,44 @@ def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, 
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
-    value, bound, bias, share, share_bound = numbers.worked_out(
-        aggregate, session.n, found.values, found.bounds
-    )
-    if math.isnan(value):
-        raise too_few(session.n, name, share, share_bound, found.answers)
+    made = numbers.worked_out(aggregate, session.n, found.values, found.bounds, found.errors)
+    if math.isnan(made.value):
+        raise too_few(session.n, name, made.share, made.share_bound, found.answers)
     return Derived(
         name=name,
-        value=value,
-        error_bound=bound,
+        value=made.value,
+        error_bound=made.bound,
         confidence=found.confidence,
-        bias=bias,
-        count=session.n * share,
-        count_bound=session.n * share_bound,
+        bias=made.bias,
+        count=session.n * made.share,
+        count_bound=session.n * made.share_bound,
         answers=found.answers,
+        expected_error=None if math.isnan(made.expected) else made.expected,
+        few_records=made.few,
     )
+
+
+class Made(NamedTuple):
+    """A number that was worked out from a few released ones.
+
+    Attributes
+    ----------
+    value, bound, bias : float
+        As of `Derived`; NaN where nothing can be said.
+    share, share_bound : float
+        Of the records that count.
+    expected : float
+        NaN where it is unknown.
+    few : bool
+    """
+
+    value: float
+    bound: float
+    bias: float
+    share: float
+    share_bound: float
+    expected: float = math.nan
+    few: bool = False
 
 
 @final
@@ -360,24 +401,52 @@ class Numbers:
         return [self.weighted(self.shares), self.weighted(others), *squared]
 
     def worked_out(
-        self, aggregate: str, n: int, values: Sequence[float], bounds: Sequence[float]
-    ) -> tuple[float, float, float, float, float]:
-        """Return (value, bound, bias, share that counts, its bound) from what was asked; NaN of too few."""
+        self,
+        aggregate: str,
+        n: int,
+        values: Sequence[float],
+        bounds: Sequence[float],
+        errors: Sequence[float] = (),
+    ) -> Made:
+        """Return what was made of what was asked, its bounds and expected errors."""
         width, size = self.high - self.low, max(abs(self.low), abs(self.high))
+        errors = errors or [math.nan] * len(values)
         if aggregate == "sum":
             (part, share, *_), (error, off, *_) = (*values, 1.0), (*bounds, 0.0)
             value = n * (width * part + self.low * share)
             bound = n * sum(factor * by for factor, by in ((width, error), (abs(self.low), off)) if factor)
             bound += n * FLOATS * size
-            return value, bound, self._off(n * (share + off)) * n * (share + off), share, off
-        if aggregate == "variance":
-            return self._variance(n, values, bounds)
-        share, off = (1.0, 0.0) if self.everybody else (sum(values), sum(bounds))
-        if not self.everybody and not share > 2.0 * max(bounds):
-            return math.nan, math.inf, 0.0, share, off
+            expected, most = n * _together((width, self.low), (*errors, 0.0)), n * (share + off)
+            each = self._off(most)
+            return Made(value, bound, each * most if each else 0.0, share, off, expected)
+        counted = len(values) - (aggregate == "variance")
+        share = 1.0 if self.everybody else sum(values[:counted])
+        off = 0.0 if self.everybody else sum(bounds[:counted])
+        few = not self.everybody and not share > 2.0 * max(bounds[:counted])
+        work = self._variance if aggregate == "variance" else self._mean
+        made = work(n, values, bounds, errors, share, off) if n * share >= LEAST else None
+        if made is None or (few and math.isnan(made.expected)):
+            return Made(math.nan, math.inf, 0.0, share, off)
+        return made._replace(bound=math.inf, few=math.isfinite(off)) if few else made
+
+    def _mean(
+        self,
+        n: int,
+        values: Sequence[float],
+        bounds: Sequence[float],
+        errors: Sequence[float],
+        share: float,
+        off: float,
+    ) -> Made:
+        """Return the mean of so large a share."""
+        width, part = self.high - self.low, min(max(values[0] / share, 0.0), 1.0)
         value = min(max(self.low + width * values[0] / share, self.low), self.high)
-        bound = min(width * max(bounds) / share if width else 0.0, max(value - self.low, self.high - value))
-        return value, bound + FLOATS * size, self._off(n * (share - off)), share, off
+        most = max(value - self.low, self.high - value)
+        bound = min(width * max(bounds) / share if width else 0.0, most)
+        bound += FLOATS * max(abs(self.low), abs(self.high))
+        slopes = (1.0,) if self.everybody else (1.0 - part, part)
+        expected = _inside(value, self.low, self.high, width * _together(slopes, errors) / share)
+        return Made(value, bound, self._off(n * (share - off)), share, off, expected)
 
     def _off(self, records: float) -> float:
         """Return how far bins may put off the mean of so many records, or of more."""
@@ -388,27 +457,37 @@ class Numbers:
         return min(self.wrong, self.cells / records if records > 0.0 else math.inf)
 
     def _variance(
-        self, n: int, values: Sequence[float], bounds: Sequence[float]
-    ) -> tuple[float, float, float, float, float]:
-        """Return value, bound, bias, share that counts and its bound of a variance; NaN of too few."""
-        (*parts, square), (*errors, off_square) = values, bounds
-        share, off = (1.0, 0.0) if self.everybody else (sum(parts), sum(errors))
-        if not self.everybody and not share > 2.0 * max(errors):
-            return math.nan, math.inf, 0.0, share, off
+        self,
+        n: int,
+        values: Sequence[float],
+        bounds: Sequence[float],
+        errors: Sequence[float],
+        share: float,
+        off: float,
+    ) -> Made:
+        """Return the variance of so large a share."""
+        (*parts, square), (*part_bounds, off_square) = values, bounds
         mean, width = min(max(parts[0] / share, 0.0), 1.0), self.high - self.low
-        of_mean = min(1.0, max(errors) / share)
+        of_mean = min(1.0, max(part_bounds) / share)
         most = min(1.0, mean + of_mean)
         bound = (off_square + most * off) / share + of_mean * (mean + most)
         excess = self.width**2 / 8.0  # half of the most that squares between two ends are too large by
         largest = width**2 / 4.0
         exact = min(max(width**2 * (square / share - mean**2), 0.0), largest + 2.0 * excess)
         value = min(max(exact - excess, 0.0), largest)
-        bound = min(width**2 * bound + FLOATS * width**2, max(value, largest - value))
+        farthest = max(value, largest - value)
+        bound = min(width**2 * bound + FLOATS * width**2, farthest)
+        # derivatives of s/t - (a/t)^2 by a, b and s, where t is a + b, or 1
+        by_share = 0.0 if self.everybody else 2.0 * mean**2 - square / share
+        slopes = (by_share - 2.0 * mean, *([by_share] if len(parts) > 1 else []), 1.0)
+        expected = _inside(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
         if not self.width:
-            return value, bound, 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2, share, off
+            bias = 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2
+            return Made(value, bound, bias, share, off, expected)
         moved = self.width * (math.sqrt(self._wrong(n * (share - off)) / self.fewest) + FINEST)
         deviation = math.sqrt(value + bound + excess) + self.width / 2.0
-        return value, bound, excess + 2.0 * deviation * moved + moved**2, share, off
+        bias = excess + 2.0 * deviation * moved + moved**2
+        return Made(value, bound, bias, share, off, expected)
 
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""
@@ -416,6 +495,19 @@ class Numbers:
         if self.condition is None:
             return where() if whole else where({self.attribute: weights(codes)})
         return self.condition if whole else where({self.attribute: weights(codes)}) & self.condition
+
+
+def _together(slopes: Sequence[float], errors: Sequence[float]) -> float:
+    """Return the expected error of a sum of numbers times slopes, as if their errors were independent."""
+    terms = [abs(slope) * error for slope, error in zip(slopes, errors, strict=False) if slope]
+    return math.sqrt(sum(term**2 for term in terms))
+
+
+def _inside(value: float, low: float, high: float, expected: float) -> float:
+    """Return an expected error, or that of a number which lies anywhere between two ends, if that is less."""
+    if math.isnan(expected) or not high > low:
+        return expected
+    return min(expected, math.sqrt(((high - value) ** 3 + (value - low) ** 3) / (3.0 * (high - low))))
 
 
 def _rounded(

@@ -8,17 +8,17 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Bools, Floats
 from onlineic.ask.sql import Aggregate, Statement
 from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, facts, note, table
-from onlineic.display.text import MOST_ROWS, TOO_FEW, around, of_bins, probability, shortened
+from onlineic.display.text import FEW, MOST_ROWS, TOO_FEW, around, of_bins, probability, shortened
 from onlineic.domain.attributes import Attribute, Categorical, Label
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import where
 from onlineic.questions.groups import group_by
-from onlineic.questions.linear import AnsweringLinear
+from onlineic.questions.linear import AnsweringLinear, known_error
 from onlineic.questions.means import Aggregate as Named
 from onlineic.questions.means import Derived, mean, total, variance
 from onlineic.slips import public
@@ -43,10 +43,14 @@ class AnswerTable(Framed):
     names : tuple of str
         Of the aggregates: their alias, or their text.
     values : (rows, aggregates) float64
-        Numbers of records, sums and averages. NaN of an average over too few records.
+        Numbers of records, sums and averages. NaN of an average of which nothing can be said.
     error_bounds : (rows, aggregates) float64
         Half-widths around the values, in their units; of one aggregate they hold for all rows at once with
-        its confidence.
+        its confidence. inf where there is none, as over few records.
+    expected_errors : (rows, aggregates) float64
+        As of `Derived`; NaN where it is unknown.
+    few_records : (rows, aggregates) bool
+        As of `Derived`.
     confidences : tuple of float
         Of every aggregate.
     biases : tuple of float
@@ -67,6 +71,8 @@ class AnswerTable(Framed):
     names: tuple[str, ...]
     values: Floats
     error_bounds: Floats
+    expected_errors: Floats
+    few_records: Bools
     confidences: tuple[float, ...]
     biases: tuple[float, ...]
     answers: tuple[Answer, ...]
@@ -95,22 +101,28 @@ class AnswerTable(Framed):
             yield {name: self._column(place)[row] for name, place in self.columns}
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns of SELECT; after each aggregate stands its "NAME error_bound".
+        """Return the columns of SELECT; after each aggregate "NAME error_bound" and "NAME expected_error".
 
-        Where values in bins may put it off, "NAME bias" comes next. Where a column of SELECT is called so
-        itself, the name gets underscores after it.
+        Where values in bins may put it off, "NAME bias" comes next; where it is over few records in some row,
+        "NAME few_records". Where a column of SELECT is called so itself, the name gets underscores after it.
         """
         taken = {name for name, _ in self.columns}
         result: dict[str, list[Any]] = {}
         for name, place in self.columns:
             result[name] = self._column(place)
             if place >= len(self.keys):
-                bound = free_name(f"{name} error_bound", taken)
-                taken.add(bound)
-                result[bound] = self.error_bounds[:, place - len(self.keys)].tolist()
-                if off := self.biases[place - len(self.keys)]:
-                    taken.add(bias := free_name(f"{name} bias", taken))
-                    result[bias] = [off] * len(self)
+                at = place - len(self.keys)
+                told: dict[str, list[Any]] = {
+                    "error_bound": self.error_bounds[:, at].tolist(),
+                    "expected_error": self.expected_errors[:, at].tolist(),
+                }
+                if off := self.biases[at]:
+                    told["bias"] = [off] * len(self)
+                if self.few_records[:, at].any():
+                    told["few_records"] = self.few_records[:, at].tolist()
+                for what, column in told.items():
+                    taken.add(free := free_name(f"{name} {what}", taken))
+                    result[free] = column
         return result
 
     def _column(self, place: int) -> list[Any]:
@@ -170,10 +182,13 @@ class AnswerTable(Framed):
         if place < len(self.keys):
             labels = [self.labels[row][place] for row in rows]
             return ["NULL" if label is None else str(label) for label in labels]
-        found = (part[[*rows], place - len(self.keys)].tolist() for part in (self.values, self.error_bounds))
+        parts = (self.values, self.error_bounds, self.expected_errors, self.few_records)
+        found = (part[[*rows], place - len(self.keys)].tolist() for part in parts)
         return [
-            TOO_FEW if math.isnan(value) else around(value, bound, separated=True)
-            for value, bound in zip(*found, strict=True)
+            TOO_FEW
+            if math.isnan(value)
+            else f"{around(value, bound, separated=True, expected=expected)}{f' ({FEW})' * few}"
+            for value, bound, expected, few in zip(*found, strict=True)
         ]
 
 
@@ -190,7 +205,7 @@ def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derive
     Raises
     ------
     TooFewRecordsError
-        If a statement of one AVG is over too few records.
+        If nothing can be said of the average of a statement of one AVG, as of `mean`.
     """
     if understood.keys:
         parts = [_by_group(session, aggregate, understood.keys) for aggregate in understood.aggregates]
@@ -200,9 +215,9 @@ def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derive
         parts = [_column(session, aggregate) for aggregate in understood.aggregates]
     kinds = [session.domain.attribute(key) for key in understood.keys]
     labels = [*itertools.product(*(map(kind.label, range(kind.size)) for kind in kinds))]
-    values, bounds = (
+    values, bounds, errors, few = (
         np.stack(column, axis=1)
-        for column in zip(*((part.values, part.bounds) for part in parts), strict=True)
+        for column in zip(*((part.values, part.bounds, part.errors, part.few) for part in parts), strict=True)
     )
     shown = understood.rows.chosen(_ranked(kinds), values)
     return AnswerTable(
@@ -211,6 +226,8 @@ def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derive
         names=tuple(aggregate.name for aggregate in understood.aggregates),
         values=values[shown],
         error_bounds=bounds[shown],
+        expected_errors=errors[shown],
+        few_records=few[shown],
         confidences=tuple(part.confidence for part in parts),
         biases=tuple(part.bias for part in parts),
         answers=tuple(answer for part in parts for answer in part.answers),
@@ -236,10 +253,12 @@ def _ranked(kinds: Sequence[Attribute]) -> Floats:
 @final
 @attrs.frozen(eq=False)
 class _Part:
-    """One aggregate of a table: (rows,) numbers and their bounds."""
+    """One aggregate of a table: (rows,) numbers, bounds and expected errors, whether records are few."""
 
     values: Floats
     bounds: Floats
+    errors: Floats
+    few: Bools
     confidence: float
     bias: float
     answers: tuple[Answer, ...]
@@ -250,7 +269,7 @@ def _alone(session: AnsweringLinear, aggregate: Aggregate) -> Answer | Derived:
     if aggregate.column is None:
         return session.answer(where() if aggregate.condition is None else aggregate.condition)
     if aggregate.nobody:  # the sum of nothing
-        return Derived(aggregate.name, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, ())
+        return Derived(aggregate.name, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, (), 0.0)
     ask = {"sum": total, "average": mean, "variance": variance}[aggregate.form]
     return ask(session, aggregate.column, aggregate.condition)
 
@@ -260,20 +279,29 @@ def _column(session: AnsweringLinear, aggregate: Aggregate) -> _Part:
     try:
         found = _alone(session, aggregate)
     except TooFewRecordsError as error:  # what the others say is not thrown away
-        return _Part(np.array([math.nan]), np.array([math.inf]), 1.0, 0.0, error.answers)
+        return _row((math.nan, math.inf, math.nan), False, 1.0, 0.0, error.answers)
     if isinstance(found, Derived):
-        bound, confidence = found.error_bound, found.confidence
-        return _Part(np.array([found.value]), np.array([bound]), confidence, found.bias, found.answers)
+        expected = math.nan if found.expected_error is None else found.expected_error
+        told = (found.value, found.error_bound, expected)
+        return _row(told, found.few_records, found.confidence, found.bias, found.answers)
     confidence = 1.0 - (session.beta if found.error_bound > 0.0 else 0.0)
-    bounds = np.array([session.n * found.error_bound])
-    return _Part(np.array([float(found.count)]), bounds, confidence, 0.0, (found,))
+    told = (float(found.count), session.n * found.error_bound, session.n * known_error(found))
+    return _row(told, False, confidence, 0.0, (found,))
+
+
+def _row(
+    told: tuple[float, float, float], few: bool, confidence: float, bias: float, answers: tuple[Answer, ...]
+) -> _Part:
+    """Return a column of one row: value, bound and expected error."""
+    value, bound, error = (np.array([one]) for one in told)
+    return _Part(value, bound, error, np.array([few]), confidence, bias, answers)
 
 
 def _by_group(session: AnsweringLinear, aggregate: Aggregate, keys: tuple[str, ...]) -> _Part:
     """Return one aggregate of every group."""
     if aggregate.nobody:
         nothing = np.zeros(math.prod(session.domain.attribute(key).size for key in keys))
-        return _Part(nothing, nothing, 1.0, 0.0, ())
+        return _Part(nothing, nothing, nothing, nothing.astype(np.bool_), 1.0, 0.0, ())
     if aggregate.column is None:
         found = group_by(session, keys, aggregate.condition)
     else:
@@ -285,5 +313,11 @@ def _by_group(session: AnsweringLinear, aggregate: Aggregate, keys: tuple[str, .
             aggregate.column,
         )
     return _Part(
-        found.values.ravel(), found.error_bounds.ravel(), found.confidence, found.bias, found.answers
+        found.values.ravel(),
+        found.error_bounds.ravel(),
+        found.expected_errors.ravel(),
+        found.few_records.ravel(),
+        found.confidence,
+        found.bias,
+        found.answers,
     )

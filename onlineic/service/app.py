@@ -490,7 +490,7 @@ class Service:
         found = await self._released(user, start, SHEET_OF_RECORDS)
         rows = io.StringIO()
         out = csv.writer(rows, lineterminator="\n")
-        out.writerow(("at", "question", "cell", "value", "count", "low", "high", "status"))
+        out.writerow(("at", "question", "cell", "value", "count", "low", "high", "status", "expected_error"))
         for at, answer in found:
             held = answer.columns()
             label = (
@@ -502,7 +502,8 @@ class Service:
             for place in range(len(held["status"])):
                 cell = " x ".join(str(held[name][place]) for name in answer.labels) if answer.labels else ""
                 numbers = [np.ravel(part)[place] for part in (answer.value, answer.count, *answer.bracket)]
-                row = (at, said or label[place], cell, *map(float, numbers), answer.status)
+                error = held["expected_error"][place]
+                row = (at, said or label[place], cell, *map(float, numbers), answer.status, error)
                 out.writerow(map(csv_field, row))
         return _file(rows.getvalue(), "answers.csv")
 

@@ -442,6 +442,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
     if isinstance(value, list):
         value, count = np.array(value, np.float64), np.array(count, np.float64)
     bound = math.inf if told["error_bound"] is None else told["error_bound"]
+    error = told.get("expected_error")  # of an older server none
     return Answer(
         value,
         count,
@@ -457,6 +458,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told.get("n_bound", 0),
         told.get("of_what", "records"),
         told.get("reason"),  # of a server of 0.1.0 none
+        np.array(error, np.float64) if isinstance(error, list) else error,
     )
 
 

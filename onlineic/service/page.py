@@ -27,6 +27,8 @@ from onlineic.display.text import (
     records_bound,
     shortened,
     upward,
+    usually,
+    usually_and_provably,
     within,
 )
 from onlineic.domain.attributes import Categorical
@@ -541,12 +543,16 @@ def _derived_block(said: str, found: Derived) -> str:
     if math.isfinite(found.error_bound):
         value, reach = within(found.value, found.error_bound, separated=True)
         text = f"The {said}: {value}, at most {reach} off{_sure(found.confidence)}."
+    elif found.few_records:
+        text = f"The {said}, over few records: nothing bounds it."
     if found.bias:
         text += f" Values in bins may put it off by {upward(found.bias)} besides."
+    error = usually_and_provably(found.expected_error, found.error_bound, found.confidence)
     about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
     return card(
         around(found.value, found.error_bound, separated=True),
         f"<p>{escaped(text)}</p>",
+        note(f"{_capital(error)}.") if found.expected_error else "",
         note(about) if 0.0 < found.count_bound < math.inf else "",
         kind="answer",
         private=found.private,
@@ -555,6 +561,7 @@ def _derived_block(said: str, found: Derived) -> str:
 
 def _number_block(said: str, answer: Answer, beta: float) -> str:
     n, (low, high) = answer.n or 0, answer.bracket
+    error = usually_and_provably(answer.count_expected_error, n * answer.error_bound, 1.0 - beta)
     if math.isfinite(answer.error_bound):
         holds = "exactly" if answer.error_bound == 0.0 else f"with probability {probability(1.0 - beta)}"
         between_ = f"From {records_between(n * low, n * high)} of {n:,}, {holds}."
@@ -563,6 +570,7 @@ def _number_block(said: str, answer: Answer, beta: float) -> str:
     return card(
         f"{records(float(answer.count))} records",
         f"<p>{escaped(_capital(said))}: {answer.value:.2%} of all. {escaped(between_)}</p>",
+        note(f"{_capital(error)}.") if answer.usually else "",
         bare(span_bar(low, float(answer.value), high, "share of all records")),
         _status(answer),
         kind="answer",
@@ -581,6 +589,8 @@ def _table_block(said: str, answer: Answer) -> str:
         f"Each ± {records_bound(n * answer.error_bound)} records, all at once." if bounded else "No bound."
     )
     parts = [f"<p>{escaped(bound)}</p>"]
+    if answer.usually:
+        parts.append(note(f"Each {answer.usually_and_provably}."))
     counts = np.asarray(answer.count)
     if len(labels) == 1:
         ((name, axis),) = labels.items()
@@ -608,17 +618,23 @@ def _series_block(said: str, found: Groups) -> str:
     highs = [value + bound for value, bound in zip(values, bounds, strict=True)]
     finite = all(map(math.isfinite, highs))
     whiskers = (lows, highs) if finite else (None, None)
+    errors = found.expected_errors.ravel().tolist()
     rows = [
-        [label, records(value), f"± {records_bound(bound)}" if math.isfinite(bound) else "no bound"]
-        for label, value, bound in zip(labels, values, bounds, strict=True)
+        [
+            label,
+            records(value),
+            usually(error, bound),
+            f"± {records_bound(bound)}" if math.isfinite(bound) else "no bound",
+        ]
+        for label, value, bound, error in zip(labels, values, bounds, errors, strict=True)
     ]
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow([name, "count", "error_bound", "low", "high"])
-    for row in zip(labels, values, bounds, lows, highs, strict=True):
+    lines.writerow([name, "count", "error_bound", "low", "high", "expected_error"])
+    for row in zip(labels, values, bounds, lows, highs, errors, strict=True):
         lines.writerow(map(csv_field, row))
     file = f"data:text/csv;charset=utf-8,{quote(out.getvalue())}"
-    numbers = bare(table([name, "records", "off by at most"], rows))
+    numbers = bare(table([name, "records", "error", "off by at most"], rows))
     shown_open = " open" if len(rows) <= FEW else ""
     together = f"All hold at once{_sure(found.confidence)}." if finite else "Not all are bounded."
     return card(

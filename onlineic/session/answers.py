@@ -53,7 +53,18 @@ from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
-from onlineic.session.columns import BOUGHT, COVERED, Answers, Columns, Settled, cut, stated, stated_again
+from onlineic.session.columns import (
+    BOUGHT,
+    COVERED,
+    Answers,
+    Columns,
+    Settled,
+    Worked,
+    cut,
+    stated,
+    stated_again,
+)
+from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
 
 KIN_OF = 256  # questions, from which those like them are made
@@ -102,9 +113,9 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_heard", "_ledger",
-        "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_predictor", "_private",
-        "_settled", "_spending", "_spreads", "_taken", "_told_anew", "_untaken", "raises",
+        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard", "_ledger",
+        "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled",
+        "_spending", "_taken", "_told_anew", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -128,10 +139,7 @@ class AnswerBook:
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
-        # what is expected of questions, where the rule fits all that was measured
-        fitted = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
-        self._predictor = Predictor(domain) if fitted else None
-        self._spreads: dict[Any, float] = {}  # of measured answers, standard deviation of the noise
+        self._expectations = Expectations.begun(plan, domain, counted)
         # of questions that a file tells anew: the first answer, and the place of the latest record
         self._told_anew: dict[Any, tuple[Remembered, int]] = {}
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
@@ -188,7 +196,7 @@ class AnswerBook:
         other = copy.copy(self)
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
-        other._heard, other._spreads = self._heard.copy(), dict(self._spreads)
+        other._heard, other._expectations = self._heard.copy(), self._expectations.still()
         other._told_anew = dict(self._told_anew)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
@@ -246,7 +254,7 @@ class AnswerBook:
             self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         if isinstance(record, Opened):
-            self._opened(record, at.instalments)
+            self._opened(record, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
             belief,
             at.records + 1,
@@ -262,10 +270,12 @@ class AnswerBook:
             self._checkpoints.keep_if_due(at.records + 1, belief)
         return hard
 
-    def _opened(self, record: Opened, before: int) -> None:
-        """Take in tables; where they were planned, of those bought later no bound may depend."""
-        if self._predictor is not None and before == len(self._predictor.releases):
-            self._predictor = self._predictor.after(record.measurements)
+    def _opened(self, record: Opened, before: int, followed: bool) -> None:
+        """Take in tables, which a hypothesis that failed has not followed.
+
+        Where they were planned, of those bought later no bound may depend.
+        """
+        self._expectations = self._expectations.after(before, record.measurements, followed)
         if not self._plan.opens:  # theirs are paid from the start
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         if self._plan.first_choices is None:
@@ -327,20 +337,28 @@ class AnswerBook:
         apart = float(np.abs(value - released).max())
         radius = self._bounds.hard(question, target, weights, value, apart, spent)
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
-        self._spreads[question.key] = spread * measurement.scale
+        number = Measured(radius, spread * measurement.scale, fitted=apart > 0.0)
+        self._expectations.numbers[question.key] = number
         # what is left is told with this hit
-        return self._released(question, "hard", value, radius, self._spending.after(spent, record))
+        return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
 
     def _released(
-        self, question: Question, status: Status, value: Any, radius: float, spent: Spent
+        self,
+        question: Question,
+        status: Status,
+        value: Any,
+        radius: float,
+        spent: Spent,
+        number: Measured | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
         wide = self._plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self._stands)
         self._bounds.state(question, value, inside=status == "easy")
+        rest = wide if number is None else attrs.evolve(number, radius=wide)
         return Answer.deferred(
-            value, status, self._settled_at(spent), wide, question, self._reason(question, status)
+            value, status, self._settled_at(spent), rest, question, self._reason(question, status)
         )
 
     def _reason(self, question: Question, status: Status) -> Reason:
@@ -358,15 +376,15 @@ class AnswerBook:
     @property
     def predictor(self) -> Predictor | None:
         """What is expected of questions by what was released; None where the rule does not fit all of it."""
-        return self._predictor
+        return self._expectations.predictor
 
     def expected(self, question: Question, predictor: Predictor) -> float:
         """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
         known = self._memory.recall(question, self._stands)
         if known is None or question.constant is not None:
             return predictor.error(question)
-        error, spread = predictor.error(question, known.version), self._spreads.get(question.key, math.inf)
-        return 1.0 / math.hypot(1.0 / error, 1.0 / spread) if error and spread else 0.0
+        error = self._expectations.again(question, known.again(question)[0], known)
+        return 1.0 if error is None else float(np.max(error))
 
     def expected_of_kin(self) -> float | None:
         """Return the root-mean-square error predicted of questions like those tested first, if any."""
@@ -416,18 +434,20 @@ class AnswerBook:
         said = stated_again(
             self.estimates, question, value, known.question, known.value, known.radius, self._bounds.slack
         )
-        return self._stating(question, value, status, said, reason)
+        return self._stating(question, value, status, said, reason, known)
 
     def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
         """Return these answers as the hypothesis says them now, but for what was measured or not tested."""
-        result, fits = [*answers], self._predictor is not None
+        result, measured_ones = [*answers], self._expectations.numbers
         places = [
             place
             for place, (question, answer) in enumerate(zip(questions, answers, strict=True))
             if isinstance(question, Query) and question.constant is None
-            and answer.status in ("easy", "repeat") and fits and question.key not in self._spreads
+            and answer.status in ("easy", "repeat") and question.key not in measured_ones
             and not isinstance(answer.value, np.ndarray)  # who gives it back may give anything
         ]  # fmt: skip
+        if self._expectations.predictor is None:
+            return result
         guesses = self.guesses([questions[place] for place in places]) if places else []
         for place, guess in zip(places, guesses, strict=True):
             question, told = questions[place], answers[place]
@@ -529,6 +549,7 @@ class AnswerBook:
             self._notices.looked_at,
             self._counted,
             self._of_what,
+            self._expectations,
         )
         self._settled = (spent.version, settled)
         return settled
@@ -597,7 +618,7 @@ class AnswerBook:
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             bound = stated(None, question, value, 0.0, self._bounds.slack).error_bound
-            answer = Answer(value, self._persons * value, "easy", bound, self._private, reason="known")
+            answer = self._stating(question, value, "easy", Stated(bound), "known")
             return answer, bound, bound, True
         bounds = self._bounds
         known = self._memory.recall(question, self._stands)
@@ -662,15 +683,22 @@ class AnswerBook:
         return self._repeated(query, known, status, self._reason(query, status))
 
     def _stating(
-        self, question: Question, value: Any, status: Status, said: Stated, reason: Reason | None
+        self,
+        question: Question,
+        value: Any,
+        status: Status,
+        said: Stated,
+        reason: Reason | None,
+        rest: float | Remembered = 0.0,
     ) -> Answer:
-        """Return an answer of which all is known now, but for what was left then."""
-        bound, estimate, error, law = said
-        count = self._persons * value
-        return Answer(
-            value, count, status, bound, self._private, estimate, error, question, self._persons, None, law,
-            0 if self._counted is None else self._counted.bound, self._of_what, reason,
-        )  # fmt: skip
+        """Return an answer of which all is known now, but for what was left then.
+
+        Parameters
+        ----------
+        rest : float or Remembered
+            What was remembered of it, where it was told before.
+        """
+        return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""

@@ -33,6 +33,7 @@ from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled, Remembered
 from onlineic.queries.query import Query
+from onlineic.session.expected import Expectations, Measured
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
 EASY, HARD, REPEAT, UNTESTED = range(4)
@@ -125,7 +126,7 @@ def _point(estimates: Known | None, question: Question) -> tuple[Any, ...]:
 @final
 @attrs.frozen(eq=False)
 class Settled(Ground):
-    """What all answers between two releases rest on; of each `rest` is its radius, or what was remembered.
+    """What all answers between two releases rest on; of each `rest` is its radius, or what tells more.
 
     Attributes
     ----------
@@ -141,6 +142,7 @@ class Settled(Ground):
         What is known of n, where it is private.
     of_what : str
         What is counted: "records" or "persons".
+    expectations : Expectations
     """
 
     n: int
@@ -148,8 +150,9 @@ class Settled(Ground):
     estimates: Known | None
     hits_left: Callable[[], int]
     looked_at: Callable[[float], None]
-    counted: Counted | None = None
-    of_what: str = "records"
+    counted: Counted | None
+    of_what: str
+    expectations: Expectations
 
     @property
     def slack(self) -> float:
@@ -169,15 +172,69 @@ class Settled(Ground):
     def asked(self, rest: Any) -> None:
         """Such answers hold their question."""
 
-    def stated(self, query: Any, value: Any, rest: float | Remembered) -> Stated:
+    def stated(self, query: Any, value: Any, rest: float | Measured | Remembered) -> Stated:
         """Return bound, estimate, standard error and law."""
         if isinstance(rest, Remembered):
             known = (rest.question, rest.value, rest.radius)
             said = stated_again(self.estimates, query, value, *known, self.slack)
         else:
-            said = stated(self.estimates, query, value, rest, self.slack)
+            radius = rest.radius if isinstance(rest, Measured) else rest
+            said = stated(self.estimates, query, value, radius, self.slack)
         self.looked_at(said.error_bound)
         return said
+
+    def expected(self, query: Any, value: Any, rest: float | Measured | Remembered) -> Any:
+        """Return the expected error, by what had been released."""
+        if isinstance(rest, Remembered):
+            return self.expectations.again(query, value, rest)
+        if isinstance(rest, Measured):
+            return self.expectations.measured(query, rest)
+        return self.expectations.told(query, value)
+
+    @property
+    def purchases(self) -> int:
+        """How many there were."""
+        return max(0, len(self.expectations.predictors) - 1)
+
+
+@final
+@attrs.frozen(eq=False)
+class Worked(Ground):
+    """What answers rest on of which all is worked out already: of each `rest` is (Stated, rest of `settled`).
+
+    What was left then is not told.
+    """
+
+    settled: Settled
+
+    @property
+    def n(self) -> int:
+        return self.settled.n
+
+    @property
+    def n_bound(self) -> int:
+        return self.settled.n_bound
+
+    @property
+    def of_what(self) -> str:
+        return self.settled.of_what
+
+    @property
+    def private(self) -> bool:
+        return self.settled.private
+
+    @property
+    def left(self) -> None:
+        return None
+
+    def asked(self, rest: Any) -> None:
+        """Such answers hold their question."""
+
+    def stated(self, query: Any, value: Any, rest: tuple[Stated, Any]) -> Stated:
+        return rest[0]
+
+    def expected(self, query: Any, value: Any, rest: tuple[Stated, Any]) -> Any:
+        return self.settled.expected(query, value, rest[1])
 
 
 @final
@@ -197,6 +254,7 @@ class Columns:
     given: dict[int, Answer]
     settled: list[tuple[int, Settled]]
     reasons: np.ndarray[Any, Any]
+    versions: np.ndarray[Any, Any]
     start: int = 0
 
     @classmethod
@@ -212,6 +270,7 @@ class Columns:
             {},
             [],
             np.zeros(count, np.uint8),
+            np.zeros(count, np.int32),
         )
 
     def part(self, start: int, stop: int) -> "Columns":
@@ -227,6 +286,7 @@ class Columns:
             self.given,
             self.settled,
             self.reasons[cut],
+            self.versions[cut],
             self.start + start,
         )
 
@@ -239,6 +299,8 @@ class Columns:
         """Enter answers that are no repeats."""
         self.values[places] = self.released[places] = values
         self.codes[places], self.radii[places], self.reasons[places] = code, radius, reasons
+        if self.settled:
+            self.versions[places] = self.settled[-1][1].purchases
 
     def give(self, place: int, answer: Answer) -> None:
         """Enter an answer as it was given."""
@@ -248,6 +310,7 @@ class Columns:
     def recall(self, places: Any, recalled: Recalled, queries: Queries) -> None:
         """Enter repeats of earlier batches."""
         self._repeat(places, recalled.values[places], recalled.radii[places], recalled.turned[places])
+        self.versions[places] = recalled.versions[places]
         if queries.rounding > 0.0 or recalled.roundings:
             for place in places.tolist():
                 self.roundings[self.start + place] = recalled.roundings.get(place, 0.0)
@@ -256,6 +319,7 @@ class Columns:
         """Enter repeats of answers that stand at `first` among these."""
         turned = queries.complements[places] != queries.complements[first]
         self._repeat(places, self.values[first], self.radii[first], turned)
+        self.versions[places] = self.versions[first]
         if queries.rounding > 0.0:
             for place, rounding in zip(places.tolist(), queries.roundings[first].tolist(), strict=True):
                 self.roundings[self.start + place] = rounding
@@ -292,6 +356,7 @@ class Answers(Sequence[Answer], Framed):
     _given: dict[int, Answer]  # hard ones, as they are
     _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
     _reasons: np.ndarray[Any, Any]  # places in REASONS
+    _versions: np.ndarray[Any, Any]  # purchases by which each was told
 
     @classmethod
     def of(cls, queries: Queries, columns: Columns, settled: Settled) -> "Answers":
@@ -308,6 +373,7 @@ class Answers(Sequence[Answer], Framed):
             columns.given,
             columns.settled,
             columns.reasons,
+            columns.versions,
         )
 
     @property
@@ -358,6 +424,29 @@ class Answers(Sequence[Answer], Framed):
             self._ground.looked_at(float(result.max(where=np.isfinite(result), initial=0.0)))
         return result
 
+    @cached_property
+    def expected_errors(self) -> Floats:
+        """`Answer.expected_error` of each, (m,), NaN where it is None: worked out now, by facts of then."""
+        expectations = self._ground.expectations
+        result = expectations.many(self.queries, self.values, self._versions)
+        measured = np.flatnonzero(self._codes == REPEAT).tolist() if expectations.numbers else ()
+        for place in (*self._given, *measured):
+            error = self._expected(place)
+            result[place] = np.nan if error is None else error
+        result.flags.writeable = False
+        return result
+
+    def _expected(self, place: int) -> Any:
+        given = self._given.get(place)
+        if given is not None:
+            return given.expected_error
+        expectations, version = self._ground.expectations, int(self._versions[place])
+        question = self.queries[place]
+        number = expectations.numbers.get(question.key) if self._codes[place] == REPEAT else None
+        if number is not None:
+            return expectations.measured(question, number, version)
+        return expectations.told(question, float(self.values[place]), version)
+
     def _stated(self, place: int) -> Stated:
         given = self._given.get(place)
         if given is not None:
@@ -406,13 +495,14 @@ class Answers(Sequence[Answer], Framed):
         return _Placed(self, self._settled[at][1] if at >= 0 else None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the columns value, count, status, reason, error_bound, private."""
+        """Return the columns value, count, status, reason, error_bound, expected_error, private."""
         return {
             "value": self.values,
             "count": self.counts,
             "status": self.statuses,
             "reason": self.reasons,
             "error_bound": self.bounds,
+            "expected_error": self.expected_errors,
             "private": np.full(len(self), self.private),
         }
 
@@ -474,3 +564,6 @@ class _Placed(Ground):
         said = self.answers._stated(rest)
         self.answers._ground.looked_at(said.error_bound)
         return said
+
+    def expected(self, query: Any, value: Any, rest: int) -> Any:
+        return self.answers._expected(rest)

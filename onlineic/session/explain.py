@@ -17,7 +17,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
-from onlineic.display.text import shortened, upward
+from onlineic.display.text import shortened, upward, usually
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
 from onlineic.errors import TooFewRecordsError, TooLargeError, shown
@@ -139,15 +139,18 @@ class Explanation:
         said = f"Explanation({self.asked}: {FORMS[self.form]}{about}; {count}"
         derived = "" if self.bound_derived is None else f", the result ± {upward(self.bound_derived)}"
         if self.free:
-            return f"{said}, known and free, ± {upward(self.bound_easy)}{derived})"
+            usual = "".join(f", {one}" for one in [usually(self.expected, self.bound_easy)] if one)
+            return f"{said}, known and free, ± {upward(self.bound_easy)}{usual}{derived})"
         known = self.constants + self.repeats
         said += f", {known} known and free" if known else ""
         if not self.payable:
             return f"{said}; the budget does not pay for measuring each, those would be untested)"
+        usual = usually(self.expected)
+        said += f"; {usual}, " if usual else "; "
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
         return (
-            f"{said}; {one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
+            f"{said}{one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
             f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
         )
 

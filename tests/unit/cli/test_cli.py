@@ -309,7 +309,7 @@ def test_dates_are_asked_in_sql(tmp_path, queries, capsys):
 
 
 def test_no_label_is_lost_where_columns_are_called_like_those_of_the_output(tmp_path, queries, capsys):
-    """And an average over too few records is null: JSON has no number for it."""
+    """And the bound of an average over few records is null: JSON has no number for it."""
     pytest.importorskip("sqlglot")
     domain, people = tmp_path / "domain.json", tmp_path / "people.csv"
     domain.write_text('{"line": ["x", "y"], "of": ["p", "q"], "age": {"range": [0, 9]}}')
@@ -328,12 +328,15 @@ def test_no_label_is_lost_where_columns_are_called_like_those_of_the_output(tmp_
 
     assert (1, [*"xxyy"], [*"pqpq"]) == (groups["line"], groups["columns"]["line"], groups["columns"]["of"])
     assert {"line": "x", "of": "q", "of_": "COUNT(*)"} == cells[1]
-    assert ["spent", "spent error_bound_", "spent error_bound", "spent error_bound error_bound"] == [
-        *numbers["columns"]
-    ]
+    names = ["spent", "spent error_bound_", "spent expected_error", "spent error_bound"]
+    assert names == [*numbers["columns"]][:4]
     assert ([2100.0], [0.0]) == tuple(numbers["columns"][name] for name in ("spent", "spent error_bound_"))
     assert 4000.0 < numbers["columns"]["spent error_bound"][0] < 4400.0
-    assert [None] == few["columns"]["AVG(age)"] == few["columns"]["AVG(age) error_bound"]
+    assert [None] == few["columns"]["AVG(age) error_bound"]
+    assert few["columns"]["AVG(age)"] in (
+        [None],
+        [9.0],
+    )  # all that it can be, if anybody is there by the noise
 
 
 @pytest.mark.parametrize(
@@ -630,4 +633,4 @@ def test_csv_holds_what_values_in_bins_may_put_off():
         session.sql("SELECT COUNT(*) FROM t"),
     ]
 
-    assert [10.0, 0.0, 10.0, 0.0] == [bias for one in found for *_, bias in ask._numbers(one)]
+    assert [10.0, 0.0, 10.0, 0.0] == [bias for one in found for *_, bias, _ in ask._numbers(one)]

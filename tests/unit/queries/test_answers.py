@@ -253,7 +253,7 @@ def test_an_answer_outlives_its_session(number, table, session):
 def test_columns_of_a_table_and_of_a_number(session, number, table):
     columns = table.columns()
 
-    said = ["value", "count", "low", "high", "error_bound", "status", "reason", "private"]
+    said = ["value", "count", "low", "high", "error_bound", "expected_error", "status", "reason", "private"]
     assert ["sex", "income", *said] == [*columns]
     assert ["F"] * 3 + ["M"] * 3 == columns["sex"]
     assert table.count.ravel().tolist() == columns["count"]
@@ -282,7 +282,8 @@ def test_frames_of_pandas(session, table, number):
     assert int is type(ages[0])
     batch = session.answer_many(Queries.where(DOMAIN, {"sex": [0, 1]})).to_pandas()
     assert isinstance(batch, pandas.DataFrame)
-    assert ["value", "count", "status", "reason", "error_bound", "private"] == [*batch.columns]
+    told = ["value", "count", "status", "reason", "error_bound", "expected_error", "private"]
+    assert told == [*batch.columns]
     assert 2 == len(batch)
 
 
@@ -296,7 +297,7 @@ def test_frames_of_polars(session, table, number):
     assert [0, 1, 2, None] == session.answer(ic.marginal("age")).to_polars()["age"].to_list()
     batch = session.answer_many(Queries.where(DOMAIN, {"sex": [0, 1]})).to_polars()
     assert isinstance(batch, polars.DataFrame)
-    assert (2, 6) == batch.shape
+    assert (2, 7) == batch.shape
 
 
 @pytest.mark.parametrize(("names", "kind", "title"), [

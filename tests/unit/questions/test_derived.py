@@ -200,11 +200,11 @@ def test_columns_hold_what_values_in_bins_may_put_off(session):
     table = session.sql(
         'SELECT sex, AVG(pay) AS p, AVG(age), COUNT(*) AS "p bias" FROM t GROUP BY sex'
     ).to_dict()
-    assert ["sex", "p", "p error_bound", "p bias_", "AVG(age)", "AVG(age) error_bound"] == [*table][:6]
+    assert ["sex", "p", "p error_bound", "p expected_error", "p bias_", "AVG(age)"] == [*table][:6]
     assert [10.0, 10.0] == table["p bias_"]
 
 
-def test_a_group_of_too_few_records_is_called_so():
+def test_a_group_of_few_records_is_told_and_called_so():
     few = ic.PrivateData.from_counts(
         {"sex": ["F"], "age": [17]}, [10_000], ic.Domain.of(sex=["F", "M"], age=range(17, 37))
     )
@@ -212,7 +212,12 @@ def test_a_group_of_too_few_records_is_called_so():
         "sex", aggregate="mean", of="age"
     )
 
-    assert "M: too few records" in repr(groups)
+    assert [False, True] == groups.few_records.tolist()
+    assert np.isinf(groups.error_bounds).tolist() == groups.to_dict()["few_records"] == [False, True]
+    assert 17 <= groups.values[1] <= 36
+    assert "no bound, usually within" in repr(groups)
+    assert repr(groups).endswith(" (few records)")
+    assert "few records" in groups._repr_html_()
     assert "nan" not in repr(groups)
 
 
@@ -443,7 +448,7 @@ def test_counts_by_group_are_one_answer_for_all_cells(session):
     assert 1 == len(found.answers)
     assert (np.abs(found.values.ravel() - exact) <= found.error_bounds.ravel()).all()
     assert (("F", "[0, 10)"), found.values[0, 0], found.error_bounds[0, 0]) == next(iter(found))
-    assert ["sex", "pay", "value", "error_bound"] == list(found.to_dict())
+    assert ["sex", "pay", "value", "error_bound", "expected_error"] == list(found.to_dict())
     assert 6 == len(found) == len(found.to_dict()["value"])
     assert "count by sex, pay, where(age=between(20, 25))" in repr(found)
 

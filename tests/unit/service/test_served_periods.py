@@ -209,7 +209,7 @@ def test_the_page_shows_a_time_series_with_whiskers_a_table_and_csv(server):
     assert "Records by month where sex is F" in page
     assert page.count("<rect") >= 3
     assert 'download="by-month.csv"' in page
-    assert "month%2Ccount%2Cerror_bound%2Clow%2Chigh%0A2026-02%2C" in page
+    assert "month%2Ccount%2Cerror_bound%2Clow%2Chigh%2Cexpected_error%0A2026-02%2C" in page
     assert "off by at most" in page
     assert "with probability 0.95" in page
     assert ".over(since=&quot;2026-02&quot;)" in page

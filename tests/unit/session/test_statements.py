@@ -20,6 +20,7 @@ from onlineic.errors import (
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Answer
 from onlineic.questions import AnswerTable, Derived
+from support.noise import Silent
 from support.sql_refusals import DOMAIN as REFUSED_DOMAIN
 from support.sql_refusals import REFUSED
 from support.sql_statements import DOMAIN, Statements, cells, opened, texts
@@ -75,7 +76,7 @@ def test_a_grouped_count_is_one_question_in_the_order_of_select(simple):
     assert (("age", "sex"), ("n",), 30) == (table.keys, table.names, len(table))
     assert ((20, "F"), (20, "M"), (20, None)) == table.labels[:3]
     found = table.to_dict()
-    assert ["age", "sex", "n", "n error_bound"] == list(found)
+    assert ["age", "sex", "n", "n error_bound", "n expected_error"] == list(found)
     assert found["n"][15:] == [0.0] * 15 == found["n error_bound"][15:]  # excluded: known exactly
     truth = counts[:5].sum(axis=2).ravel()
     assert (abs(np.array(found["n"][:15]) - truth) <= found["n error_bound"][:15]).all()
@@ -121,12 +122,12 @@ def test_nobody_is_known_exactly_and_free(simple):
     assert hits == asked.statistics().hard
 
 
-def test_a_mean_over_too_few_is_refused_alone_and_told_in_a_table():
+def test_a_mean_over_nobody_is_refused_alone_and_left_out_of_a_table():
     domain = ic.Domain.of(age=range(20, 30), sex=["F", "M"])
     counts = np.zeros(domain.shape, np.int64)
     counts[:, 0] = 1000
-    counts[3, 1] = 1
-    asked = ic.OnlineIC(ic.PrivateData(counts, domain), ic.Budget(1.0, 1e-6))
+    data = ic.PrivateData(counts, domain)
+    asked = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=Silent(), questions=20)
 
     with pytest.raises(TooFewRecordsError, match="too few for this accuracy"):
         asked.sql("SELECT AVG(age) FROM t WHERE sex = 'M'")
@@ -269,7 +270,7 @@ def test_a_table_is_shown_with_its_bounds_and_becomes_a_frame(simple, monkeypatc
     pandas = pytest.importorskip("pandas")
     frame = table.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert ["who", "n", "n error_bound", "pay"] == list(frame.columns)
+    assert ["who", "n", "n error_bound", "n expected_error", "pay"] == list(frame.columns)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"onlineic\[pandas\]"):
         table.to_pandas()
@@ -368,7 +369,8 @@ def test_a_statement_that_leaves_no_group_is_an_empty_table(simple):
 
     found, told = asked.sql(text), asked.explain(text)
 
-    assert (0, 3, {"sex": [], "n": [], "n error_bound": []}) == (len(found), found.groups, found.to_dict())
+    assert (0, 3) == (len(found), found.groups)
+    assert {"sex": [], "n": [], "n error_bound": [], "n expected_error": []} == found.to_dict()
     assert "0 of 3 groups: HAVING by noisy numbers" in repr(found)
     assert told.bound_derived is None
 

@@ -349,7 +349,7 @@ def test_columns_of_groups_keep_the_names_of_attributes():
     session = ic.OnlineIC(ic.PrivateData(np.array([900, 100]), domain), ic.Budget(1.0, 1e-9))
 
     assert {"value": ["a", "b"]}.items() <= session.histogram("value").to_dict().items()
-    assert ["value", "value_", "error_bound"] == [*session.histogram("value").to_dict()]
+    assert ["value", "value_", "error_bound", "expected_error"] == [*session.histogram("value").to_dict()]
 
 
 def test_statements_show_themselves(session):

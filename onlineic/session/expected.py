@@ -1,0 +1,152 @@
+"""What told numbers are expected to err by: by what had been released when each was told.
+
+Proof: docs/theory/session.md, 4.9b.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.domain.domain import Domain
+from onlineic.interactions.predictor import Predictor
+from onlineic.plan.plan import Plan
+from onlineic.queries.batch import Queries
+from onlineic.queries.counted import Counted
+from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.memory import Remembered
+from onlineic.queries.partitions import Measurement
+
+
+@final
+@attrs.frozen
+class Measured:
+    """How an answer was measured.
+
+    Attributes
+    ----------
+    radius : float
+        Behind its bound.
+    deviation : float
+        Of its noise, fraction of records.
+    fitted : bool
+        Whether the number of the hypothesis that was fitted to it is told in its place.
+    """
+
+    radius: float
+    deviation: float
+    fitted: bool
+
+
+@final
+@attrs.frozen(eq=False)
+class Expectations:
+    """Root-mean-square errors of told numbers, fractions of n; nothing promises them.
+
+    Attributes
+    ----------
+    predictors : tuple of Predictor
+        After each number of purchases, from none on; empty where the rule does not fit all that was released.
+    numbers : dict of key to Measured
+        What was measured. Entries are added and never change: a measured answer is told from then on.
+    of_n : float
+        Standard deviation of n, fraction of it: 0 where n is public.
+    """
+
+    predictors: tuple[Predictor, ...]
+    numbers: dict[Any, Measured]
+    of_n: float
+
+    @classmethod
+    def begun(cls, plan: Plan, domain: Domain, counted: Counted | None) -> "Expectations":
+        """Return those of a session of which nothing was released."""
+        # of certified and textbook sessions nobody has shown what their hypothesis errs by
+        fits = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
+        return cls((Predictor(domain),) if fits else (), {}, 0.0 if counted is None else counted.deviation)
+
+    def after(self, before: int, released: Sequence[Measurement], followed: bool = True) -> "Expectations":
+        """Return those after one more purchase, which so many were `before`; the same one is taken in once.
+
+        Parameters
+        ----------
+        followed : bool
+            Whether the hypothesis has learned of it; else it errs by what it did before.
+        """
+        if len(self.predictors) != before + 1:
+            return self
+        last = self.predictors[-1]
+        return attrs.evolve(self, predictors=(*self.predictors, last.after(released) if followed else last))
+
+    def still(self) -> "Expectations":
+        """Return those of now: what is measured later is not in them."""
+        return attrs.evolve(self, numbers=dict(self.numbers))
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """By all that was released, where the rule fits it."""
+        return self.predictors[-1] if self.predictors else None
+
+    def told(self, question: Question, value: Any, version: int | None = None) -> Any:
+        """Return the error of a number of the hypothesis after so many purchases, None where none is known.
+
+        Of a cross table one a cell.
+        """
+        if question.constant is not None:
+            return self.of_n * value
+        error = self._predicted(question, len(self.predictors) - 1 if version is None else version)
+        # all counts of a hypothesis add up to n
+        return None if error is None else _plain(np.hypot(error, self.of_n * value))
+
+    def measured(self, question: Question, number: Measured, version: int | None = None) -> Any:
+        """Return the error of a measured answer: of its noise, and of the tables that it was fitted with."""
+        deviation: Any = number.deviation
+        if isinstance(question, BoundMarginal):
+            deviation = np.where(question.cells >= 0, number.deviation, 0.0)
+        error = None
+        if number.fitted:
+            error = self._predicted(question, len(self.predictors) - 1 if version is None else version)
+        if error is not None:
+            both = np.hypot(error, deviation)
+            deviation = np.divide(error * deviation, both, out=np.zeros_like(both), where=both > 0.0)
+        # one minus a count rests on n too
+        return _plain(np.hypot(deviation, self.of_n if question.complement else 0.0))
+
+    def again(self, question: Question, value: Any, known: Remembered) -> Any:
+        """Return the error of a number that is told again: what it was when it was told first."""
+        number = self.numbers.get(question.key)
+        if number is not None:
+            return self.measured(question, number, known.version)
+        return self.told(question, value, known.version)
+
+    def many(self, queries: Queries, values: Floats, versions: Any) -> Floats:
+        """Return the errors of numbers of the hypothesis, (m,): NaN where none is known.
+
+        Parameters
+        ----------
+        versions : (m,) ints
+            How many purchases there were when each was told.
+        """
+        result = np.full(len(queries), np.nan)
+        for version in np.unique(versions).tolist():
+            if 0 < version < len(self.predictors):
+                places = np.flatnonzero(versions == version)
+                result[places] = self.predictors[version].errors(queries.chosen(places))
+        result[result >= 1.0] = np.nan
+        result[np.isfinite(queries.constants)] = 0.0
+        return np.asarray(np.hypot(result, self.of_n * values))
+
+    def _predicted(self, question: Question, version: int) -> Any:
+        if not 0 < version < len(self.predictors):
+            return None
+        predictor = self.predictors[version]
+        if isinstance(question, BoundMarginal):
+            cells = predictor.cells(question.partition)
+            return None if cells is None else question.table(cells.ravel())
+        error = predictor.error(question)
+        return error if error < 1.0 else None  # of so many attributes that nothing is told
+
+
+def _plain(error: Any) -> Any:
+    return error if np.ndim(error) else float(error)
