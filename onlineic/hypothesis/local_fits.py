@@ -13,15 +13,13 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
-from onlineic.domain.domain import Domain
-from onlineic.hypothesis.mixture import Mixture, by_columns
-from onlineic.queries.batch import Queries
+from onlineic.hypothesis.by_sets import BySets, nearest
+from onlineic.hypothesis.mixture import Mixture
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import Tables, spread
+from onlineic.queries.tables import spread
 
 LOCAL_CELLS = 2**14  # of a set of attributes that is fitted by itself: a millisecond or less
-ALL_CELLS = 2**24  # of all sets that are kept; then they are made again
 ROUNDS = 30  # over all tables of a set; they agree with each other but for their noise
 LEAST = 1e-12  # of a margin that is divided by, so that what was emptied can be filled
 
@@ -30,13 +28,11 @@ Goal = tuple[tuple[int, ...], tuple[Ints, ...], Floats]  # places in the set, cl
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class LocalFits:
+class LocalFits(BySets):
     """A distribution for each set of few attributes, from the tables released of them; others by a mixture.
 
     A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of one
-    attribute: any that holds it), and it has at most 2^14 cells. Two sets agree on the attributes that they
-    share but for the noise of the tables: this is no joint distribution, and records are drawn from the
-    mixture.
+    attribute: any that holds it), and it has at most 2^14 cells.
 
     Parameters
     ----------
@@ -48,13 +44,10 @@ class LocalFits:
 
     mixture: Mixture
     measurements: tuple[Measurement, ...]
-    _held: dict[tuple[int, ...], Tables | None] = attrs.field(init=False, factory=dict)
-    _cells: list[int] = attrs.field(init=False, factory=lambda: [0])
 
     @property
-    def domain(self) -> Domain:
-        """The domain of the queries."""
-        return self.mixture.domain
+    def beneath(self) -> Mixture:
+        return self.mixture
 
     @property
     def fitted(self) -> int:
@@ -65,73 +58,15 @@ class LocalFits:
         """Return whether the attributes of a released table, and so any of them, are fitted by themselves."""
         return isinstance(target, Partition) and self._table(target.axes) is not None
 
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def evaluate(self, query: Query) -> float:
-        held = self._table(query.axes)
-        if held is None:
-            return self.mixture.evaluate(query)
-        return min(1.0, max(0.0, query.total(held, 1.0) / (1 << query.grid_bits)))
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
-
-    def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        return by_columns(self, queries, self.boxes)
-
     def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
         """Return the masses of many boxes low <= code < high along `axes`; low, high: (m, axes)."""
         held = self._table(axes)
         return self.mixture.boxes(axes, low, high) if held is None else held.boxes(axes, low, high)
 
-    def blocks(self, partition: Partition) -> Floats:
-        """Return the fraction of records in every block, shape (blocks,)."""
-        held = self._table(partition.axes)
-        if held is None:
-            return self.mixture.blocks(partition)
-        return partition.measure(held.table(partition.axes))
-
-    def marginal(self, *names: str) -> Floats:
-        """Return the marginal table over these attributes, in domain order. Public, no guarantee.
-
-        Raises
-        ------
-        TooLargeError
-            If it has more than 2^22 cells.
-        """
-        axes = self.domain.project_axes(*names)
-        held = self._table(axes)
-        return self.mixture.marginal(*names) if held is None else held.table(axes).copy()
-
-    def probabilities(self) -> Floats:
-        """Return the cell probabilities of the mixture, shape of the domain: of small domains only."""
-        return self.mixture.probabilities()
-
-    def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
-        """Return synthetic records of the mixture, as columns of labels; the seed is public."""
-        return self.mixture.sample(size, seed)
-
-    def _table(self, axes: tuple[int, ...]) -> Tables | None:
-        """Return the sums over a set of attributes, or None if it is left to the mixture."""
-        try:
-            return self._held[axes]
-        except KeyError:
-            fitted = self._fitted(axes)
-            size = 0 if fitted is None else fitted.size
-            if self._cells[0] + size > ALL_CELLS:
-                self._held.clear()
-                self._cells[0] = 0
-            self._cells[0] += size
-            dimensions = len(self.domain.shape)
-            found = None if fitted is None else Tables(spread(fitted, axes, dimensions), LOCAL_CELLS)
-            self._held[axes] = found
-            return found  # what another thread has made room for in the meantime is not looked up again
-
-    def _fitted(self, axes: tuple[int, ...]) -> Floats | None:
+    def _made(self, axes: tuple[int, ...]) -> Floats | None:
         """Return the distribution over a set of attributes, if enough was released of it."""
         shape = tuple(self.domain.shape[axis] for axis in axes)
-        if not axes or math.prod(shape) > LOCAL_CELLS:
+        if math.prod(shape) > LOCAL_CELLS:
             return None
         goals = _goals(self.measurements, axes)
         met = {(i, j) for places, _, _ in goals for i in places for j in places if i <= j}
@@ -168,20 +103,9 @@ def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[G
     for key, alike in found.items():
         precision = sum(weight for _, weight in alike)
         mean = sum(weight * values for values, weight in alike) / precision
-        goals.append((precision, (*cuts[key], _nearest(np.asarray(mean)))))
+        goals.append((precision, (*cuts[key], nearest(np.asarray(mean), 1.0))))
     goals.sort(key=lambda one: one[0])  # the least noisy is met last
     return [goal for _, goal in goals]
-
-
-def _nearest(values: Floats) -> Floats:
-    """Return the distribution nearest to noisy fractions, in squares: all move by one number, down to 0.
-
-    Held et al. (1974); no cell gains what another's noise has lost.
-    """
-    falling = np.sort(values, axis=None)[::-1]
-    over = (falling.cumsum() - 1.0) / np.arange(1, falling.size + 1)
-    nearest: Floats = np.maximum(values - over[np.flatnonzero(falling > over)[-1]], 0.0)
-    return nearest
 
 
 def _raked(shape: tuple[int, ...], goals: Sequence[Goal]) -> Floats:

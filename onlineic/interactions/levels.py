@@ -37,26 +37,36 @@ class Levels:
     ordered : bool
     grid : Cut or None
         Of a long attribute, the equal parts that stand for its codes.
+    missing : bool
+        Whether the last code is that of missing values.
     """
 
     parts: tuple[int, ...]
     classes: tuple[Ints, ...]
     ordered: bool
     grid: Cut | None = None
+    missing: bool = False
 
     @classmethod
     def of(cls, attribute: Attribute) -> "Levels":
-        """Return the levels of an attribute: codes alone where these have no order."""
+        """Return the levels of an attribute: codes alone where these have no order.
+
+        The missing cell, which is next to no value, is a part by itself at every level but the whole. Both
+        ends of a bin belong to one part at every level but the codes.
+        """
         grid = grid_of(attribute.size) if is_long(attribute) else None
-        size, ordered = grid.parts if grid else attribute.size, attribute.ordered and not attribute.missing
-        classes, parts = [np.arange(size)], [size]
-        while ordered and (fewer := round(parts[0] / BRANCH)) >= LEAST_PARTS:
-            classes.insert(0, classes[0] * fewer // parts[0])
-            parts.insert(0, fewer)
+        size, ends = grid.parts if grid else attribute.size, getattr(attribute, "cells", 1)
+        values = size - attribute.missing
+        held, parts = np.arange(values) // ends, values // ends
+        classes, fewer = [np.arange(size)], round(values / BRANCH)
+        while attribute.ordered and fewer >= LEAST_PARTS:
+            held, parts = held * fewer // parts, fewer
+            classes.insert(0, np.append(held, np.full(size - values, fewer)))
+            fewer = round(parts / BRANCH)
         if size > 1:
             classes.insert(0, np.zeros(size, np.int64))
-            parts.insert(0, 1)
-        return cls(tuple(parts), tuple(classes), ordered, grid)
+        counts = tuple(int(one[-1]) + 1 for one in classes)
+        return cls(counts, tuple(classes), attribute.ordered, grid, bool(attribute.missing))
 
     def cut(self, level: int) -> Cut:
         """Return how the attribute is cut at a level."""
@@ -157,6 +167,13 @@ class Levels:
         shape[axis] = len(parents)
         return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes.reshape(shape))
 
+    def even(self, totals: Floats, level: int, axis: int = 0) -> Floats:
+        """Return counts of the parts of a level as counts of codes, each an equal share of its part's."""
+        shape = [1] * totals.ndim
+        shape[axis] = len(self._sizes[level])
+        held = totals / self._sizes[level].reshape(shape)
+        return held if level == self.finest or level == 0 else np.take(held, self.classes[level], axis=axis)
+
     def energies(self, weights: Floats) -> Floats:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""
         return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
@@ -164,18 +181,18 @@ class Levels:
     def usual(self) -> Floats:
         """Return the mean energies of the conditions on an attribute of which none is known yet, (levels,).
 
-        Of ordered codes all ranges, or an even choice of them; of others single codes.
+        Of ordered values all ranges, or an even choice of them; of others single codes.
         """
-        size = self.parts[-1]
+        codes, size = np.arange(self.parts[-1]), self.parts[-1] - self.missing
         if not self.ordered:
-            return self.energies(np.eye(1, size)[0])
+            return self.energies(np.eye(1, len(codes))[0])
         if size <= EXACT:
             ends = [(low, high) for low in range(size) for high in range(low + 1, size + 1)]
         else:
             places = (np.arange(2 * DRAWN) * (math.sqrt(5.0) - 1.0) / 2.0) % 1.0
             pairs = np.sort((places.reshape(2, DRAWN) * size).astype(np.int64), axis=0)
             ends = [(int(low), int(high) + 1) for low, high in pairs.T]
-        codes, (lows, highs) = np.arange(size), np.array(ends).T[:, :, None]
+        lows, highs = np.array(ends).T[:, :, None]
         ranges = ((codes >= lows) & (codes < highs)).astype(float)  # all at once: of many attributes, slow
         found = [(self.beyond(ranges, level, 1) ** 2).sum() for level in range(len(self.parts))]
         return np.array(found) / len(ends)

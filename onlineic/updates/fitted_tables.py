@@ -22,6 +22,7 @@ from onlineic.interactions.sizes import expected_misfit, table_key, told_by
 from onlineic.queries.cuts import long_axes
 from onlineic.queries.partitions import Measurement, Partition, pooled
 from onlineic.updates.base import UpdateRule
+from onlineic.updates.corrected import CorrectedFit, fit_of
 from onlineic.updates.maximum_entropy import FittedHistogram, MaximumEntropy, start_over
 from onlineic.updates.mixture import MixtureOfProducts
 
@@ -72,6 +73,7 @@ class FittedTables(UpdateRule[Any]):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
+        prior = fit_of(prior)
         if prior is None and long_axes(domain):
             pieces = Pieces.whole(domain)
             small = pieces.small
@@ -82,11 +84,14 @@ class FittedTables(UpdateRule[Any]):
         return MaximumEntropy().init(domain, prior)
 
     def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
-        if isinstance(hypothesis, PiecewiseHistogram):
-            return hypothesis.updated(
+        return CorrectedFit(self._fitted(fit_of(hypothesis), measurements, alpha), measurements)
+
+    def _fitted(self, fit: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
+        if isinstance(fit, PiecewiseHistogram):
+            return fit.updated(
                 measurements, lambda inner, held, pieces: self._updated(inner, held, alpha, pieces)
             )
-        return self._updated(hypothesis, measurements, alpha, None)
+        return self._updated(fit, measurements, alpha, None)
 
     def _updated(
         self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float, pieces: Pieces | None
@@ -170,6 +175,7 @@ class FittedTables(UpdateRule[Any]):
         return few or 1 < class_cells([one.target for one in tables]) <= self.most_cells
 
     def parameters(self, hypothesis: Any) -> tuple[Floats, ...]:
+        hypothesis = fit_of(hypothesis)
         if isinstance(hypothesis, PiecewiseHistogram):
             return self.parameters(hypothesis.inner)
         return MaximumEntropy().parameters(hypothesis) if hasattr(hypothesis, "exponents") else ()
@@ -177,14 +183,17 @@ class FittedTables(UpdateRule[Any]):
     def restored(
         self, start: Any, measurements: tuple[Measurement, ...], parameters: tuple[Floats, ...]
     ) -> Any:
+        start = fit_of(start)
         if isinstance(start, PiecewiseHistogram):
-            return start.updated(
+            fit: Any = start.updated(
                 measurements,
                 lambda _, held, pieces: MaximumEntropy().restored(
                     start_over(pieces), _merged(held, pieces), parameters
                 ),
             )
-        return MaximumEntropy().restored(_begun(start), _merged(measurements, None), parameters)
+        else:
+            fit = MaximumEntropy().restored(_begun(start), _merged(measurements, None), parameters)
+        return CorrectedFit(fit, measurements)
 
     def update_bound(self, domain: Domain, alpha: float) -> int | None:
         return None

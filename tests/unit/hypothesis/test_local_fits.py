@@ -8,7 +8,7 @@ import pytest
 from onlineic import Budget, OnlineIC, PrivateData, replay
 from onlineic.domain import Domain
 from onlineic.hypothesis import LocalFits, Mixture
-from onlineic.hypothesis.local_fits import _nearest
+from onlineic.hypothesis.by_sets import nearest
 from onlineic.hypothesis.mixture import uniform_mixture
 from onlineic.hypothesis.mixture_fit import misfit_of
 from onlineic.noise import SimulatedNoise
@@ -114,7 +114,7 @@ def test_sets_that_are_dropped_come_back_to_the_bit(monkeypatch):
     held = fits(released(joint(), PAIRS))
     asked = [where(a0=1, a1=1).bind(DOMAIN), where(a1=0, a2=1, a3=2).bind(DOMAIN)]
     before = [held.evaluate(query) for query in asked]
-    monkeypatch.setattr("onlineic.hypothesis.local_fits.ALL_CELLS", 8)
+    monkeypatch.setattr("onlineic.hypothesis.by_sets.ALL_CELLS", 8)
     small = fits(held.measurements)
 
     assert [small.evaluate(query) for query in asked * 2] == before * 2
@@ -122,8 +122,8 @@ def test_sets_that_are_dropped_come_back_to_the_bit(monkeypatch):
 
 
 def test_the_nearest_distribution_moves_all_cells_alike():
-    assert _nearest(np.array([0.5, 0.7, -0.3])).tolist() == pytest.approx([0.4, 0.6, 0.0])
-    assert _nearest(np.array([0.25, 0.35, 0.1])).tolist() == pytest.approx([0.35, 0.45, 0.2])
+    assert nearest(np.array([0.5, 0.7, -0.3]), 1.0).tolist() == pytest.approx([0.4, 0.6, 0.0])
+    assert nearest(np.array([0.25, 0.35, 0.1]), 1.0).tolist() == pytest.approx([0.35, 0.45, 0.2])
 
 
 def chain_records(n):
