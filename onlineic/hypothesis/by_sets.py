@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -90,7 +90,7 @@ class BySets(ABC):
         return np.asarray(self.beneath.marginal(*names)) if held is None else nearest(held.table(axes))
 
     def probabilities(self) -> Floats:
-        """Return the cell probabilities of the hypothesis beneath, shape of the domain: of small ones only."""
+        """Return the cell probabilities of the hypothesis beneath, shape of the domain."""
         return np.asarray(self.beneath.probabilities())
 
     def sample(self, size: int, seed: int) -> dict[str, list[Any]]:
@@ -113,6 +113,13 @@ class BySets(ABC):
             found = None if made is None else Tables(spread(made, axes, dimensions), size)
             self._held[axes] = found
             return found  # what another thread has made room for in the meantime is not looked up again
+
+
+def joint(hypothesis: Any) -> Any:
+    """Return the joint distribution beneath tables of sets; another hypothesis as it is."""
+    while isinstance(hypothesis, BySets):
+        hypothesis = hypothesis.beneath
+    return hypothesis
 
 
 def nearest(values: Floats, total: float | None = None) -> Floats:

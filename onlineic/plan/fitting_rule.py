@@ -6,8 +6,8 @@ from typing import Any
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.classes import class_cells
-from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.queries.partitions import Partition
 from onlineic.updates.base import UpdateRule
@@ -21,7 +21,7 @@ TABLE_RULES = (FittedTables, MaximumEntropy, MixtureOfProducts)  # that read who
 
 def table_rule(prior: Hypothesis | None) -> UpdateRule[Any]:
     """Return the rule of a session that learns from tables; a mixture as the start goes on as one."""
-    return MixtureOfProducts() if isinstance(prior, Mixture | LocalFits) else FittedTables()
+    return MixtureOfProducts() if isinstance(joint(prior), Mixture) else FittedTables()
 
 
 def number_rule(domain: Domain) -> UpdateRule[Any]:

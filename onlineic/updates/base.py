@@ -13,6 +13,7 @@ from onlineic.bounds.certificates import checked_updates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.hypothesis.product import ProductHistogram
 from onlineic.queries.partitions import Measurement
@@ -114,6 +115,7 @@ class NeedsAccuracy(Protocol):
 
 def starting_histogram(domain: Domain, prior: Hypothesis | None) -> Histogram:
     """Return the histogram of a public start, which may be a fitted one; the uniform one without a start."""
+    prior = joint(prior)
     histogram = Histogram(domain) if prior is None else getattr(prior, "histogram", prior)
     if isinstance(histogram, ProductHistogram) and histogram.domain == domain:
         histogram = histogram.dense()

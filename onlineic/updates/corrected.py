@@ -7,7 +7,7 @@ near as its noise explains. What tables say is divided into subspaces, one for e
 the fit is wrong there. That likelihood times the share that the best linear estimate takes of a released
 component is the share of the residual that goes to the answer.
 
-Proof: docs/theory/hypothesis.md, 2.6.
+Proof: docs/theory/updates.md, 7.8.
 """
 
 import itertools
@@ -25,10 +25,10 @@ from onlineic.interactions.levels import levels_of
 from onlineic.interactions.sizes import (
     Key,
     Table,
-    cut_elsewhere,
     informed,
     known_at,
     rows_of,
+    table_key,
     table_of,
     tables_of,
     told_by,
@@ -122,18 +122,14 @@ class CorrectedFit(BySets):
     def _wrong(self, one: _Component, residual: Floats) -> float:
         """Return how likely it is that the fit is wrong in a subspace."""
         energy = one.precision * float((residual**2).sum())
-        odds = self._often / (1.0 - self._often) * _ratio(one.dimensions, energy)
-        return odds / (1.0 + odds) if math.isfinite(odds) else 1.0
+        return float(_likely(self._often, np.array(_ratio(one.dimensions, energy))))
 
     @cached_property
     def _often(self) -> float:
         """In what share of the subspaces the fit is wrong."""
-        ratios = np.array([*self._ratios()])
-        often = 0.5
+        ratios, often = np.array([*self._ratios()]), 0.5
         for _ in range(ROUNDS):
-            odds = often / (1.0 - often) * ratios
-            wrong = np.where(np.isfinite(odds), odds / (1.0 + odds), 1.0)
-            often = (1.0 + float(wrong.sum())) / (2.0 + len(ratios))
+            often = (1.0 + float(_likely(often, ratios).sum())) / (2.0 + len(ratios))
         return often
 
     def _ratios(self) -> Iterator[float]:
@@ -179,7 +175,7 @@ class CorrectedFit(BySets):
         signals = sizes.squares(rows_of(keys, width)) * precisions
         elsewhere = np.zeros(len(keys))
         for one in partitions:
-            if isinstance(one.target, Partition) and one.scale > 0.0 and cut_elsewhere(one.target):
+            if isinstance(one.target, Partition) and one.scale > 0.0 and table_key(one.target) is None:
                 key, precision = known_at(one.target, one.scale)
                 elsewhere += precision * informed(levels, rows_of(keys, width), rows_of([key], width))[:, 0]
         return {
@@ -204,6 +200,11 @@ def _subspaces(key: Key) -> Iterator[tuple[tuple[int, ...], Key]]:
     for choice in itertools.product(*[range(level + 1) for _, level in key]):
         if any(choice):
             yield choice, tuple((axis, level) for (axis, _), level in zip(key, choice, strict=True) if level)
+
+
+def _likely(often: float, ratios: Floats) -> Floats:
+    """Return how likely each subspace is wrong, by how often one is and the ratio of the densities."""
+    return np.asarray(1.0 / (1.0 + (1.0 - often) / (often * ratios)))
 
 
 def _ratio(dimensions: int, energy: float) -> float:

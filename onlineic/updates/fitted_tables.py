@@ -10,6 +10,7 @@ from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_integer
 from onlineic.hypothesis.base import MAX_CELLS, Hypothesis
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import Prior, fit
 from onlineic.hypothesis.histogram import Histogram
@@ -73,7 +74,7 @@ class FittedTables(UpdateRule[Any]):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=1))
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Any:
-        prior = fit_of(prior)
+        prior = joint(prior)
         if prior is None and long_axes(domain):
             pieces = Pieces.whole(domain)
             small = pieces.small
@@ -84,7 +85,11 @@ class FittedTables(UpdateRule[Any]):
         return MaximumEntropy().init(domain, prior)
 
     def update(self, hypothesis: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
-        return CorrectedFit(self._fitted(fit_of(hypothesis), measurements, alpha), measurements)
+        before = fit_of(hypothesis)
+        fit = self._fitted(before, measurements, alpha)
+        if fit is before and not isinstance(measurements[-1].target, Partition):
+            return hypothesis  # nothing new that can be read
+        return CorrectedFit(fit, measurements)
 
     def _fitted(self, fit: Any, measurements: tuple[Measurement, ...], alpha: float) -> Any:
         if isinstance(fit, PiecewiseHistogram):

@@ -10,6 +10,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.classes import class_cells
 from onlineic.hypothesis.fitting import Prior, fit, remade
 from onlineic.hypothesis.histogram import Histogram
@@ -176,6 +177,7 @@ class MaximumEntropy(UpdateRule[Any]):
         # the one place that chooses how the belief is held: a product, unless the prior is none
         if prior is None and long_axes(domain):
             return over_codes(domain)
+        prior = joint(prior)
         start = ProductHistogram(domain) if prior is None else getattr(prior, "histogram", prior)
         if isinstance(start, ProductHistogram) and start.domain == domain and start.factors:
             return FittedHistogram(start, start.factors)

@@ -7,6 +7,7 @@ import attrs
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, TooLargeError, checked_integer, checked_real, set_fields
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture, uniform_mixture
 from onlineic.hypothesis.mixture_fit import fit_mixture, misfit_of, usable
@@ -78,8 +79,7 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
         )
 
     def init(self, domain: Domain, prior: Hypothesis | None = None) -> Mixture | LocalFits:
-        if isinstance(prior, LocalFits):
-            prior = prior.mixture
+        prior = joint(prior)
         if prior is not None:
             if not isinstance(prior, Mixture) or prior.domain != domain:
                 raise InvalidParameterError(

@@ -1,0 +1,123 @@
+"""Answers that follow the released tables where these contradict the fit."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic.hypothesis import Histogram
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Measurement, Partition
+from onlineic.updates import CorrectedFit
+
+DOMAIN = ic.Domain.of(x=range(40), g=2)
+TARGET = Partition(DOMAIN, (0, 1), (np.arange(40), np.arange(2)))
+BUDGET = ic.Budget(1.0, 1e-6)
+
+
+def truth():
+    falling = np.exp(-np.arange(40)[:, None] / np.array([2.5, 6.0]))
+    return falling / falling.sum()
+
+
+def released(scale, seed=0):
+    noise = np.random.default_rng(seed).normal(0.0, scale, (40, 2))
+    return Measurement(TARGET, (truth() + noise).ravel(), scale)
+
+
+def queries():
+    return [ic.where(x=ic.at_least(low), g=g).bind(DOMAIN) for low in range(2, 30, 3) for g in (0, 1)]
+
+
+def errors(hypothesis):
+    exact = Histogram(DOMAIN, truth())
+    return np.array([hypothesis.evaluate(one) - exact.evaluate(one) for one in queries()])
+
+
+def test_an_answer_goes_with_tables_that_the_fit_contradicts():
+    apart = np.outer(truth().sum(axis=1), truth().sum(axis=0))
+    fit = Histogram(DOMAIN, apart)  # knows nothing of how the two go together
+    corrected = CorrectedFit(fit, (released(1e-5),))
+
+    assert np.abs(errors(corrected)).max() < 0.05 * np.abs(errors(fit)).max()
+
+
+def test_where_the_fit_is_right_it_is_hardly_moved():
+    moved, noise = [], []
+    for seed in range(20):
+        one = released(1e-4, seed)
+        moved.append(errors(CorrectedFit(Histogram(DOMAIN, truth()), (one,))))
+        noise.append(errors(CorrectedFit(Histogram(DOMAIN, np.full((40, 2), 1 / 80)), (one,))))
+
+    assert np.sqrt(np.mean(np.square(moved))) < 0.5 * np.sqrt(np.mean(np.square(noise)))
+
+
+def test_cells_are_not_negative_and_have_the_corrected_sum():
+    corrected = CorrectedFit(Histogram(DOMAIN, np.full((40, 2), 1 / 80)), (released(1e-3),))
+    table = corrected.marginal("x", "g")
+
+    assert table.min() >= 0.0
+    assert table.sum() == pytest.approx(1.0)
+    assert corrected.blocks(TARGET).tolist() == table.ravel().tolist()
+    assert {*corrected.sample(5, 0)} == {"x", "g"}
+
+
+def test_one_and_many_are_the_same_to_the_bit():
+    corrected = CorrectedFit(Histogram(DOMAIN, np.full((40, 2), 1 / 80)), (released(1e-3),))
+    asked = [*queries(), ic.where(x=ic.weights(np.arange(40) / 64)).bind(DOMAIN)]
+
+    assert [corrected.evaluate(one) for one in asked] == corrected.evaluate_many(asked).tolist()
+
+
+def test_a_table_cut_elsewhere_that_says_more_is_left_to_the_fit():
+    elsewhere = Partition(DOMAIN, (0, 1), (np.arange(40) // 7, np.arange(2)))
+    finer = Measurement(elsewhere, np.full(12, 1 / 12), 1e-7)
+    fit = Histogram(DOMAIN, np.full((40, 2), 1 / 80))
+    asked = ic.where(g=1).bind(DOMAIN)
+
+    assert fit.evaluate(asked) == CorrectedFit(fit, (released(1e-5), finer)).evaluate(asked)
+    assert fit.evaluate(asked) != CorrectedFit(fit, (released(1e-5),)).evaluate(asked)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("kind", ["plain", "wide", "long", "optional", "number"])
+def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
+    generator, n = np.random.default_rng(3), 20_000
+    g = generator.integers(0, 2, n)
+    values = np.minimum(generator.exponential(np.where(g == 1, 6.0, 2.5)), 39.0)
+    x = values if kind == "number" else values.astype(int)
+    kinds = {"number": ic.number(0, 40, bins=40), "optional": ic.optional(range(40)), "long": range(10**6)}
+    columns = {"x": x * 20_000 if kind == "long" else x, "g": g}
+    if kind == "wide":
+        columns |= {f"w{i}": generator.integers(0, 9, n) for i in range(9)}
+    domain = ic.Domain.of(x=kinds.get(kind, range(40)), g=2, **{name: 9 for name in columns if name[0] == "w"})
+    session = ic.OnlineIC(
+        ic.PrivateData.from_records(columns, domain), ic.Budget(1.0, delta), noise=SimulatedNoise(0)
+    )
+    least = [5, 10, 15, 20]
+    answers = [
+        session.answer(ic.where(x=ic.at_least(low * 20_000 if kind == "long" else low), g=1)) for low in least
+    ]
+    exact = [np.mean((values.astype(int) >= low) & (g == 1)) for low in least]
+    again = ic.replay(session.transcript, domain, session.plan.update, session.plan.alpha)
+
+    asked = ic.where(g=1).bind(domain)
+    assert again.evaluate(asked) == session.hypothesis.evaluate(asked)
+    assert all(abs(one.value - true) <= one.error_bound for one, true in zip(answers, exact, strict=True))
+    assert np.min(session.group_by("g").values) >= 0.0
+
+
+def test_a_missing_cell_that_nobody_falls_into_takes_nothing():
+    generator, n = np.random.default_rng(1), 30_000
+    x, g = np.minimum(generator.exponential(8.0, n).astype(int), 39), generator.integers(0, 3, n)
+    found = []
+    for kind in (range(40), ic.optional(range(40))):
+        data = ic.PrivateData.from_records({"x": x, "g": g}, ic.Domain.of(x=kind, g=3))
+        wrong = []
+        for seed in range(8):
+            session = ic.OnlineIC(data, ic.Budget(0.3, 1e-6), noise=SimulatedNoise(seed))
+            for low in range(2, 20, 3):
+                wrong.append(session.answer(ic.where(x=ic.at_least(low), g=1)).value)
+                wrong[-1] -= np.mean((x >= low) & (g == 1))
+        found.append(np.sqrt(np.mean(np.square(wrong))))
+
+    assert found[1] < 1.5 * found[0]
