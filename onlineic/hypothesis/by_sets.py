@@ -1,4 +1,4 @@
-"""A hypothesis that answers some sets of attributes from a table of their own, all others from another one."""
+"""A hypothesis that answers some sets of attributes from tables of their own, others from another one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -6,28 +6,37 @@ import threading
 
 import pytest
 
+from onlineic.data.spent import GATE
+
 FOR_EVER = 300.0  # seconds; what has not happened by then never does, and the test that waits fails
 
 
 @contextlib.contextmanager
 def telling_locks(tell):
-    """Reentrant locks that are made in the block call `tell` when a thread finds one closed."""
+    """Reentrant locks that are made in the block, and that of all tables, call `tell` when found closed."""
     make = threading.RLock
 
     class Telling:
         def __init__(self):
             self._lock = make()
 
-        def __enter__(self):
+        def acquire(self):
             if not self._lock.acquire(blocking=False):
                 tell()
                 self._lock.acquire()
 
-        def __exit__(self, *_):
+        def release(self):
             self._lock.release()
+
+        def __enter__(self):
+            self.acquire()
+
+        def __exit__(self, *_):
+            self.release()
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(threading, "RLock", Telling)
+        GATE.renew_locks()  # it was made when the package was imported
         yield
 
 

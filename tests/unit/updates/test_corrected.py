@@ -89,7 +89,8 @@ def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
     columns = {"x": x * 20_000 if kind == "long" else x, "g": g}
     if kind == "wide":
         columns |= {f"w{i}": generator.integers(0, 9, n) for i in range(9)}
-    domain = ic.Domain.of(x=kinds.get(kind, range(40)), g=2, **{name: 9 for name in columns if name[0] == "w"})
+    wide = {name: 9 for name in columns if name[0] == "w"}
+    domain = ic.Domain.of(x=kinds.get(kind, range(40)), g=2, **wide)
     session = ic.OnlineIC(
         ic.PrivateData.from_records(columns, domain), ic.Budget(1.0, delta), noise=SimulatedNoise(0)
     )
