@@ -93,7 +93,7 @@ OPTIONS: Rules = (
     (r", or exhausted='untested'", ""),
     (r"^unit must name a column", "--person must name a column"),
     (r"\braise epsilon or lower grid_bits", "raise epsilon"),
-    (r": load the table with Unit\(.*?\), or raise epsilon", ""),
+    (r"load the table with unit=Unit\(.*?\), or raise epsilon", "raise epsilon"),
     (r"\bUnit\(person=[^()]*\)", "--person COLUMN"),
     (r"\b(go on|opened) with OnlineIC\.resume\(FILE, data\)", r"\1 by the same command with its ledger"),
     (r"\bopen it with OnlineIC\(data, budget, ledger=\.\., table=\.\.\)",

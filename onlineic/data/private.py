@@ -840,6 +840,8 @@ class PrivateData(metaclass=Spelled):
 
     def shares_records(self, other: "PrivateData") -> bool:
         """Return whether some records of this table are records of the other: what is spent on them adds."""
+        if not isinstance(other, PrivateData):
+            raise InvalidParameterError(f"other must be a PrivateData, got {shown(other)}; load it first.")
         return self._spent.shares(other._spent)
 
     def draw_on(self, total: TableBudget) -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MOST_CODES = 10_000  # of an attribute that is shown
 IN_TEXT = 8  # values of an attribute in text and Markdown
-IN_NOTEBOOK = 4  # attributes and answers in a notebook; a page has all
+IN_NOTEBOOK = 3  # attributes and answers in a notebook; a page has all
 NO_GUARANTEE = "What the hypothesis believes, without a guarantee"
 
 

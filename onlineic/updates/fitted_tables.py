@@ -1,4 +1,7 @@
-"""A fit to all that was released, stopped where interactions end and noise begins."""
+"""A fit to all that was released, stopped where interactions end and noise begins.
+
+Proof: docs/theory/updates.md, 7.8.
+"""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, final

@@ -67,7 +67,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'ic.PrivateData.from_frame(pd.DataFrame(people), who)'),
         ('a quoted file with semicolons',
          """ic.PrivateData.from_csv(csv('"age";"sex"\\n"30";"F"\\n'), who)""",
-         'InvalidDataError', "the file must have ',' between its fields, got ';'; name its delimiter=';'.",
+         'InvalidParameterError', "where its header has another; write delimiter=';'.",
          """ic.PrivateData.from_csv(csv('"age";"sex"\\n"30";"F"\\n'), who, delimiter=';')"""),
         ('a time in UTC', "visits('2024-03-05T06:00:42Z')",
          'InvalidDataError', "declare dates(.., zone='Europe/Paris') for times with an offset such as Z",

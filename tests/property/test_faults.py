@@ -122,6 +122,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     "answer_bound",
                     "_answered",
                     "_run",
+                    "door",  # of the check of arguments: it holds what the caller gave
                     "_tested",
                     "test",
                     "test_alone",

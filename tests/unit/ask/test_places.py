@@ -61,8 +61,8 @@ TOLD = [
     ("lower it; in a Budget, allow_large_epsilon=True lifts the upper limit", "lower it"),
     ("a larger budget, or exhausted='untested'", "a larger budget"),
     ("unit must name a column", "--person must name a column"),
-    ("raise epsilon or lower grid_bits; each is a record here: load the table with "
-     "Unit(person=None, units=16), or raise epsilon.", "raise epsilon; each is a record here."),
+    ("got epsilon=0.05; load the table with unit=Unit(person=None, units=16), or raise epsilon.",
+     "got epsilon=0.05; raise epsilon."),
     ("loaded with Unit(person=..)", "loaded with --person COLUMN"),
     ("go on with OnlineIC.resume(FILE, data)", "go on by the same command with its ledger"),
     ("open it with OnlineIC(data, budget, ledger=.., table=..)",

@@ -1,5 +1,6 @@
 """Tables of the records of several tables, and over some of their attributes."""
 
+import queue
 import shutil
 import threading
 import warnings
@@ -21,6 +22,7 @@ from onlineic.errors import (
     SessionStateError,
 )
 from onlineic.queries import Partition
+from support.events import FOR_EVER, telling_locks
 
 DOMAIN = ic.Domain.of(a=3, b=2, c=4)
 ROWS = [
@@ -224,15 +226,22 @@ def test_a_ledger_that_is_open_on_a_table_is_open_on_all_of_its_records(tmp_path
 
 def test_sessions_that_open_at_once_on_a_table_and_its_projection_see_one_list(monkeypatch):
     """While one enters its budget the other waits: else neither would see that the other is there."""
-    data = ic.PrivateData(np.full(DOMAIN.size, 10), DOMAIN)
-    tables, inside = [data, projected(data)], threading.Event()
-    second, listed = threading.Thread(target=lambda: tables[1].spend(OTHER)), private._added
+    first = queue.SimpleQueue()
+    with telling_locks(lambda: first.put("waits")):
+        data = ic.PrivateData(np.full(DOMAIN.size, 10), DOMAIN)
+    tables, inside, listed, met = [data, projected(data)], threading.Event(), private._added, []
+
+    def spend():
+        tables[1].spend(OTHER)
+        first.put("came in")
+
+    second = threading.Thread(target=spend)
 
     def looked(self, budget):
         if not inside.is_set():
             inside.set()
             second.start()
-            second.join(0.2)  # it would come to an end here, if nobody held it up
+            met.append(first.get(timeout=FOR_EVER))
 
     def told(before, budget, rows, unit):
         said.append(before)
@@ -245,6 +254,7 @@ def test_sessions_that_open_at_once_on_a_table_and_its_projection_see_one_list(m
         tables[0].spend(ONE)
         second.join()
 
+    assert ["waits"] == met
     assert [[ONE]] == said
     assert (ONE, OTHER) == data.budgets == tables[1].budgets
 

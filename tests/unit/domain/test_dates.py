@@ -320,7 +320,7 @@ def test_dates_are_asked_in_json():
         assert query == parsed_query(line, domain)
         query.bind(domain)
     for line in ('{"a": [1, 2]}', '{"a": ["2024"]}', '{"b": ["2024", "2025"]}', '{"a": ["x", "y"]}'):
-        with pytest.raises(InvalidQueryError, match=r"a must|b must|between must"):
+        with pytest.raises(InvalidQueryError, match=r"a must|b must|range must"):
             parsed_query(line, domain)
 
 

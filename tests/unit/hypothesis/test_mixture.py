@@ -259,14 +259,14 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     truths = data.exact_counts_many([query.bind(LARGE) for query in queries]) / data.n
     errors = np.array([answer.value for answer in answers[:60]]) - truths
 
-    assert isinstance(session.hypothesis, Mixture)
+    assert isinstance(session.hypothesis.fit, Mixture)
     assert "repeat" == answers[-1].status
     assert np.sqrt((errors**2).mean()) < 0.01
     assert sum(abs(error) > answer.error_bound for error, answer in zip(errors, answers, strict=False)) <= 6
     table = session.answer(marginal("a1", "a3"))
     assert (8, 8) == table.value.shape
     again = replay(session.transcript, LARGE, session.plan.update, session.plan.alpha)
-    assert (again.logits == session.hypothesis.logits).all()
+    assert (again.fit.logits == session.hypothesis.fit.logits).all()
     assert not any(isinstance(record, UpdateFailed) for record in session.transcript)
     assert repr(session.hypothesis).endswith("measurements)")
 

@@ -7,6 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import TooLargeError
+from onlineic.hypothesis.by_sets import joint
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram
 from onlineic.hypothesis.product import ProductHistogram
@@ -66,8 +67,7 @@ QUERIES = [
     ids=repr,
 )
 def test_it_is_the_one_over_codes(rule, released):
-    held = rule.update(rule.init(DOMAIN), released, 0.01)
-    dense = by_codes(rule, released)
+    held, dense = joint(rule.update(rule.init(DOMAIN), released, 0.01)), joint(by_codes(rule, released))
 
     assert isinstance(held, PiecewiseHistogram)
     assert held.pieces.cuts[0].parts <= 10
@@ -162,7 +162,8 @@ def test_sets_that_are_fitted_by_themselves_keep_their_tables_when_a_number_come
         hypothesis = rule.update(hypothesis, tuple(told), 0.01)
         found.append(hypothesis.evaluate(ic.where(t=ic.span(0, 10)).bind(DOMAIN)))
 
-    assert isinstance(hypothesis.inner, LocalFits)
-    assert 2 == hypothesis.inner.fitted == len(hypothesis.inner.measurements)
+    inner = hypothesis.fit.inner
+    assert isinstance(inner, LocalFits)
+    assert 2 == inner.fitted == len(inner.measurements)
     assert found[0] == pytest.approx(0.05, abs=1e-3)
     assert [found[0]] * 2 == found[1:]

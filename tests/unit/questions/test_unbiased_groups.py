@@ -69,7 +69,7 @@ def test_it_is_said_where_groups_are_printed():
     assert "unbiased=True" in plain._repr_html_()
     assert "may be empty" not in repr(free)
     assert "may be empty" not in repr(session.group_by("sex"))
-    assert plain.rounded_up >= 19
+    assert plain.rounded_up >= 10
 
 
 def test_only_counts():

@@ -12,6 +12,7 @@ from onlineic.cli import main
 from onlineic.errors import InvalidQueryError
 from onlineic.noise import SimulatedNoise
 from onlineic.service.app import asked_problem
+from support.events import FOR_EVER
 from support.served import served
 
 # calls but those of SQL, names of the package, keywords with a value to be written, Python's constants
@@ -147,8 +148,8 @@ def test_lines_are_refused_in_their_own_languages(files, tmp_path, capsys):
     ("options", "remedy"),
     [
         (["--epsilon", "1e9"], "got epsilon=1000000000.0; lower it."),
-        (["--epsilon", "1e-7"], "raise epsilon; each of a person's 64 parts is a record here."),
-        (["--epsilon", "1", "--certify", "1e-9"], "or give --hard-answers; each of"),
+        (["--epsilon", "1e-7"], "delta=0; raise epsilon."),
+        (["--epsilon", "1", "--certify", "1e-9"], "or give --hard-answers); raise epsilon."),
         (["--epsilon", "1", "--delimiter", ";;"], r"write --delimiter ';' or '\t'."),
         (["--epsilon", "1", "--person", "age"], "--person must name a column that is no attribute"),
         (["--epsilon", "1", "--count", "age", "--person", "id"], "--count must be left out with --person"),
@@ -178,7 +179,7 @@ def test_a_server_refuses_without_python(tmp_path):
     data = ic.PrivateData.from_records(columns(), DOMAIN)
     session = ic.OnlineIC(data, ic.Budget(1.0), noise=SimulatedNoise(1), ledger=None)
     with served(session, tmp_path, ("ann",)) as server:
-        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
 
         def sent(path, body):
             line.request("POST", path, json.dumps(body), {"Authorization": f"Bearer {server.tokens['ann']}"})

@@ -261,7 +261,9 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
     assert session.plan.first_tables.charge.amount == all_spent(session)
     assert session.answer(ic.where(a=0, b=0)).hard
-    assert len(session.plan.first_tables.targets) + 1 == len(session.hypothesis.potentials)  # it caught up
+    assert len(session.plan.first_tables.targets) + 1 == len(
+        session.hypothesis.fit.potentials
+    )  # it caught up
     monkeypatch.setattr(FittedTables, "update", method)
     again = replay(session.transcript, DOMAIN, session.plan.update, session.plan.alpha)
     assert again.probabilities().tobytes() == session.hypothesis.probabilities().tobytes()

@@ -63,7 +63,7 @@ def test_it_is_what_the_predictor_said_when_it_was_told_whenever_it_is_read():
     )
     assert first.count_expected_error == 20_000 * first.expected_error
     # what was told before says so
-    assert first.expected_error == session.told(ASKED)[0].expected_error
+    assert first.expected_error == session.told(ASKED).expected_error
 
 
 def test_it_is_worked_out_when_it_is_read_and_not_before(monkeypatch):

@@ -55,7 +55,8 @@ def test_a_long_attribute_is_answered_as_the_coarser_one(several, budget):
     assert coarse.statistics().spent == long.statistics().spent
     for many, few in zip(*answers, strict=True):
         assert few.status == many.status
-        assert few.value == pytest.approx(many.value, abs=1e-12)
+        # along long attributes nothing is corrected: the rest is the same
+        assert few.value == pytest.approx(many.value, abs=2.0 / RECORDS + 0.2 * many.error_bound)
         # of all cells of the coarser one any weights are bounded too, at a share of beta
         assert few.error_bound == pytest.approx(many.error_bound, rel=2e-3)
 

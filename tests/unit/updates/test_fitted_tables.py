@@ -37,7 +37,7 @@ def test_a_table_that_is_released_again_is_learned_from_where_the_fit_stands(fit
     again = released((0, 1), 0.0002, 2)
     after = FittedTables().update(before, (*tables, again), 0.01)
 
-    assert len(before.potentials) == len(after.potentials) == 2
+    assert len(before.fit.potentials) == len(after.fit.potentials) == 2
     assert gap(after, again) < 0.1 * gap(before, again)
 
 
@@ -46,7 +46,7 @@ def test_a_further_table_is_learned_and_the_others_are_kept(fitted):
     third = released((0, 2), 0.001, 3)
     after = FittedTables().update(before, (*tables, third), 0.01)
 
-    assert 3 == len(after.potentials)
+    assert 3 == len(after.fit.potentials)
     assert gap(after, third) < 0.2 * gap(before, third)
     assert all(gap(after, one) < 0.04 for one in tables)
 
@@ -80,7 +80,7 @@ def test_a_public_start_stands_where_a_mixture_takes_over(dense):
     table = released((0,), 0.001)
     learned = rule.update(start, (table,), 0.01)
 
-    assert isinstance(learned, Mixture)
+    assert isinstance(learned.fit, Mixture)
     assert gap(learned, table) < 0.02
     assert learned.marginal("b") == pytest.approx(factors[1], abs=0.03)
     assert learned.marginal("c") == pytest.approx(factors[2], abs=0.03)
