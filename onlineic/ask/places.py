@@ -92,7 +92,6 @@ OPTIONS: Rules = (
     (r"; in a Budget, allow_large_epsilon=True lifts the upper limit", ""),
     (r", or exhausted='untested'", ""),
     (r"^unit must name a column", "--person must name a column"),
-    (r"\braise epsilon or lower grid_bits", "raise epsilon"),
     (r"load the table with unit=Unit\(.*?\), or raise epsilon", "raise epsilon"),
     (r"\bUnit\(person=[^()]*\)", "--person COLUMN"),
     (r"\b(go on|opened) with OnlineIC\.resume\(FILE, data\)", r"\1 by the same command with its ledger"),

@@ -1038,7 +1038,7 @@ class PrivateData(metaclass=Spelled):
         LedgerError
             If that cannot be made durable.
         """
-        if ledger.file and (total := self.total) is not None:
+        if getattr(ledger, "file", "") and (total := self.total) is not None:
             total.note(ledger)
 
     def leave(self, ledger: Ledger) -> None:
@@ -1046,7 +1046,7 @@ class PrivateData(metaclass=Spelled):
 
         Where that cannot be kept the ledger is closed all the same: as its run began, it was.
         """
-        if ledger.file and (total := self.total) is not None:
+        if getattr(ledger, "file", "") and (total := self.total) is not None:
             with contextlib.suppress(LedgerError):
                 total.note(ledger)
 

@@ -353,6 +353,10 @@ def pooled(measurements: Iterable[Measurement]) -> list[Measurement]:
 
     The scales of a target that was released twice must be above 0.
     """
+    if not isinstance(measurements, Iterable):
+        raise InvalidQueryError(
+            "measurements must be a list of Measurement, got another object; give a list."
+        )
     found: dict[Query | Partition, list[Measurement]] = {}
     for one in measurements:
         found.setdefault(one.target, []).append(one)  # by key a query and its complement would be one

@@ -124,17 +124,17 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        For a purse the rule is first asked what it names whatever is asked: exactly that is bought for all,
-        and no purse pays for it. Return False where who asks may not spend the price of a test, which sets
-        nothing of this in motion, or that of tables that are named for their question.
+        No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
+        are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
+        motion, or that of tables that are named for their question alone.
         """
         purse = self.till.purse
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            heard, payer = questions, purse
-            if purse is not None and (general := self.purchases.next(())) is not None:
+            payer = purse
+            if purse is not None and self.purchases.next(()) is not None:
                 if not self._pays_for(questions[0]):
                     return False
-                named, heard, payer = general, (), None
+                payer = None
             used = self.prices.unfinished(self._state.threshold_noise is not None)
             if payer is not None and not self.till.affords(
                 named.charge.amount + (used.amount if used else 0)
@@ -146,7 +146,7 @@ class Core:
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, heard, payer))
+            self.seal.run(partial(self._measure_tables, tables, questions, payer))
             advance("tables", 1, 1)
         return True
 

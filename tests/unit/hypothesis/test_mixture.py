@@ -268,7 +268,7 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     again = replay(session.transcript, LARGE, session.plan.update, session.plan.alpha)
     assert (again.fit.logits == session.hypothesis.fit.logits).all()
     assert not any(isinstance(record, UpdateFailed) for record in session.transcript)
-    assert repr(session.hypothesis).endswith("measurements)")
+    assert repr(session.hypothesis).endswith("measurements))")
 
 
 @pytest.mark.parametrize(
