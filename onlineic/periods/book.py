@@ -105,7 +105,7 @@ class PeriodsBook:
             account = self.account.drawn(record.blocks, record.charge)
             return attrs.evolve(self, nodes={**self.nodes, record.label: record}, account=account)
         if isinstance(record, Noted):
-            return attrs.evolve(self, known={**self.known, record.file: record})
+            return self.after_all([record])
         return self
 
     def _begun(self, label: str) -> BlockAccount:
@@ -136,10 +136,13 @@ class PeriodsBook:
 
     def after_all(self, records: Iterable[Record]) -> "PeriodsBook":
         """Return the book after these records."""
-        book = self
+        book, noted = self, dict[str, Noted]()
         for record in records:
-            book = book.after(record)
-        return book
+            if isinstance(record, Noted):  # of which there are many: all go into one copy
+                noted[record.file] = record
+            else:
+                book = book.after(record)
+        return attrs.evolve(book, known={**book.known, **noted}) if noted else book
 
     def check_next(self, label: str) -> None:
         """Raise `InvalidParameterError` unless the next block may have this label."""

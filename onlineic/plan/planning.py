@@ -81,6 +81,12 @@ NOISE_LEFT_OUT = 3.0
 
 LISTED = 20  # binary logarithm of how many databases the median lists in a session that promises no T(alpha)
 
+OTHER_ACCOUNT = (
+    "purchases.first must be priced for the account of this session, got first tables that were priced for "
+    "another, as those of a plan that chose them itself are; write first=None beside what you change, "
+    "attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
+)
+
 
 def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: Any) -> Plan:
     """Return the parameters of a session that tests every query once.
@@ -178,7 +184,9 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
     """Return the plan of a session whose tables are bought as questions come."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
     cutoff, name = shares.hard_answers, chosen_name(None, 1, 1, settings.of_row, partition=True)
-    account = account_of_purchases(n, settings)
+    account, first = account_of_purchases(n, settings), opens_with(purchases)
+    if first is not None and first.planned > account.capacity:
+        raise InvalidParameterError(OTHER_ACCOUNT)
     mechanism = mechanism_for(
         name,
         settings.of_row,
@@ -194,15 +202,11 @@ def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: Pu
     )
     if type(purchases) is DemandPurchases:
         purchases.check(domain)
-    first = opens_with(purchases)
     for one in () if first is None else first.tables:
         if (one.neighbours, one.charge.unit, one.charge.order) != (
             mechanism.neighbours, account.unit, mechanism.account().order,
         ):  # fmt: skip
-            raise InvalidParameterError(
-                "purchases must begin with tables that are priced for the account of the session, got those "
-                "of another; leave first out, or take the purchases of a plan of this budget."
-            )
+            raise InvalidParameterError(OTHER_ACCOUNT)
     easy = mechanism.easy_radius(ALL_EASY * settings.beta * (1.0 - KNOWN), settings.max_queries)
     return Plan(
         sparse=mechanism,

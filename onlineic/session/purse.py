@@ -71,14 +71,13 @@ class Tally:
 
     def all(self) -> Mapping[str, Fraction]:
         """Return what every name has paid."""
-        length = len(self._ledger)
-        for place, name in itertools.islice(self._ledger.paid.items(), self._seen, None):
-            if place >= length:  # its release is being recorded now
-                break
-            record = self._ledger.record(place)
+        paid, length = self._ledger.paid, len(self._ledger)
+        for place in range(self._seen, length):  # a release that is being recorded now comes behind
+            record = self._ledger.record(place) if place in paid else None
             if isinstance(record, Hard | Opened | Burned):
+                name = paid[place]
                 self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
-            self._seen += 1
+        self._seen = length
         return self._spent
 
 

@@ -1,5 +1,6 @@
 """A table that grows: labels, blocks, nodes, ranges, bounds, and its files."""
 
+import functools
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import sys
 import textwrap
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -325,6 +327,23 @@ def test_one_root_pays_for_all_periods_and_what_else_is_spent_on_their_records_w
             held[label].answer(ic.where(age=1))
         with pytest.warns(BudgetsAddWarning, match="both together cost"):
             ic.PrivateData.union(list(tables.values())).spend(BUDGET)
+
+
+def test_a_book_is_read_in_as_many_steps_as_it_has_records(monkeypatch):
+    book, copied, evolve = grown(months=LABELS[:1]).book, [], attrs.evolve
+    records = [Noted(f"{node:02x}", 1 + time, b"") for time in range(20) for node in range(50)]
+    one_by_one = functools.reduce(type(book).after, records, book)
+
+    def spied(record, **changes):
+        copied.append(len(changes.get("known", ())))
+        return evolve(record, **changes)
+
+    monkeypatch.setattr(attrs, "evolve", spied)
+    whole = book.after_all(records)
+
+    assert one_by_one == whole
+    assert {one.file: one for one in records[-50:]} == whole.known
+    assert sum(copied) <= 50  # entries; a copy for each record would be some 50,000
 
 
 def test_a_month_without_records_is_there_and_costs_nothing():

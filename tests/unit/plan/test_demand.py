@@ -172,6 +172,20 @@ def test_shares_and_counts_that_do_not_rise_are_refused(made):
         DemandPurchases(**made)
 
 
+@pytest.mark.parametrize("domain", [ic.Domain.of(a=8, b=8, c=8), ic.Domain.of(a=10, b=10, c=10, d=10)])
+def test_a_default_rule_that_was_changed_is_refused_by_what_keeps_it_from_being_used(domain):
+    """Its first tables are priced for the account of its own plan; the remedy of the message is one."""
+    budget = ic.Budget(1.0, 1e-6)
+    rule = session_plan(domain, 20_000, budget).purchases
+    for change in ({"one": Fraction(1, 4)}, {"share": Fraction(1, 2)}):
+        with pytest.raises(
+            InvalidParameterError, match=r"purchases\.first must be .* write first=None beside"
+        ):
+            session_plan(domain, 20_000, budget, purchases=attrs.evolve(rule, **change))
+        plan = session_plan(domain, 20_000, budget, purchases=attrs.evolve(rule, **change, first=None))
+        assert attrs.evolve(rule, **change, first=None) == plan.purchases
+
+
 def test_a_share_may_be_a_float_and_names_itself_where_it_is_none():
     assert DemandPurchases(share=Fraction(1, 2)) == DemandPurchases(share=0.5)
     with pytest.raises(InvalidParameterError, match="share must be"):

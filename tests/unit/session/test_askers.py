@@ -10,12 +10,12 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
-from onlineic.ledger import Opened, Paid, read
+from onlineic.ledger import Burned, Opened, Paid, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables
 from onlineic.queries.partitions import one_way
-from onlineic.session import Core, Purse
+from onlineic.session import Core, Purse, Tally
 from support.cores import core_of
 from support.ledgers import with_ledger
 from support.sessions import WIDE, WIDE_COUNTS, begun
@@ -119,6 +119,49 @@ def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
     core.till.purse = Purse("bob", plan.sparse.account().capacity)
     core.answer(QUESTIONS[0])
     assert charge.amount <= core.till.tally.of("bob")
+
+
+class Looked(dict):
+    """Who paid, and how many entries of it were looked at."""
+
+    looks = 0
+
+    def _look(self, found):
+        self.looks += 1
+        return found
+
+    def __getitem__(self, place):
+        return self._look(super().__getitem__(place))
+
+    def __contains__(self, place):
+        return self._look(super().__contains__(place))
+
+    def items(self):
+        return map(self._look, super().items())
+
+
+class Kept(list):
+    """A ledger, as far as it tells who paid."""
+
+    record = list.__getitem__
+
+    def __init__(self):
+        super().__init__()
+        self.paid = Looked()
+
+
+def test_what_each_has_paid_is_summed_in_as_many_steps_as_there_are_records():
+    ledger, half = Kept(), Burned(Charge(Fraction(1, 2), "a test"), "bought")
+    tally = Tally(ledger)
+    for place in range(500):
+        name = "ann" if place % 2 else "bob"
+        ledger.paid[place] = name
+        before = tally.of(name)  # what is being recorded counts once it is
+        ledger.append(half)
+        assert before + Fraction(1, 2) == tally.of(name)
+
+    assert {"ann": 125, "bob": 125} == tally.all()
+    assert ledger.paid.looks <= 4 * len(ledger)
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):
