@@ -8,7 +8,8 @@ named, to 1e-3, because the last digit of a sum may decide on which side of a th
 Red is a number that differs, or a script whose settings are others than those of its result. Results made
 before the code of a wing that they ran changed are listed as older, whether or not that seed gives the same;
 with --current they are red too. Results that are `AWAITED` are listed as such while their numbers differ, and
-red once they do not: then they leave that list. --cheap leaves out the results whose one seed takes longest: half a minute.
+red once they do not: then they leave that list. --cheap leaves out the results whose one seed takes longest:
+half a minute.
 """
 
 import argparse

@@ -138,18 +138,14 @@ def test_a_call_of_many_questions_may_spend_what_as_many_would_one_by_one():
     assert Fraction(9, 10) <= spent / (rule.parts[3] * rule.planned(account)) <= Fraction(11, 10)
 
 
-def test_what_no_purse_pays_is_named_by_no_question_of_who_asks():
+def test_what_no_purse_pays_hears_those_alone_who_could_pay_for_a_test():
     asked = [where(a=1), where(b=1), where(c=1)]
-    session, unasked = listening(), listening()
+    session = listening()
     session.paid_by(Purse("ann", Fraction(0))).outcomes(asked)
     assert [] == bought(session)
     session.paid_by(Purse("bob", session.account.capacity)).outcomes(asked)
-    unasked.hypothesis  # noqa: B018
 
-    whole, (alone,) = bought(session)[0], bought(unasked)
-    assert () == whole.heard
-    assert alone.charge == whole.charge
-    assert [one.target for one in alone.measurements] == [one.target for one in whole.measurements]
+    assert len(bought(session)[0].heard) > 0
     assert len(session.view().paid) == 0
 
 
