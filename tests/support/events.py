@@ -18,13 +18,15 @@ def telling_locks(tell):
         def __init__(self):
             self._lock = make()
 
-        def __enter__(self):
+        def acquire(self):
             if not self._lock.acquire(blocking=False):
                 tell()
                 self._lock.acquire()
 
-        def __exit__(self, *_):
+        def release(self, *_):
             self._lock.release()
+
+        __enter__, __exit__ = acquire, release
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(threading, "RLock", Telling)
