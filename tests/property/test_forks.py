@@ -1,5 +1,7 @@
 """A process forked while another thread held any lock waits for nobody, and is refused by name."""
 
+import contextlib
+import itertools
 import os
 import queue
 import signal
@@ -10,7 +12,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import baselines, offline
-from onlineic.errors import ForkedSessionError, InvalidParameterError
+from onlineic.errors import BudgetExceededError, ForkedSessionError, InvalidParameterError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
 from support.events import FOR_EVER, telling_locks
@@ -212,11 +214,12 @@ def test_forks_in_the_midst_of_everything_neither_wait_nor_spend(parent):
     stop, failed = threading.Event(), []
 
     def busy():
-        asked = iter(queries(10_000, seed=23))
+        asked = itertools.cycle(queries(100, seed=23))
         try:
             while not stop.is_set():
                 parent.session.answer(next(asked))
-                ic.OnlineIC(parent.data, ic.Budget(1e-4)).answer(ASKED[0])
+                with contextlib.suppress(BudgetExceededError):  # the longer the forks take, the more is drawn
+                    ic.OnlineIC(parent.data, ic.Budget(1e-4)).answer(ASKED[0])
         except BaseException as error:
             failed.append(error)
 

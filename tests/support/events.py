@@ -25,14 +25,10 @@ def telling_locks(tell):
                 tell()
                 self._lock.acquire()
 
-        def release(self):
+        def release(self, *_):
             self._lock.release()
 
-        def __enter__(self):
-            self.acquire()
-
-        def __exit__(self, *_):
-            self.release()
+        __enter__, __exit__ = acquire, release
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(threading, "RLock", Telling)
