@@ -272,6 +272,7 @@ def test_means_sums_and_variances_err_to_first_order_by_their_parts():
 
 
 def test_groups_quantiles_and_statements_say_it_beside_each_bound():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     session = opened()
     counts, means = session.group_by("b"), session.group_by("b", aggregate="mean", of="a")
     statement = session.sql("SELECT b, COUNT(*) AS n, AVG(a) AS m FROM t GROUP BY b")
@@ -303,6 +304,7 @@ def few_of():
 
 
 def test_a_mean_over_few_records_is_told_without_a_bound_and_marked():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     session = few_of()
     found = session.mean("age", where(sex="M"))
 
