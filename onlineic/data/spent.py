@@ -160,8 +160,8 @@ class Spent:
         return [*{id(load.sessions): load.sessions for load in self.loads}.values()]
 
     def holds(self, ledger: Ledger) -> bool:
-        """Return whether a ledger was entered: it is on all records at once."""
-        return any(one is ledger for one in self.loads[0].sessions.ledgers())
+        """Return whether a ledger was entered on all records."""
+        return all(any(one is ledger for one in held.ledgers()) for held in self._sessions)
 
     def add(self, budget: Budget, rows: int) -> None:
         """Enter a budget, for one row, that was promised to those with so many."""

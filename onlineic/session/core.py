@@ -132,7 +132,7 @@ class Core:
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
             payer = purse
             if purse is not None and self.purchases.next(()) is not None:
-                if not self._pays_for(questions[0]):
+                if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
             used = self.prices.unfinished(self._state.threshold_noise is not None)

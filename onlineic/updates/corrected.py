@@ -94,8 +94,11 @@ class CorrectedFit(BySets):
     def _made(self, axes: tuple[int, ...]) -> Floats | None:
         """Return the corrected table of a set of attributes: of total 1, and below 0 in some empty cells."""
         shape = tuple(self.domain.shape[axis] for axis in axes)
-        known = [key for key in self._components if {axis for axis, _ in key} <= set(axes)]
-        if not known or math.prod(shape) > MOST_CELLS:
+        if math.prod(shape) > MOST_CELLS:
+            return None
+        asked = frozenset(axes)
+        known = [key for held, keys in self._by_axes.items() if held <= asked for key in keys]
+        if not known:
             return None
         levels = [levels_of(self.domain)[axis] for axis in axes]
         finest = tuple((axis, one.finest) for axis, one in zip(axes, levels, strict=True))
@@ -111,6 +114,14 @@ class CorrectedFit(BySets):
                 added = each.even(added, level, place)
             table += added
         return table
+
+    @cached_property
+    def _by_axes(self) -> Mapping[frozenset[int], list[Key]]:
+        """The subspaces of each set of attributes."""
+        found = dict[frozenset[int], list[Key]]()
+        for key in self._components:
+            found.setdefault(frozenset(axis for axis, _ in key), []).append(key)
+        return found
 
     def _residual(self, one: _Component, fitted: Floats, key: Key, choice: tuple[int, ...]) -> Floats:
         """Return what was released of a subspace less what a fitted table at these levels says of it."""
@@ -169,12 +180,12 @@ class CorrectedFit(BySets):
         keys, width = [*found], len(levels)
         if not keys:
             return {}
-        partitions = [one for one in self.measurements if isinstance(one.target, Partition)]
-        _, sizes = told_by(self.domain, tuple(partitions))
+        partitions = tuple(one for one in self.measurements if isinstance(one.target, Partition))
+        _, sizes = told_by(self.domain, partitions)
         precisions = np.array([precision for precision, _ in found.values()])
         signals = sizes.squares(rows_of(keys, width)) * precisions
         elsewhere = np.zeros(len(keys))
-        for one in partitions:
+        for one in self.measurements:
             if isinstance(one.target, Partition) and one.scale > 0.0 and table_key(one.target) is None:
                 key, precision = known_at(one.target, one.scale)
                 elsewhere += precision * informed(levels, rows_of(keys, width), rows_of([key], width))[:, 0]
