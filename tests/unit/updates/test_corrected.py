@@ -41,6 +41,26 @@ def test_an_answer_goes_with_tables_that_the_fit_contradicts():
     assert np.abs(errors(corrected)).max() < 0.05 * np.abs(errors(fit)).max()
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 0.3])
+def test_ranges_over_nearly_empty_cells_err_less_than_those_of_the_fit(epsilon):
+    """No cell is below 0, so a fit gives to the empty ones what it takes from the others."""
+    generator, n = np.random.default_rng(0), 60_000
+    g = generator.integers(0, 2, n)
+    x = np.minimum(generator.exponential(np.where(g == 1, 6.0, 2.5)).astype(int), 40)
+    domain = ic.Domain.of(x=41, g=2)
+    data = ic.PrivateData.from_records({"x": x, "g": g}, domain)
+    asked = [ic.where(x=ic.at_least(low), g=side) for low in range(2, 30, 3) for side in (0, 1)]
+    exact = np.array([data.exact_counts(one.bind(domain)) / n for one in asked])
+    corrected, fitted = [], []
+    for seed in range(8):
+        session = ic.OnlineIC(data, ic.Budget(epsilon, 1e-6), noise=SimulatedNoise(seed))
+        session.answer(asked[0])
+        for found, hypothesis in ((corrected, session.hypothesis), (fitted, session.hypothesis.fit)):
+            found.append(hypothesis.evaluate_many([one.bind(domain) for one in asked]) - exact)
+
+    assert np.sqrt(np.mean(np.square(corrected))) < 2 / 3 * np.sqrt(np.mean(np.square(fitted)))
+
+
 def test_where_the_fit_is_right_it_is_hardly_moved():
     moved, noise = [], []
     for seed in range(20):
