@@ -35,6 +35,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
+from onlineic.ledger.forks import this_process
 from onlineic.ledger.lines import (
     START,
     Line,
@@ -142,7 +143,7 @@ class SqliteLedger(Ledger):
         self._path, self._connection, self._place = path, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
-        self._process = os.getpid()
+        self._process = this_process()
         self._owner: object = None
         self._broken = False
         self._domain = written.domain()
@@ -511,7 +512,7 @@ class SqliteLedger(Ledger):
             self._broken = False
 
     def _check(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkedSessionError(
                 "ledger must be used in the process that opened it, got a forked one; open a new session."
             )
@@ -527,7 +528,7 @@ class SqliteLedger(Ledger):
         """Let the file go, as it is."""
         with self._gate:
             held, self._held, self._owner = self._held, -1, None
-            if held >= 0 and os.getpid() == self._process:
+            if held >= 0 and this_process() == self._process:
                 _let_go(self._connection)
                 unlock(held)
 
