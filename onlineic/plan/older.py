@@ -30,7 +30,7 @@ from onlineic.ledger.lines import Line, account_from_json
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.sparse.base import NumericSparse
 
 # of a plan, or of what its rule releases first: tables of which one release is bought, as `FirstTables`
@@ -122,16 +122,6 @@ class BoughtBefore(PurchaseRule[Fraction]):
             FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
             return None
         return "tables whose noise costs more than their charge"
-
-
-def of_one_keyword(beginning: Line) -> Line:
-    """Return the first line of a file with one setting for what is bought: `first_tables` was another."""
-    settings = dict(beginning["settings"])
-    fixed = settings.pop("first_tables", None)
-    if fixed is not None:
-        rule = FixedTables if fixed else TestsOnly
-        settings["purchases"] = {"class": rule.__name__, "fields": {}}
-    return {**beginning, "settings": settings}
 
 
 def older_plan(beginning: Line) -> Any:

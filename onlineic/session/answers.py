@@ -176,8 +176,6 @@ class AnswerBook:
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
         planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
-        # of other rules a certificate could begin with tables, from whose fit of now nothing is proven
-        planned = planned and not self._plan.purchases.ended
         kept = planned and not self._bounds.tables and not self._lost
         return self._plan.certified and kept and not self.belief.failures
 
