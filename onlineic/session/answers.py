@@ -175,7 +175,7 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
+        planned = self._taken.spent.restarts <= self._plan.restarts
         kept = planned and not self._bounds.tables and not self._lost
         return self._plan.certified and kept and not self.belief.failures
 
