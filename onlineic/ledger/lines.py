@@ -36,7 +36,6 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     NodeOpened,
     Noted,
     OfTotal,
@@ -191,8 +190,6 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "easy", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, EasyBatch):
         return _batch_to_json(record)
-    if isinstance(record, Improved):
-        return {"kind": "improved", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, Hard):
         return {
             "kind": "hard",
@@ -376,7 +373,6 @@ def _resumed(line: Line) -> Resumed:
 _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "easy": _easy,
     "easy_batch": _batch,
-    "improved": lambda line, domain: Improved(*_asked(line, domain)),
     "hard": _hard,
     "opened": _opened,
     "checkpoint": _checkpoint,
