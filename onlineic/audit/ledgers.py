@@ -20,15 +20,8 @@ from onlineic.domain.unit import Unit, persons_of, protected
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import (
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    line_of,
-    record_of,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import Receipt, Written, canonical_text, record_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,

@@ -36,18 +36,8 @@ from onlineic.errors import (
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.forks import this_process
-from onlineic.ledger.lines import (
-    START,
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    chained,
-    checked_text,
-    line_of,
-    linked,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import START, Receipt, Written, canonical_text, chained, checked_text, linked
 from onlineic.ledger.place import (
     check_writable,
     checked_path,

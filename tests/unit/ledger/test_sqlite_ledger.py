@@ -40,7 +40,8 @@ from onlineic.ledger import (
 )
 from onlineic.ledger import place as place_module
 from onlineic.ledger import sqlite as sqlite_module
-from onlineic.ledger.lines import canonical_text, chained, line_of, record_of
+from onlineic.ledger.kinds import line_of
+from onlineic.ledger.lines import canonical_text, chained, record_of
 from onlineic.ledger.settings import beginning_of
 from onlineic.queries import Measurement, Partition
 from onlineic.queries.batch import Queries
