@@ -80,6 +80,14 @@ def places(values: Sequence[Any]) -> Places:
     return [key[1] for key in known], found
 
 
+def integers(column: Column | Places) -> Ints:
+    """Return a column of integers that are never missing as an array."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.int64)
+    values, found = column
+    return np.array(values, np.int64)[found]
+
+
 @final
 class _Coded:
     """One attribute's column, as it is read."""
