@@ -264,6 +264,7 @@ def groups(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
     engine : str
     domain : Domain or Parted
     """
+    batches: Iterable[list[Any]]
     if engine == "duckdb":
         keyed, cuts = _keyed(frame, engine, domain)
         found = relations.handed_out(_counted(keyed), frame.to_native())
@@ -274,12 +275,12 @@ def groups(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
         keyed, cuts = _keyed(frame, engine, domain)
         whole = frame.to_native().select(polars.len())
         records, total = polars.collect_all([_counted(keyed), whole])
-        batches = iter([[*map(of_polars, records.iter_columns()), np.full(1, total.item())]])
+        batches = [[*map(of_polars, records.iter_columns()), np.full(1, total.item())]]
     else:
         watched, passed = _observed(frame)
         keyed, cuts = _keyed(watched, engine, domain)
         table = _fetched(_counted(keyed))
-        batches = iter([[*map(_read_spark, table.columns), np.full(1, passed.get["total"])]])
+        batches = [[*map(_read_spark, table.columns), np.full(1, passed.get["total"])]]
     for *columns, counts, total in batches:
         yield Batch(_cut(columns, cuts), integers(counts), int(integers(total)[0]))
 
