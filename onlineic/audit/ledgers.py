@@ -35,7 +35,7 @@ from onlineic.ledger.records import (
     Paid,
     Record,
     Resumed,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
@@ -278,7 +278,7 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
             if record.record < counted or record.record > counted + 1:
                 problems.append(f"line {place}: a payer of a release that is not written with it")
             continue
-        if isinstance(record, Told):
+        if isinstance(record, ToldAnswer):
             if record.record not in hard:
                 problems.append(f"line {place}: a number that no hard answer before it has told")
             continue

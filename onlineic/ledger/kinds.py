@@ -16,7 +16,7 @@ from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.of_table import TableCharge
 from onlineic.domain.domain import Domain
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     BlockBegun,
     Burned,
     Checkpoint,
@@ -34,7 +34,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.queries.batch import Boxes, Queries, code_type
@@ -260,12 +260,12 @@ KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "update_failed": _kind(UpdateFailed, error=TEXT),
     "closed": _kind(Closed, constants=COUNT, repeats=COUNT, untested=COUNT, rounding=NUMBER),
     "resumed": _kind(Resumed, version=TEXT, durability=_one_of(*DURABILITIES)),
-    # beside records
+    # annotations of records
     "checkpoint": _kind(
         Checkpoint, lambda one: one.parameters != (),
         records=COUNT, values=FLOATS, version=COUNT, failures=COUNT, parameters=_or_none(_tuple(FLOATS)),
     ),
-    "told": _kind(Told, record=COUNT, value=TOLD),
+    "told": _kind(ToldAnswer, record=COUNT, value=TOLD),
     "paid": _kind(Paid, lambda one: one.name != "", record=COUNT, name=TEXT),
     # of the total of a table, and of one that grows
     "drawn": (Drawn, _Form(
@@ -284,13 +284,13 @@ KINDS: Mapping[str, tuple[type[Any], _Form]] = {
 NAMES = {record: name for name, (record, _) in KINDS.items()}
 
 
-def line_of(record: Record | Beside) -> Line:
+def line_of(record: Record | Annotation) -> Line:
     """Return a record as a JSON object, without its place in a file."""
     name = NAMES[type(record)]
     return {"kind": name, **KINDS[name][1].write(record)}
 
 
-def read_line(line: Line, domain: Domain) -> Record | Beside:
+def read_line(line: Line, domain: Domain) -> Record | Annotation:
     """Return what a line says, or raise anything."""
-    record: Record | Beside = KINDS[line["kind"]][1].read(line, domain)
+    record: Record | Annotation = KINDS[line["kind"]][1].read(line, domain)
     return record

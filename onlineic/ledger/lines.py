@@ -21,7 +21,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.ledger.kinds import DURABILITIES, Line, account_from_json, read_line
-from onlineic.ledger.records import Beside, Checkpoint, OfTotal, Paid, Record, Told
+from onlineic.ledger.records import Annotation, Checkpoint, OfTotal, Paid, Record, ToldAnswer
 
 FORMAT = 1
 START = bytes(32)  # the link before the first
@@ -37,7 +37,7 @@ def linked(chain: bytes, text: str) -> bytes:
     return hashlib.sha256(chain + text.encode("ascii")).digest()
 
 
-def record_of(line: Line, domain: Domain) -> Record | Beside:
+def record_of(line: Line, domain: Domain) -> Record | Annotation:
     """Return what a line says.
 
     Raises
@@ -188,7 +188,7 @@ class Written:
                 )
             if isinstance(found, Checkpoint):
                 checkpoints.append(found)
-            elif not isinstance(found, Told | Paid):
+            elif not isinstance(found, ToldAnswer | Paid):
                 records.append(found)
         return records, checkpoints
 
@@ -196,7 +196,7 @@ class Written:
         """Return by the place of its record what each hard answer was, as far as that was kept."""
         kept = [record_of(line, domain) for line in self.lines if line["kind"] == "told"]
         return {
-            one.record: one.value for one in reversed(kept) if isinstance(one, Told)
+            one.record: one.value for one in reversed(kept) if isinstance(one, ToldAnswer)
         }  # the first was said
 
     def paid(self, domain: Domain) -> dict[int, str]:
