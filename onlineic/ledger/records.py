@@ -362,7 +362,7 @@ class Paid:
     name: str
 
 
-Annotation = Checkpoint | ToldAnswer | Paid  # of records; what is spent and released does not rest on them
+Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself
 
 
 class Ledger(abc.ABC):
