@@ -325,7 +325,7 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
 
 
 def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
-    """Return what would take the values, written as code."""
+    """Return the code that would accept the values, as a remedy."""
     if kind is None or mark == ABSENT or not values or isinstance(kind, Persons | Counts):
         return ""
     texts = [value for value in values if isinstance(value, str)]
@@ -354,7 +354,7 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
 
 
 def _of_dates(kind: Dates, values: Sequence[Any]) -> str:
-    """Return what would take texts that are no dates as they stand."""
+    """Return the code that would accept texts that are no dates as they stand."""
     zoned = attrs.evolve(kind, zone="UTC")
     if kind.zone is None and (zoned.read(column_array("dates", list(values))) >= 0).any():
         return "dates(..., zone='Europe/Paris') takes times with an offset, in that zone"
