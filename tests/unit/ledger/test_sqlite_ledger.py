@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import Charge, Filter
+from onlineic.accounting import Charge, Filter, TableCharge
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -25,16 +25,24 @@ from onlineic.errors import (
     LedgerWriteError,
 )
 from onlineic.ledger import (
+    BlockBegun,
     Burned,
     Checkpoint,
     Closed,
+    CountPaid,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
+    NodeOpened,
+    Noted,
     Opened,
+    Paid,
     Reserved,
     Resumed,
+    Shared,
     SqliteLedger,
+    ToldAnswer,
     UpdateFailed,
     exported,
     imported,
@@ -99,6 +107,7 @@ TABLE = Partition(DOMAIN, (0, 1), (np.array([0, 0, 1, 1]), np.array([0, 1])))
 MIXED = Partition(DOMAIN, (2,), (np.arange(100) % 7,))
 MARGINAL = ic.marginal("b", "a", where=ic.where(c=ic.between(3, 60))).bind(DOMAIN)
 RENYI = Charge(Fraction(5), "tables", "ticks", Fraction(129, 64))
+FILE, SPENT = "ab" * 32, ic.Budget(0.5, 1e-9, allow_large_epsilon=True)
 EVERY = [
     Reserved(RENYI),
     Easy(HIT, 2**60),
@@ -121,6 +130,17 @@ EVERY = [
     Burned(COST, "closed"),
     Closed(1, 2, 3, 0.1 + 0.2),
     Resumed("0.1.0"),
+    ToldAnswer(3, 0.25),
+    ToldAnswer(3, (0.25, 0.5)),
+    Paid(3, "ann"),
+    Drawn(TableCharge(RENYI, Fraction(1, 9)), SPENT, Filter(Fraction(7)), "session", FILE),
+    Drawn(TableCharge(COST), ic.Budget(30.0, 1e-9, allow_large_epsilon=True, order=Fraction(8))),
+    Noted(FILE, 12, bytes(range(32))),
+    Shared(Filter(Fraction(7), "ticks", Fraction(129, 64)), Fraction(1, 3)),
+    CountPaid("2026-01", COST),
+    BlockBegun("2026-01", 1, True, -3),
+    BlockBegun("2026-02", 0),
+    NodeOpened("2026", ("2026-01", "2026-02"), FILE, RENYI),
 ]
 
 
@@ -140,12 +160,55 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
         assert [*again] == [*record]
     elif not isinstance(record, Opened):
         assert again == record
+
     if isinstance(record, Hard):
         assert record.measurement.target == again.measurement.target or isinstance(
             record.query, type(MARGINAL)
         )
         assert record.measurement.values.tobytes() == again.measurement.values.tobytes()
         assert (record.measurement.scale, record.charge) == (again.measurement.scale, again.charge)
+
+
+NO_LINES = [  # a kind, and what a line of it never holds
+    ("reserved", {"charge": {"amount": "1/7", "event": "a hit", "unit": 3}}),
+    ("reserved", {"charge": {"amount": "1/0", "event": "a hit", "unit": "epsilon"}}),
+    ("easy", {"guess": [1, 2]}),
+    ("hard", {"guess": [1, 2]}),
+    ("opened", {"released": 3}),
+    ("burned", {"reason": "lost"}),
+    ("update_failed", {"error": None}),
+    ("closed", {"constants": -1}),
+    ("closed", {"repeats": True}),
+    ("closed", {"rounding": -0.5}),
+    ("resumed", {"durability": "some"}),
+    ("told", {"value": []}),
+    ("told", {"value": 1}),
+    ("told", {"record": -1}),
+    ("paid", {"name": ""}),
+    ("drawn", {"what": "other"}),
+    ("drawn", {"file": "00"}),
+    ("drawn", {"account": {}}),
+    ("noted", {"head": "00"}),
+    ("noted", {"lines": "12"}),
+    ("shared", {"account": {"capacity": "7", "unit": "epsilon"}}),
+    ("count", {"label": 3}),
+    ("block", {"n": -1}),
+    ("block", {"drawn": 3}),
+    ("block", {"late": 0}),
+    ("node", {"blocks": "2026"}),
+    ("node", {"blocks": [3]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "other"), NO_LINES, ids=str)
+def test_a_line_that_no_record_is_written_as_is_refused(kind, other):
+    line = next(line for line in map(line_of, EVERY) if line["kind"] == kind)
+    assert canonical_text(line_of(record_of(line, DOMAIN))) == canonical_text(line)
+    with pytest.raises(LedgerCorruptError, match="another one at place 5"):
+        record_of({**line, **other, "at": 5}, DOMAIN)
+    for name in line.keys() - {"heard", "drawn"}:  # of which nothing is written where there is none
+        with pytest.raises(LedgerCorruptError, match="another one at place 5"):
+            record_of({field: one for field, one in line.items() if field != name} | {"at": 5}, DOMAIN)
 
 
 def test_what_is_read_is_what_was_written(path):
