@@ -253,7 +253,7 @@ class TextCodes:
         if isinstance(kind, Dates):
             plain = kind.zone is None and kind.epoch is None
         else:
-            plain = isinstance(kind, Binned | IntegerRange) and not kind.written
+            plain = isinstance(kind, Binned | IntegerRange) and not kind.numerals
         self._read_plain = self._plain if plain and not marked else None
 
     def take(self, texts: Sequence[str]) -> None:
@@ -380,7 +380,7 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         return None
     if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
         return TRUTHS.get(text.lower(), text)
-    if isinstance(kind, (Dates, Persons)) or kind.written:
+    if isinstance(kind, (Dates, Persons)) or (not isinstance(kind, Categorical) and kind.numerals):
         return text  # read by the kind itself
     if form.decimal != ".":
         if "." in text:  # of thousands, perhaps

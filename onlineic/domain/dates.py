@@ -314,7 +314,9 @@ class Dates:
         unit = EPOCHS[str(self.epoch)]
         ticks = math.floor(min(max(value, -MOST_TICKS), MOST_TICKS))
         past, future = value < -MOST_TICKS, value > MOST_TICKS
-        finer = 0 if isinstance(value, int | np.integer) or past or future else int((float(value) - ticks) * unit)
+        finer = (
+            0 if isinstance(value, int | np.integer) or past or future else int((float(value) - ticks) * unit)
+        )
         moment = ticks * unit + finer + SINCE
         try:
             local = _moment(moment)
@@ -494,13 +496,13 @@ def _reader(form: str) -> re.Pattern[str]:
 
 def _in_iso(text: str, formats: tuple[str, ...]) -> str:
     """Return a text that is written in one of the formats as ISO 8601 writes it; others as they are."""
-    found = {iso for form in formats if (iso := _by_format(text, form)) is not None}
+    found = {iso for form in formats if (iso := by_format(text, form)) is not None}
     if len(found) > 1:
         return ""  # no time: nobody knows which was meant
     return found.pop() if found else text
 
 
-def _by_format(text: str, form: str) -> str | None:
+def by_format(text: str, form: str) -> str | None:
     """Return what a format reads in a text, as ISO 8601 writes it; None if it reads nothing."""
     match = _reader(form).fullmatch(text)
     if match is None:
@@ -559,6 +561,12 @@ def _shift(text: str) -> tuple[str, int] | None:
 def names_time(text: str) -> bool:
     """Whether a text has the form of a date or a time."""
     return all(TEXT.fullmatch(part) for part in text.split("/", 1))
+
+
+def beginning(text: str) -> Moment | None:
+    """Return the first moment of what a text of ISO 8601 names, in UTC; None if it names no time."""
+    stretch = _stretch(text, "day", datetime.UTC)
+    return None if stretch is None else stretch[0]
 
 
 def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[Moment, Moment] | None:

@@ -45,9 +45,13 @@ class Numerals:
     clock: str | None = None
     floor: bool = False
 
+    def __bool__(self) -> bool:
+        """Whether any text stands for a number."""
+        return bool(self.written) or self.clock is not None
+
     def column(self, column: Column) -> Column:
         """Return a column with numbers in the place of the texts and times that stand for one; others stay."""
-        if not self.written and self.clock is None:
+        if not self:
             return column
         if column.dtype.kind == "m" and self.clock is not None:
             column = column.astype("m8[us]").astype(object)
