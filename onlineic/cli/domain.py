@@ -249,8 +249,9 @@ def _seen(name: str, texts: set[str], form: CsvFormat) -> dict[str, Any]:
             others = " or ".join(way.said for way in declared)
             print(f"{name}: read as it stands; it may be meant as {others}.", file=sys.stderr)
     elif declared:
+        said = " and ".join(way.said for way in declared)
         raise InvalidDomainError(
-            f"{name} must be read in one way, got texts that fit {' and '.join(way.said for way in declared)}; write "
+            f"{name} must be read in one way, got texts that fit {said}; write "
             f"--attribute '{name}=..; {_worded(declared[0])}', or another."
         )
     elif not 0 < len(texts) <= MOST_LABELS:

@@ -27,7 +27,7 @@ from onlineic.data.table_file import (
     unreadable,
 )
 from onlineic.display.html import card, escaped, facts, note
-from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
+from onlineic.domain.attributes import Attribute, Categorical
 from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column

@@ -722,7 +722,7 @@ def integers(
         How texts of the table write the number 1234 (or 1234.5): "1,234", "1.234 €", "$1,234.5". A text must
         have the signs of the example; of several examples those of one. "(1,234)" reads what is below 0.
     clock : "hours", "minutes" or "seconds", optional
-        Unit in which a time of day, such as 18:05:28, is read: the whole ones that have passed since midnight.
+        Unit in which a time of day, such as 18:05:28, is read: the whole ones since midnight.
 
     Raises
     ------

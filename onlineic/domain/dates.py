@@ -21,8 +21,8 @@ from onlineic.domain.columns import (
     STRANGE,
     Column,
     absent,
-    is_missing,
     decimal_read,
+    is_missing,
     is_number,
     read_distinct,
     settled,
@@ -148,8 +148,8 @@ class Dates:
         _check_formats(self.formats)
         if self.epoch is not None and (type(self.epoch) is not str or self.epoch not in EPOCHS):
             raise InvalidDomainError(
-                f"epoch must be one of {', '.join(EPOCHS)}, got {shown(self.epoch)}; write epoch='s' for seconds "
-                "since 1970."
+                f"epoch must be one of {', '.join(EPOCHS)}, got {shown(self.epoch)}; write "
+                "epoch='s' for seconds since 1970."
             )
 
     @cached_property

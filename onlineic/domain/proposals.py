@@ -17,6 +17,7 @@ import attrs
 from onlineic.domain.attributes import number
 from onlineic.domain.dates import TEXT, beginning, by_format
 from onlineic.domain.written import APART, CLOCK, MINUS, Numerals
+from onlineic.errors import shown
 
 MOST_AROUND = 4  # different signs around the numbers of one column
 LONGEST = 6  # letters of one, such as US$ or EUR
@@ -27,9 +28,10 @@ SEPARATORS = (
 DIGITS = "%Y%m%d"  # of the formats the one whose texts are numbers too
 FORMATS = (
     "%b-%Y", "%b %Y", "%B %Y", "%b-%y", "%m/%Y", "%m-%Y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y",
-    "%b %d, %Y", "%B %d, %Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d.%m.%y",
-    "%d/%m/%y", "%m/%d/%y", DIGITS, "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M:%S",
-    "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S",
+    "%b %d, %Y", "%B %d, %Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", DIGITS, "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M",
+    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
+    "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S",
     "%d/%b/%Y:%H:%M:%S %z",
 )  # fmt: skip
 OTHER = re.compile(r"[<>=~/:+]|^[kKmMbB]n?$")  # around a number: it is another one, or a range
@@ -63,7 +65,7 @@ class Proposal:
     @property
     def said(self) -> str:
         """What to declare, as keywords of Python."""
-        return ", ".join(f"{key}={_plain(value)!r}" for key, value in self.options.items())
+        return ", ".join(f"{key}={shown(_plain(value), 60)}" for key, value in self.options.items())
 
 
 def proposals(texts: Iterable[str]) -> list[Proposal]:

@@ -37,7 +37,7 @@ class Numerals:
 
     Attributes:
         written: Forms, each the number 1234.5 or 1234 as the column writes it.
-        clock: Unit of the number that a time of day is read as: "hours", "minutes" or "seconds" since midnight.
+        clock: Unit of a time of day, "hours", "minutes" or "seconds" since midnight.
         floor: Whether a time counts as the whole units that have passed.
     """
 
@@ -50,7 +50,7 @@ class Numerals:
         return bool(self.written) or self.clock is not None
 
     def column(self, column: Column) -> Column:
-        """Return a column with numbers in the place of the texts and times that stand for one; others stay."""
+        """Return a column with numbers in the place of texts and times that stand for one; others stay."""
         if not self:
             return column
         if column.dtype.kind == "m" and self.clock is not None:
@@ -112,7 +112,8 @@ class Numerals:
 def checked_written(written: Any) -> tuple[str, ...]:
     """Return the forms that were given, one text alone too.
 
-    Raises:
+    Raises
+    ------
         InvalidDomainError: If one is no text of the number 1234.5 or 1234.
     """
     if written is None:
@@ -125,8 +126,8 @@ def checked_written(written: Any) -> tuple[str, ...]:
         match = EXAMPLE.fullmatch(form) if type(form) is str else None
         if match is None or match["thousands"] == match["decimal"] != "":
             raise InvalidDomainError(
-                f"written must be the number 1234.5, or 1234, as the column writes it, got {shown(form)}; write "
-                "e.g. written='$1,234.5' or written='1.234,5 €'."
+                f"written must be the number 1234.5, or 1234, as the column writes it, got {shown(form)}; "
+                "write e.g. written='$1,234.5' or written='1.234,5 €'."
             )
     return tuple(given)
 
@@ -139,7 +140,8 @@ def check_clock(clock: Any, written: tuple[str, ...] = ()) -> None:
         raise InvalidDomainError(f"clock must be one of {', '.join(CLOCKS)}, got {shown(clock)}; choose one.")
     if written:
         raise InvalidDomainError(
-            f"clock must stand without written, got written={shown(list(written))}; a time of day is read as it is."
+            f"clock must stand without written, got written={shown(list(written))}; "
+            "a time of day is read as it is."
         )
 
 

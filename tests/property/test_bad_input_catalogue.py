@@ -730,8 +730,8 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
         ('a word in a file that is none',
          'ic.Domain.from_json(\'{"age": {"range": [1, 9], "clipped": true}}\')',
          'InvalidDomainError',
-         "age must have beside 'range' one of 'clip', 'clock', 'round', 'written', 'missing', 'others', got 'clipped'; did you "
-         "mean 'clip'.",
+         "age must have beside 'range' one of 'clip', 'clock', 'round', 'written', 'missing', 'others', "
+         "got 'clipped'; did you mean 'clip'.",
          'ic.Domain.from_json(\'{"age": {"range": [1, 9], "clip": true}}\')'),
         ('a range in a file with three ends',
          'ic.Domain.from_json(\'{"age": {"range": [1, 9, 2]}}\')',
