@@ -13,9 +13,9 @@ import attrs
 
 from onlineic.ask.places import without_python
 from onlineic.data.frames import is_parquet
-from onlineic.data.workbooks import is_workbook
 from onlineic.data.private import PrivateData
 from onlineic.data.table_file import CsvFormat
+from onlineic.data.workbooks import is_workbook
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
@@ -77,8 +77,8 @@ def form_of(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     form = {name: value for name in FORM if (value := getattr(arguments, name)) is not None}
     if form and (is_parquet(path) or is_workbook(path)):
         raise InvalidParameterError(
-            "--delimiter, --missing and their like must be left out for a Parquet file or a workbook, got one; "
-            "declare gaps in the domain file."
+            "--delimiter, --missing and their like must be left out for a Parquet file or a workbook, got "
+            "one; declare gaps in the domain file."
         )
     return form
 

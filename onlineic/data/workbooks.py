@@ -64,7 +64,8 @@ def workbook_columns(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
         ) from None
     if len(names) != 1:
         raise InvalidParameterError(
-            f"table must be a workbook of one sheet, got {shown(names, 100)}; save the sheet as a file of its own."
+            f"table must be a workbook of one sheet, got {shown(names, 100)}; save the sheet as a "
+            "file of its own."
         )
     while header and header[-1] == "":
         header.pop()
@@ -74,7 +75,8 @@ def workbook_columns(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
         or len(set(header)) < len(header)
     ):
         raise InvalidDataError(
-            "the first row must name each column once, got names that are empty, repeated or no texts; correct it."
+            "the first row must name each column once, got names that are empty, repeated or no "
+            "texts; correct it."
         )
     held = [[_value(cell) for cell in row[: len(header)]] for row in rows]
     held = [row for row in held if any(value is not None for value in row)]
