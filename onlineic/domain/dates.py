@@ -76,7 +76,7 @@ SHORT = {name[:3]: at for at, name in enumerate(MONTHS, 1)} | {"sept": 9}
 READS = {
     "Y": r"[0-9]{4}", "y": r"[0-9]{2}", "m": r"[0-9]{1,2}", "B": "|".join(MONTHS),
     "b": rf"(?:{'|'.join(sorted(SHORT, key=len, reverse=True))})\b", "d": r"[0-9]{1,2}",
-    "H": r"[0-9]{1,2}", "I": r"[0-9]{1,2}", "p": r"[ap]\.?m\.?", "M": r"[0-9]{1,2}", "S": r"[0-9]{1,2}",
+    "H": r"[0-9]{1,2}", "I": r"[0-9]{1,2}", "p": r"[ap]\.?(?:m\.?)?", "M": r"[0-9]{1,2}", "S": r"[0-9]{1,2}",
     "f": r"[0-9]{1,9}", "z": r"Z|[+-][0-9]{2}:?[0-9]{2}",
 }  # fmt: skip
 TOLD_BY = {"y": "Y", "b": "m", "B": "m", "I": "H"}  # directives that tell the same

@@ -28,11 +28,10 @@ SEPARATORS = (
 DIGITS = "%Y%m%d"  # of the formats the one whose texts are numbers too
 FORMATS = (
     "%b-%Y", "%b %Y", "%B %Y", "%b-%y", "%m/%Y", "%m-%Y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y",
-    "%b %d, %Y", "%B %d, %Y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d",
-    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", DIGITS, "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M",
-    "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
-    "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S",
-    "%d/%b/%Y:%H:%M:%S %z",
+    "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%d-%m-%y", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y",
+    "%m-%d-%Y", "%Y/%m/%d", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", DIGITS, "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M%p",
+    "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z",
 )  # fmt: skip
 OTHER = re.compile(r"[<>=~/:+]|^[kKmMbB]n?$")  # around a number: it is another one, or a range
 BODY = re.compile(rf"(?P<before>[^0-9]*?)(?P<body>[0-9.][0-9{APART}]*(?<=[0-9])|[0-9])(?P<after>[^0-9]*)")

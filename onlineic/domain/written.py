@@ -25,7 +25,7 @@ MINUS = "-\u2212"
 EXAMPLE = re.compile(rf"(?P<before>\D*?)1(?P<thousands>[{APART}]?)234(?:(?P<decimal>[.,])5)?(?P<after>\D*)")
 CLOCK = re.compile(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9])(?:[.,](?P<part>[0-9]{1,9}))?)?"
-    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
+    r"(?:\s?(?P<half>[ap])\.?(?:m\.?)?)?",
     re.IGNORECASE,
 )
 
@@ -157,10 +157,9 @@ def _pattern(form: str) -> tuple[re.Pattern[str], str, str, bool]:
     grouped = rf"|[0-9]{{1,3}}(?:{between}[0-9]{{3}})+" if thousands else ""
     fraction = rf"(?:{re.escape(match['decimal'])}(?P<part>[0-9]+))?" if match["decimal"] else ""
     sign = "" if below else rf"(?P<sign{{}}>[{MINUS}+])?\s*"
-    # the longer choice first: of [0-9]+ alone 1,234 would be left at its comma, and tried again
     text = (
         rf"\s*{sign.format(1)}{_around(before)}\s*{sign.format(2) if before.strip() else ''}"
-        rf"(?P<whole>[0-9]+{grouped}){fraction}\s*{_around(after)}\s*"
+        rf"(?P<whole>[0-9]*{grouped}){fraction}\s*{_around(after)}\s*"
     )
     return re.compile(text), thousands, between, below
 
@@ -177,10 +176,10 @@ def _read(form: str, text: str) -> float | None:
         return None
     found = match.groupdict()
     signs = [sign for sign in (found.get("sign1"), found.get("sign2")) if sign]
-    if len(signs) > 1:
+    if len(signs) > 1 or not (found["whole"] or found.get("part")):
         return None
     whole = re.sub(between, "", found["whole"]) if thousands else found["whole"]
-    number = decimal_read(Decimal(f"{whole}.{found.get('part') or '0'}"))
+    number = decimal_read(Decimal(f"{whole or '0'}.{found.get('part') or '0'}"))
     if number is None:
         return None
     return -number if below or (signs and signs[0] in MINUS) else number
