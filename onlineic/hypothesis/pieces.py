@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.hypothesis.base import check_size
@@ -24,7 +25,7 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
-from onlineic.queries.cuts import LONG, Cut, long_axes, shortened
+from onlineic.queries.cuts import LONG, Cut, long_axes, shortened, uncut
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query, canonical
 from onlineic.queries.tables import Sums, spread
@@ -53,13 +54,14 @@ class Pieces:
 
     @classmethod
     def whole(cls, domain: Domain) -> "Pieces":
-        """Return each long attribute in one piece."""
-        return cls(domain, {axis: Cut.at(domain.shape[axis], [0]) for axis in long_axes(domain)})
+        """Return each long attribute in one piece, and one of missing values."""
+        kinds = domain.attributes
+        return cls(domain, {axis: Cut.at(kinds[axis].size, uncut(kinds[axis])) for axis in long_axes(domain)})
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement]) -> "Pieces":
         """Return the pieces that these cut codes into, as far as a fit reads them."""
-        starts = {axis: [np.zeros(1, np.int64)] for axis in long_axes(domain)}
+        starts = {axis: [uncut(domain.attributes[axis])] for axis in long_axes(domain)}
         for one in measurements:
             for axis, held in _cuts_of(one.target).items() if is_read(one) else ():
                 if axis in starts:
@@ -77,7 +79,7 @@ class Pieces:
     @cached_property
     def small(self) -> Domain:
         """The domain whose codes are the pieces."""
-        return shortened(self.domain, {axis: cut.parts for axis, cut in self.cuts.items()})
+        return shortened(self.domain, {axis: IntegerRange(0, cut.parts) for axis, cut in self.cuts.items()})
 
     @cached_property
     def prior(self) -> tuple[Floats, ...]:

@@ -54,7 +54,7 @@ class Levels:
         The missing cell, which is next to no value, is a part by itself at every level but the whole. Both
         ends of a bin belong to one part at every level but the codes.
         """
-        grid = grid_of(attribute.size) if is_long(attribute) else None
+        grid = grid_of(attribute) if is_long(attribute) else None
         size, ends = grid.parts if grid else attribute.size, getattr(attribute, "cells", 1)
         values = size - attribute.missing
         held, parts = np.arange(values) // ends, values // ends
