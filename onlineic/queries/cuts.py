@@ -205,9 +205,7 @@ def grid_of(attribute: Attribute) -> Cut:
 def planned(domain: Domain) -> Domain:
     """Return the domain that is planned with: the parts of its grid are the codes of a long attribute."""
     kinds = domain.attributes
-    return shortened(
-        domain, {axis: IntegerRange(0, GRID, kinds[axis].missing) for axis in long_axes(domain)}
-    )
+    return shortened(domain, {axis: IntegerRange(0, GRID, kinds[axis].missing) for axis in long_axes(domain)})
 
 
 def shortened(domain: Domain, kinds: Mapping[int, IntegerRange]) -> Domain:

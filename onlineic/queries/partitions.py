@@ -133,7 +133,7 @@ class PartitionRule:
     attributes are added that bring new triples, at no higher price.
 
     An attribute with at most `fine` codes, or without an order, is cut at every code; a longer one at
-    `parts` public cut points of equal width, before its missing cell, and wherever the query's weight changes.
+    `parts` public cut points of equal width, before its missing cell, and where the query's weight changes.
 
     Parameters
     ----------
