@@ -51,14 +51,14 @@ class Levels:
     def of(cls, attribute: Attribute) -> "Levels":
         """Return the levels of an attribute: codes alone where these have no order.
 
-        The missing cell, which is next to no value, is a part by itself at every level but the whole. Both
-        ends of a bin belong to one part at every level but the codes.
+        The missing cell, which is next to no value, is a part by itself at every level but the whole. Bins
+        with two ends are a level beside the codes, and coarser ones are made of bins: no count cuts them.
         """
-        grid = grid_of(attribute.size) if is_long(attribute) else None
+        grid = grid_of(attribute) if is_long(attribute) else None
         size, ends = grid.parts if grid else attribute.size, getattr(attribute, "cells", 1)
         values = size - attribute.missing
         held, parts = np.arange(values) // ends, values // ends
-        classes, fewer = [np.arange(size)], round(values / BRANCH)
+        classes, fewer = [np.arange(size)], parts if ends > 1 else round(parts / BRANCH)
         while attribute.ordered and fewer >= LEAST_PARTS:
             held, parts = held * fewer // parts, fewer
             classes.insert(0, np.append(held, np.full(size - values, fewer)))

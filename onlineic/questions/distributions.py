@@ -33,7 +33,8 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
-from onlineic.queries.expressions import Expression, below, weights, where
+from onlineic.queries.cuts import is_long
+from onlineic.queries.expressions import Expression, below, between, where
 from onlineic.questions.linear import (
     FLOATS,
     LONGEST_TITLE,
@@ -552,11 +553,11 @@ class _Cuts:
             )
         condition = narrowing(domain, where)
         known = kind.size - kind.missing
-        if kind.missing:  # the last code is no value, and may be the only one that meets the condition
+        if kind.missing and not is_long(kind):
             codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
             first, last = (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
-        else:
-            first, last = allowed_ends(domain, axis, condition)
+        else:  # the last code is no value, and may be the only one that meets the condition
+            first, last = (min(end, known) for end in allowed_ends(domain, axis, condition))
         if first == last:
             raise nobody(attribute, where)
         everybody = n_public and condition is None and not kind.missing
@@ -580,7 +581,9 @@ def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
         return where({attribute: below(kind.start + cut)})
     if isinstance(kind, Binned):
         return where({attribute: below(kind.edges[-(-cut // kind.cells)])})  # a bin with both of its ends
-    return where({attribute: weights((np.arange(kind.size) < cut).astype(np.float64))})
+    if cut < kind.size - kind.missing:
+        return where({attribute: below(kind.label(cut))})
+    return where({attribute: between(kind.label(0), kind.label(cut - 1))})
 
 
 def _label(kind: Attribute, code: int) -> Label:
