@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from onlineic.ask.sql_conditions import condition as condition
     from onlineic.data.private import PrivateData as PrivateData
     from onlineic.domain.attributes import binned as binned
+    from onlineic.domain.attributes import boolean as boolean
     from onlineic.domain.attributes import categorical as categorical
     from onlineic.domain.attributes import integers as integers
     from onlineic.domain.attributes import number as number
@@ -55,6 +56,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "condition": "ask.sql_conditions",
     "PrivateData": "data.private",
     "binned": "domain.attributes",
+    "boolean": "domain.attributes",
     "categorical": "domain.attributes",
     "integers": "domain.attributes",
     "number": "domain.attributes",

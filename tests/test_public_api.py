@@ -12,7 +12,7 @@ PUBLIC = {
     "Measurement", "Partition", "Query",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
     "PrivateData", "SessionStatistics", "TableBudget", "TestsOnly", "Unit",
-    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
+    "UpdateRule", "at_least", "below", "between", "binned", "boolean", "categorical", "condition", "connect", "dates",
     "dense", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled", "span",
     "weights", "where",
 }  # fmt: skip

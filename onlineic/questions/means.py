@@ -547,11 +547,9 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
             f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
             f"counts, or load a number such as the days since {kind.first} besides."
         )
-    if isinstance(kind.labels[0], bool):
-        raise InvalidQueryError(
-            f"{name} must be a number for a mean or a sum, got True and False; count both by "
-            f"group_by({shown(name)}), and for a share divide."
-        )
+    if isinstance(kind.labels[0], bool):  # a rate
+        values = np.array(kind.labels, np.float64)
+        return values, np.zeros(len(values))
     raise InvalidQueryError(
         f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "
         f"{name}=range(..) or binned(..)."
