@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from onlineic.queries.expressions import span as span
     from onlineic.queries.expressions import weights as weights
     from onlineic.queries.expressions import where as where
+    from onlineic.queries.groupings import case as case
+    from onlineic.queries.groupings import cut as cut
+    from onlineic.queries.groupings import date_trunc as date_trunc
+    from onlineic.queries.groupings import extract as extract
     from onlineic.queries.marginals import marginal as marginal
     from onlineic.queries.partitions import Measurement as Measurement
     from onlineic.queries.partitions import Partition as Partition
@@ -80,6 +84,10 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "span": "queries.expressions",
     "weights": "queries.expressions",
     "where": "queries.expressions",
+    "case": "queries.groupings",
+    "cut": "queries.groupings",
+    "date_trunc": "queries.groupings",
+    "extract": "queries.groupings",
     "marginal": "queries.marginals",
     "Measurement": "queries.partitions",
     "Partition": "queries.partitions",

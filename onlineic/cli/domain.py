@@ -26,9 +26,9 @@ from onlineic.errors import (
 )
 
 HELP = (
-    "range 17 90 | labels F, M | boolean yes no | number 0 50000 | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | "
-    "skip; then, after ';': optional, missing ?, NA, others missing, clip, other, whole, round, "
-    "zone Europe/Paris"
+    "range 17 90 | labels F, M | boolean yes no | number 0 50000 | bins 0 20000 50000 inf | "
+    "dates 2020-01 2024-12 month | skip; then, after ';': optional, missing ?, NA, others missing, clip, "
+    "other, whole, round, zone Europe/Paris"
 )
 FLAGS = {"clip": "clip", "other": "other", "whole": "integer", "round": "round"}
 LOUD = "labels were read from the private table"

@@ -569,8 +569,8 @@ class Answer:
                 "answer must be a cross table over one or two attributes to be drawn, got another; ask "
                 'marginal("a") or marginal("a", "b").'
             )
-        kinds = [question.partition.domain.attribute(name) for name in question.names]
-        kind = suited(kind, [(one.size, one.ordered) for one in kinds])
+        sizes = [*map(len, self.labels.values())]
+        kind = suited(kind, list(zip(sizes, question.ordered, strict=True)))
         axes = axes_for(ax)
         if kind == "map":
             draw_map(axes, self.labels, self.count)
