@@ -330,6 +330,7 @@ class Range(Answering):
             law=law,
             n_bound=self.n_bound,
             expected_error=None if np.isnan(expected).any() else expected,
+            beta=self.beta,
         )
 
     def _share(self, part: _Part) -> float:

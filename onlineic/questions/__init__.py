@@ -4,6 +4,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.means import Derived, mean, total, variance
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
 
@@ -19,6 +20,7 @@ __all__ = [
     "group_by",
     "mean",
     "quantile",
+    "share",
     "total",
     "variance",
 ]

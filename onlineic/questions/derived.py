@@ -10,10 +10,13 @@ from typing import final
 from onlineic.ask.sql import statement
 from onlineic.ask.sql_conditions import Value
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Key
+from onlineic.questions import arithmetic as arithmetic  # which results are combined by
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.slips import public
 
@@ -56,6 +59,32 @@ class Answering(AnsweringLinear):
         mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
         """
         return mean(self, attribute, where)
+
+    @final
+    def share(
+        self, cond: Where, where: Where = None, by: Key | Iterable[Key] | None = None
+    ) -> Derived | Groups:
+        """Return which part of the records that meet `where` also meet `cond`, by group if `by` is given.
+
+        Args:
+            cond: Who is counted: an expression, a text in SQL or a dict.
+            where: Among whom; by default all records.
+            by: An attribute, or a list of attributes and groupings.
+
+        Returns:
+            A rate from 0 to 1 with its bound and usual error, and the numbers of records beside it: `part` of
+            `count`. By group one of each: `values`, `parts`, `counts`.
+
+        Raises:
+            TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
+            InvalidQueryError: If a condition is none, or nobody can meet `where`; nothing was asked.
+
+        Examples
+        --------
+        >>> session.share("income = '>50K'", where={"sex": "Female"})
+        share(where(income='>50K'), where(sex='Female')) = 0.1... ± 0... 1... of 16... records, 2 answers...
+        """
+        return share(self, cond, where, by)
 
     @final
     def sum(self, attribute: str, where: Where = None) -> Derived:
@@ -256,7 +285,7 @@ class Answering(AnsweringLinear):
     @final
     def group_by(
         self,
-        keys: str | Iterable[str],
+        keys: Key | Iterable[Key],
         where: Where = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
@@ -270,8 +299,9 @@ class Answering(AnsweringLinear):
 
         Parameters
         ----------
-        keys : str or list of str
-            Attributes whose values make the groups, at most 10,000.
+        keys : str or Grouping, or list of these
+            Attributes whose values make the groups, at most 10,000; of a number its bins. Groupings are made
+            by `date_trunc`, `extract`, `cut` and `case`.
         where : Expression, text in SQL or dict, optional
         aggregate : "count", "mean", "sum" or "variance"
         of : str

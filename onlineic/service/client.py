@@ -257,7 +257,7 @@ class Remote(Answering):
                 for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
                     if "error" in one:
                         raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
-                    found.append(_answer(one, question))
+                    found.append(_answer(one, question, self.beta))
                 if len(sent) > AT_ONCE:
                     advance("answers", len(found), len(sent))
         return found
@@ -283,7 +283,7 @@ class Remote(Answering):
             told = self._call("POST", "/v1/snapshot", {**body, "bounds": bounds})["answers"]
             questions = map(self._bound, body["questions"])
             found += [
-                before if one is None else _answer({**one, **_estimated(before)}, question)
+                before if one is None else _answer({**one, **_estimated(before)}, question, self.beta)
                 for before, one, question in zip(given, told, questions, strict=True)
             ]
         return found
@@ -436,7 +436,7 @@ class Remote(Answering):
         raise _error(str(told.get("type", "http")), str(told.get("detail", "")), status)
 
 
-def _answer(told: dict[str, Any], question: Question) -> Answer:
+def _answer(told: dict[str, Any], question: Question, beta: float) -> Answer:
     """Return the answer that was told."""
     value, count = told["value"], told["count"]
     if isinstance(value, list):
@@ -459,6 +459,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told.get("of_what", "records"),
         told.get("reason"),  # of a server of 0.1.0 none
         np.array(error, np.float64) if isinstance(error, list) else error,
+        beta,
     )
 
 
