@@ -34,6 +34,7 @@ from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
     check_choice,
+    checked_integer,
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
@@ -58,6 +59,7 @@ from onlineic.questions.linear import (
     of_what,
 )
 from onlineic.questions.means import Aggregate, Asks, Derived, Made, Numbers, leaf_of, worked_out
+from onlineic.questions.ranks import Top
 from onlineic.slips import nearest, public
 
 if TYPE_CHECKING:
@@ -107,6 +109,8 @@ class Groups(Combined, Framed):
         Of a share those of them that meet its condition.
     number : Number or None
         What arithmetic goes on with, one row a group.
+    over_time : bool
+        Whether it is a series, which is drawn as a line.
     """
 
     name: str
@@ -126,6 +130,27 @@ class Groups(Combined, Framed):
     parts: Floats | None = None
     part_bounds: Floats | None = None
     number: Number | None = None
+    over_time: bool = False
+
+    def top(self, k: int = 10) -> Top:
+        """Return the largest numbers in order, and from which rank on noise may have decided it.
+
+        Args:
+            k: How many.
+
+        Raises:
+            InvalidParameterError: If it is no whole number from 1.
+        """
+        k = checked_integer("k", k, at_least=1)
+        return Top.of(
+            self.name,
+            self.keys,
+            [*itertools.product(*self.labels)],
+            *(one.ravel() for one in (self.values, self.error_bounds, self.expected_errors)),
+            k=k,
+            confidence=self.confidence,
+            answers=self.answers,
+        )
 
     def __getitem__(self, group: Any) -> Derived:
         """Return the number of one group: groups["F"], or of several keys groups["F", 2024].
@@ -272,6 +297,8 @@ class Groups(Combined, Framed):
                 f"groups must be by one or two keys to be drawn, got {len(self.keys)}; group by fewer."
             )
         sizes = [len(labels) for labels in self.labels]
+        if kind is None and self.over_time and len(sizes) == 1:
+            kind = "line"
         kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
