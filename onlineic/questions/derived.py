@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import final, overload
 
 from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Key
 from onlineic.questions import arithmetic as arithmetic  # which results are combined by

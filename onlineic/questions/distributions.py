@@ -27,6 +27,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
+    TooFewRecordsError,
     TooLargeError,
     checked_list,
     checked_real,
@@ -35,6 +36,9 @@ from onlineic.errors import (
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
 from onlineic.queries.expressions import Expression, below, weights, where
+from onlineic.questions.formulas import Leaf, Number
+from onlineic.questions.groups import Groups, of_made
+from onlineic.questions.keys import GroupKeys
 from onlineic.questions.linear import (
     FLOATS,
     LONGEST_TITLE,
@@ -47,12 +51,14 @@ from onlineic.questions.linear import (
     bounded,
     check_answering,
     counted,
+    event_of,
     known_error,
     narrowing,
     nobody,
     of_what,
     too_few,
 )
+from onlineic.questions.means import Derived, Made
 from onlineic.slips import public
 
 if TYPE_CHECKING:
@@ -86,6 +92,8 @@ class Quantile:
         The share that counts, unless that is everybody, and the steps of the search.
     expected_rank_error : float or None
         Root-mean-square error that is expected of the shares beside `value`, as of `Derived`.
+    expected_error : float or None
+        Of a number that of `value`, as far as the records are spread evenly there; else None.
     """
 
     name: str
@@ -96,6 +104,7 @@ class Quantile:
     confidence: float
     answers: tuple[Answer, ...]
     expected_rank_error: float | None = None
+    expected_error: float | None = None
 
     @property
     def private(self) -> bool:
@@ -207,8 +216,10 @@ def quantile(
     return found if several else found[0]
 
 
-def _searched(session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, narrow: bool) -> Quantile:
-    """Return one quantile."""
+def _searched(
+    session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, narrow: bool, jointly: bool = False
+) -> Quantile:
+    """Return one quantile; `jointly` by bounds that hold for all answers of the session at once."""
     search = _Search.of(session, cuts, q)
     first, last = cuts.first, cuts.last  # bins between which the quantile lies, half-open
     while last - first > 1:
@@ -217,7 +228,7 @@ def _searched(session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, n
             first = middle
         else:
             last = middle
-    proved = search.proved()
+    proved = search.proved(jointly)
     name = f"quantile({cuts.attribute}{'' if where is None else f', {shown(where, 100)}'}, {q:g})"
     if not search.whole > 2.0 * proved.whole_bound:
         raise too_few(session.n, name, search.whole, proved.whole_bound, proved.found.answers)
@@ -228,6 +239,7 @@ def _searched(session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, n
         search.pin_down(last, 1)
         proved = search.proved()
     expected = search.expected(first, last)
+    apart = search.apart(first, last) * expected
     return Quantile(
         name=name,
         value=cuts.inside(first, search.passed(first, last)),
@@ -237,7 +249,60 @@ def _searched(session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, n
         confidence=proved.found.confidence,
         answers=proved.found.answers,
         expected_rank_error=None if math.isnan(expected) else expected,
+        expected_error=apart if math.isfinite(apart) else None,
     )
+
+
+def quantile_number(
+    session: AnsweringLinear, name: str, attribute: str, q: float, where: Where = None
+) -> Derived:
+    """Return a quantile of numbers as a number with a half-width, which arithmetic can go on with."""
+    found = quantile(session, attribute, q, where)
+    made = _as_made(found)  # type: ignore[arg-type]
+    told = (np.array([one]) for one in (made.value, made.bound))
+    expected, few = np.array([made.expected]), np.zeros(1, np.bool_)
+    leaf = Leaf.stated(*told, found.confidence, expected, 0.0, few, found.answers)  # type: ignore[union-attr]
+    return Derived(
+        name=name,
+        value=made.value,
+        error_bound=made.bound,
+        confidence=found.confidence,  # type: ignore[union-attr]
+        bias=0.0,
+        count=None,
+        count_bound=None,
+        answers=found.answers,  # type: ignore[union-attr]
+        expected_error=None if math.isnan(made.expected) else made.expected,
+        number=Number.of(leaf),
+    )
+
+
+def _as_made(found: Quantile) -> Made:
+    """Return a quantile as a number with a half-width."""
+    value, low, high = (float(one) for one in (found.value, found.low, found.high))  # type: ignore[arg-type]
+    expected = math.nan if found.expected_error is None else found.expected_error
+    bound = max(value - low, high - value)
+    return Made(value, bound, 0.0, 1.0, 0.0, expected, joint=bound)
+
+
+def quantiles_by_group(
+    session: AnsweringLinear, name: str, attribute: str, q: float, where: Where, groups: GroupKeys
+) -> Groups:
+    """Return a quantile of numbers in every group: of one over too few records nothing is said."""
+    made, answers = [], list[Answer]()
+    for one in groups.conditions(narrowing(session.domain, where)):
+        try:
+            cuts = _Cuts.of(session.domain, attribute, one, n_public=not session.n_bound)
+            found = _searched(session, cuts, q, one, narrow=False, jointly=True)
+            made.append(_as_made(found))
+            answers += found.answers
+        except TooFewRecordsError as error:
+            answers += error.answers
+            made.append(Made(math.nan, math.inf, 0.0, 0.0, 0.0))
+        except InvalidQueryError:  # nobody can be there
+            made.append(Made(math.nan, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0))
+    own = np.array([answer.error_bound for answer in answers])
+    told = Found(tuple(answers), (), own, 1.0 - session.beta, own=own, joint=own, event=event_of(session))
+    return of_made(session.n, groups, name, told, made, (slice(None),))
 
 
 @final
@@ -306,9 +371,20 @@ class _Search:
             return 0.5
         return min(1.0, max(0.0, (self.q * self.whole - low) / (high - low)))
 
-    def proved(self) -> _Proved:
+    def apart(self, first: int, last: int) -> float:
+        """Return how far apart two cuts are by the share of the records between them; NaN of no numbers."""
+        rise = (self.shares.get(last, self.whole) - self.shares.get(first, 0.0)) / self.whole
+        ends = self.cuts.least(first), self.cuts.largest(last - 1)
+        if not isinstance(self.cuts.kind, Binned | IntegerRange) or not rise > 0.0:
+            return math.nan
+        return float(ends[1] - ends[0] + (isinstance(ends[0], int))) / rise
+
+    def proved(self, jointly: bool = False) -> _Proved:
         """Return what the releases prove."""
         found, shares, q = bounded(self.session, self.queries, self.answers), self.shares, self.q
+        if jointly:
+            together = self.session.joint_bounds(self.queries, self.answers)
+            found = attrs.evolve(found, bounds=together.tolist(), confidence=1.0 - self.session.beta)
         whole_bound = 0.0 if self.cuts.everybody else found.bounds[0]
         errors = dict(zip(shares, found.bounds[len(found.bounds) - len(shares) :], strict=True))
         least, most = q * (self.whole - whole_bound), q * (self.whole + whole_bound)

@@ -125,8 +125,22 @@ def share(
         )
     if by is not None:
         return _by_group(session, name, counted, narrow, GroupKeys.of(domain, by))
-    n, rate = session.n, sides(counted, ~counted, narrow, known=not session.n_bound)
-    found = asked_together(session, rate.asks)
+    return rate_of(session, name, counted, ~counted, narrow)
+
+
+def rate_of(
+    session: AnsweringLinear, name: str, met: Expression, rest: Expression, among: Expression | None
+) -> Derived:
+    """Return the part of one condition of two that exclude each other, among those who meet a third.
+
+    Raises:
+        TooFewRecordsError: If less than half a record meets either; the answers are paid.
+    """
+    rate = sides(met, rest, among, known=not session.n_bound)
+    return _told(session.n, name, rate, asked_together(session, rate.asks))
+
+
+def _told(n: int, name: str, rate: Rate, found: Found) -> Derived:
     made = worked_out(rate, "share", n, found)
     if math.isnan(made.value):
         raise too_few(n, name, made.share, made.share_bound, found.answers)
@@ -166,7 +180,7 @@ def rates_by_group(
     groups: GroupKeys,
 ) -> Groups:
     """Return a rate for every group: from cross tables where they can have both sides."""
-    tables = _of_tables(session, met, among, groups) if rest == ~met else None
+    tables = _of_tables(session, met, rest, among, groups)
     if tables is not None:
         found, whole = tables
         rate, answers = Rate(where(), where(), whole), len(found.answers)
@@ -197,21 +211,23 @@ def rates_by_group(
 
 
 def _of_tables(
-    session: AnsweringLinear, met: Expression, among: Expression | None, groups: GroupKeys
+    session: AnsweringLinear, met: Expression, rest: Expression, among: Expression | None, groups: GroupKeys
 ) -> tuple[Found, bool] | None:
     """Return what cross tables tell of all groups, two numbers each, and whether the second is the whole.
 
     One table has both sides, if the condition is about one attribute; of a conjunction one counts who meets
     it, and one all. None of other conditions.
     """
-    query = met.bind(session.domain)
+    query, other = met.bind(session.domain), rest.bind(session.domain)
     if not session.answers_tables or not groups.tabular or query.constant is not None or query.grid_bits:
         return None
-    if len(query.axes) == 1:
-        meets = of_cases([(True, met)], False).called(free_name("meets", groups.names))
+    if len(query.axes) == 1 and other.axes == query.axes:
+        meets = of_cases([(True, met), (False, rest)], None).called(free_name("meets", groups.names))
         labels = meets.over(session.domain).labels
         order = [labels.index(True), labels.index(False)]
         tables = [groups.table(among, meets)]
+    elif rest != ~met:
+        return None
     else:
         order = [0, 1]
         tables = [groups.table(met if among is None else met & among), groups.table(among)]
