@@ -818,7 +818,8 @@ class _Selects:
             return self.of_condition(inner, form, base)
         linear = self.linear(inner)
         if linear is None or not linear[0]:
-            self.trees.refuse_node(inner, DERIVE) if kind not in ("Column", "Literal") else None
+            if kind not in ("Column", "Literal", "Star"):
+                self.trees.refuse_node(inner, DERIVE)
             raise InvalidQueryError(f"{outer} must take a column, got {self.trees.text(inner)}; {DERIVE}.")
         return self.of_linear(*linear, form, base)
 
@@ -928,7 +929,8 @@ class _Selects:
             if default is not None and (form != "sum" or numbers[1] != 0.0):
                 raise InvalidQueryError(
                     f"{outer}(CASE ...) must have {'ELSE 0 or none' if form == 'sum' else 'no ELSE'} after a "
-                    f"column, got another value; write {outer}(CASE WHEN cond THEN column END)."
+                    f"column, got another value; write {outer}(CASE WHEN .. THEN {self.trees.text(then)} "
+                    "END)."
                 )
             return self.of_linear(*linear, form, inside)
         one, other = float(numbers[0]), numbers[1]

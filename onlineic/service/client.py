@@ -21,6 +21,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
+from onlineic.ask.json import is_share, share_written
+from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -314,13 +316,15 @@ class Remote(Answering):
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        if isinstance(question, Share):
+            question = share_written(question)
         if not isinstance(question, str | dict | Expression | Marginal):
             raise InvalidQueryError(
                 "a question to explain must be a condition, a cross table or a statement for a server, got a "
                 f"{type(question).__name__}; write SELECT AVG(age) FROM t for a mean."
             )
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
-        sent = question if select else to_wire(question, self._domain)
+        sent = question if select or is_share(question, self._domain) else to_wire(question, self._domain)
         told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
         told.pop("free", None)
         told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
