@@ -456,8 +456,8 @@ class _Shell:
 
     def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        n = self.n
-        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n, n_bound=self.off)
+        said = {"query": query, "n": self.n, "n_bound": self.off, "beta": self.beta}
+        return Answer(value, self.n * value, status, error_bound, self.private, **said)
 
     def constant(self, query: Query) -> Answer:
         value = (query.constant or 0) / (1 << query.grid_bits)

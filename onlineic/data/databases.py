@@ -168,6 +168,8 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
     """Return a column as it is; but where a database has no booleans, 0 and 1 stand for them."""
     if driver not in BOOLLESS or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
         return column
+    if any(type(word) is int for word, _ in kind.synonyms):  # it says itself what numbers stand for
+        return column
     return [bool(value) if type(value) is int and value in (0, 1) else value for value in column]
 
 

@@ -290,6 +290,24 @@ class Dates:
         stretch = _stretch(self.last, self.by)
         return _microseconds((stretch or (SAMPLE, SAMPLE))[1] + INSTANT)
 
+    def instants(self) -> Column:
+        """Return the minutes in which the periods begin, (periods,) datetime64."""
+        index = np.arange(self._start, self._start + self._periods)
+        if self.by == "year":
+            return (index - 1970).astype("M8[Y]").astype("M8[m]")
+        if self.by in ("quarter", "month"):
+            months = index * (3 if self.by == "quarter" else 1) - 1970 * 12
+            return months.astype("M8[M]").astype("M8[m]")
+        if self.by in MINUTES:
+            return (index * MINUTES[self.by] - EPOCH * 1440).astype("M8[m]")
+        days = index if self.by == "day" else index * 7 + 1
+        return (days - EPOCH).astype("M8[D]").astype("M8[m]")
+
+    def within(self, unit: str) -> tuple[Ints, list[str]]:
+        """Return of every period the number of the longer one that it lies in, from 0, and their labels."""
+        index = _indices(self.instants(), unit)
+        return index - index[0], [_label(one, unit) for one in range(int(index[0]), int(index[-1]) + 1)]
+
     def holding(self, microsecond: int) -> int:
         """Return the code of the period in which a microsecond lies, if the domain has it."""
         return _index(_moment(microsecond), self.by) - self._start

@@ -16,8 +16,9 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain, short
+from onlineic.domain.columns import Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates, dates
+from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -432,7 +433,7 @@ def _described(kind: Attribute) -> str:
         text += f", written {' or '.join(kind.formats)}" if kind.formats else ""
         text += f", or {kind.epoch} since 1970" if kind.epoch else ""
     elif isinstance(kind, Binned):
-        text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
+        text = _cut(f"{'whole ' * kind.integer}numbers {described(kind.edges)}")
         text += ", with both ends of each bin" * kind.ends + _written(kind)
     else:
         text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
@@ -584,9 +585,10 @@ def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
     clip, ends = kind.get("clip", False), kind.get("ends", False)
+    found = binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind))
     return attrs.evolve(
-        binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind)), ends=ends
-    )
+        found, edges=tuple(edges), ends=ends
+    )  # a file keeps the bins that it was written with
 
 
 def _texts(kind: dict[str, Any]) -> dict[str, Any]:

@@ -5,12 +5,13 @@ Proof: docs/theory/periods.md, 13.6, 13.7.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Floats, Ints
 from onlineic.ask.bind import as_condition, bind_question, check_many
 from onlineic.ask.json import described
 from onlineic.display.text import shortened
@@ -22,7 +23,7 @@ from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, runs
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Marginal, Question
+from onlineic.queries.marginals import Key, Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import known_error
@@ -235,8 +236,36 @@ class Range(Answering):
     def _runs(self, question: Any) -> list[tuple[int, int, Any]]:
         """Return (first, last, question) of periods that are asked alike; each alone in a table by period."""
         inner = asked_of(question, self._name, self._kind)
-        apart = type(question) is Marginal and self._name in question.names
-        return [(at, at, one) for at, one in enumerate(inner)] if apart else runs(inner)
+        rows = self._rows(question)
+        if rows is None:
+            return runs(inner)
+        ends = [
+            0,
+            *(np.flatnonzero(np.diff(rows)) + 1).tolist(),
+            len(inner),
+        ]  # of the periods of one row each
+        found = list[tuple[int, int, Any]]()
+        for start, stop in pairwise(ends):
+            found += [(start + first, start + last, one) for first, last, one in runs(inner[start:stop])]
+        return found
+
+    def _rows(self, question: Any) -> Ints | None:
+        """Return of every period the row of a table by period that it is in; None of other questions."""
+        if type(question) is not Marginal or self._name not in question.names:
+            return None
+        keys = [key for name, key in zip(question.names, question.keys, strict=True) if name == self._name]
+        groups = [self._of_period(key) for key in keys]
+        rows = np.zeros(len(self._blocks), np.int64)
+        for classes, labels in groups:
+            rows = rows * len(labels) + classes
+        return rows
+
+    def _of_period(self, key: Key) -> tuple[Ints, tuple[Any, ...]]:
+        """Return the group of every period by a key that is made of it, and the labels of the groups."""
+        if isinstance(key, str):
+            return np.arange(len(self._blocks)), self._blocks
+        found = key.over(self._domain)
+        return np.asarray(found.classes), found.labels
 
     def _asked(self, asked: Sequence[Any]) -> list[list[tuple[_Part, Answer]]]:
         """Return of every question its parts with the answers of their nodes.
@@ -330,6 +359,7 @@ class Range(Answering):
             law=law,
             n_bound=self.n_bound,
             expected_error=None if np.isnan(expected).any() else expected,
+            beta=self.beta,
         )
 
     def _share(self, part: _Part) -> float:
@@ -404,23 +434,26 @@ class Range(Answering):
 
     def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float, Floats]:
         """Return (cells, bound, expected errors) of a cross table, from the tables of its nodes."""
-        names = [one for one in question.names if one != self._name]
-        shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
-        apart = len(names) < len(question.names)
-        values = np.zeros((len(self._blocks) if apart else 1, *shape))
+        rows = self._rows(question)
+        whole = question.bind(self._domain).cells.shape
+        keys = [place for place, name in enumerate(question.names) if name == self._name]
+        shape = tuple(size for place, size in enumerate(whole) if place not in keys)
+        groups = tuple(whole[place] for place in keys)
+        values = np.zeros((math.prod(groups), *shape))
         bounds, squares = np.zeros(len(values)), np.zeros(values.shape)
-        for at, _, one in self._runs(question):
+        for first, last, one in self._runs(question):
             if one is EVERYBODY:
-                values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
-                bounds[at] = self._off(at, at) / self.n
-                squares[at] = math.nan if self.n_bound else 0.0
+                at = 0 if rows is None else int(rows[first])
+                values[at] += self._nodes.book.number(self._blocks[first : last + 1]) / self.n
+                bounds[at] += self._off(first, last) / self.n
+                squares[at] += math.nan if self.n_bound else 0.0
         for part, answer in held:
-            at = part.run if apart else 0
+            at = 0 if rows is None else int(rows[part.run])
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
             squares[at] += (self._share(part) * known_error(answer)) ** 2
         value, expected = (
-            np.moveaxis(each, 0, question.names.index(self._name)) if apart else each[0]
+            np.moveaxis(each.reshape(*groups, *shape), range(len(keys)), keys)
             for each in (values, np.sqrt(squares))
         )
         return value, float(bounds.max()), expected

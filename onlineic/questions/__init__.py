@@ -4,6 +4,9 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.means import Derived, mean, total, variance
+from onlineic.questions.ranks import Top
+from onlineic.questions.series import series
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
 
@@ -15,10 +18,13 @@ __all__ = [
     "Groups",
     "Quantile",
     "Synthetic",
+    "Top",
     "cdf",
     "group_by",
     "mean",
     "quantile",
+    "series",
+    "share",
     "total",
     "variance",
 ]

@@ -35,6 +35,8 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.ask.places import without_python
 from onlineic.display.plain import csv_field, strict
 from onlineic.errors import (
@@ -53,6 +55,7 @@ from onlineic.errors import (
 from onlineic.ledger.settings import package_version
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
+from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
@@ -165,6 +168,7 @@ class Service:
             Route("/v1/about", self._answered(self.about), methods=get),
             Route("/v1/answers", self._answered(self.answers), methods=post),
             Route("/v1/sql", self._answered(self.sql), methods=post),
+            Route("/v1/share", self._answered(self.share), methods=post),
             Route("/v1/explain", self._answered(self.explain), methods=post),
             Route("/v1/bounds", self._answered(self.bounds), methods=post),
             Route("/v1/snapshot", self._answered(self.snapshot), methods=post),
@@ -362,6 +366,23 @@ class Service:
         found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.over(span).sql(text)), raw)
         return found
 
+    async def share(self, request: Request, user: User) -> Response:
+        """Answer a rate, by group or not."""
+        raw = await _body(request)
+        sent = _parsed(raw)
+        span = span_of(sent)
+        face = over(self._session, span)
+        asked = self._shared(sent, face)
+        self._count(user, 1)
+        found = await self._desk.do(user, 8, lambda to: told(asked.asked(to.over(span))), raw)
+        return JSONResponse(found)
+
+    def _shared(self, sent: Any, face: Any) -> Share:
+        """Return a rate that was sent, with the periods that it is over or not."""
+        inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
+        cost_of(inner, face.domain)
+        return shared(inner, face.domain)
+
     async def explain(self, request: Request, user: User) -> Response:
         """Tell what a question may cost."""
         raw = await _body(request)
@@ -372,7 +393,9 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        question = asked if statement else self._read(asked, over(self._session, span))
+        face = over(self._session, span)
+        rate = is_share(asked, face.domain)
+        question = asked if statement else self._shared(asked, face) if rate else self._read(asked, face)
         found = await self._desk.look(
             user, lambda view: over(view, span).explain(question, EXPLAINED).to_dict()
         )
@@ -673,9 +696,11 @@ def asked_problem(error: OnlineICError) -> str:
     return problem_block(error.code, without_python(str(error)))
 
 
-def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
-    """Return what a statement found as plain values."""
+def told(found: Answer | Derived | AnswerTable | Groups) -> dict[str, Any]:
+    """Return what a statement or a rate found as plain values."""
     said: dict[str, Any] = strict(found.to_dict())
+    if isinstance(found, Groups):
+        return {"columns": said, "confidence": found.confidence, "name": found.name, "private": found.private}
     if isinstance(found, AnswerTable):
         sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
         more = {"chosen": found.chosen} if found.chosen else {}

@@ -521,6 +521,7 @@ class AnswerBook:
             self._counted,
             self._of_what,
             self._expectations,
+            self._plan.beta + (0.0 if self._counted is None else self._counted.beta),
         )
         self._settled = (spent.version, settled)
         return settled

@@ -143,6 +143,8 @@ class Settled(Ground):
     of_what : str
         What is counted: "records" or "persons".
     expectations : Expectations
+    beta : float
+        Failure probability of each bound.
     """
 
     n: int
@@ -153,6 +155,7 @@ class Settled(Ground):
     counted: Counted | None
     of_what: str
     expectations: Expectations
+    beta: float | None = None
 
     @property
     def slack(self) -> float:
@@ -218,6 +221,10 @@ class Worked(Ground):
     @property
     def of_what(self) -> str:
         return self.settled.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.settled.beta
 
     @property
     def private(self) -> bool:
@@ -548,6 +555,10 @@ class _Placed(Ground):
     @property
     def of_what(self) -> str:
         return self.answers._ground.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.answers._ground.beta
 
     @property
     def private(self) -> bool:

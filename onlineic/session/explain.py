@@ -15,6 +15,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward, usually
@@ -315,6 +317,10 @@ class Outlook:
     def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
         rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        if is_share(question, self.domain):
+            question = shared(question, self.domain)
+        if isinstance(question, Share):
+            question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None

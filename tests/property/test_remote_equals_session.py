@@ -78,7 +78,7 @@ def plain(found):
         return {
             one.name: plain(getattr(found, one.name))
             for one in type(found).__attrs_attrs__
-            if one.name not in ("_ground", "_rest", "_session", "_search")
+            if one.name not in ("_ground", "_rest", "_session", "_search", "number")
         }
     return repr(found.tolist() if isinstance(found, np.ndarray) else found)  # nan is not nan
 
