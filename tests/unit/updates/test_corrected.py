@@ -125,20 +125,3 @@ def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
     assert again.evaluate(asked) == session.hypothesis.evaluate(asked)
     assert all(abs(one.value - true) <= one.error_bound for one, true in zip(answers, exact, strict=True))
     assert np.min(session.group_by("g").values) >= 0.0
-
-
-def test_a_missing_cell_that_nobody_falls_into_takes_nothing():
-    generator, n = np.random.default_rng(1), 30_000
-    x, g = np.minimum(generator.exponential(8.0, n).astype(int), 39), generator.integers(0, 3, n)
-    found = []
-    for kind in (range(40), ic.optional(range(40))):
-        data = ic.PrivateData.from_records({"x": x, "g": g}, ic.Domain.of(x=kind, g=3))
-        wrong = []
-        for seed in range(8):
-            session = ic.OnlineIC(data, ic.Budget(0.3, 1e-6), noise=SimulatedNoise(seed))
-            for low in range(2, 20, 3):
-                wrong.append(session.answer(ic.where(x=ic.at_least(low), g=1)).value)
-                wrong[-1] -= np.mean((x >= low) & (g == 1))
-        found.append(np.sqrt(np.mean(np.square(wrong))))
-
-    assert found[1] < 1.5 * found[0]
