@@ -1,9 +1,16 @@
 """Questions made of several queries: means, totals, quantiles, groups, SQL statements, synthetic records."""
 
+from onlineic.questions.association import ChiSquare, Statistic, chi_square, correlation, covariance
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.means import Derived, mean, total, variance
+from onlineic.questions.regression import (
+    LeastSquares,
+    LeastSquaresByGroup,
+    least_squares,
+    least_squares_by,
+)
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
 
@@ -11,12 +18,21 @@ __all__ = [
     "AnswerTable",
     "Answering",
     "Cdf",
+    "ChiSquare",
     "Derived",
     "Groups",
+    "LeastSquares",
+    "LeastSquaresByGroup",
     "Quantile",
+    "Statistic",
     "Synthetic",
     "cdf",
+    "chi_square",
+    "correlation",
+    "covariance",
     "group_by",
+    "least_squares",
+    "least_squares_by",
     "mean",
     "quantile",
     "total",
