@@ -10,6 +10,7 @@ from onlineic.questions.regression import (
     LeastSquaresByGroup,
     least_squares,
     least_squares_by,
+    sums_of_products,
 )
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
@@ -35,6 +36,7 @@ __all__ = [
     "least_squares_by",
     "mean",
     "quantile",
+    "sums_of_products",
     "total",
     "variance",
 ]

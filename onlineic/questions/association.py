@@ -44,16 +44,19 @@ from onlineic.questions.moments import (
     DRAWS,
     SEED,
     Moments,
+    Released,
     Scored,
+    asked_of,
     moments_of,
-    sums_of,
     usual,
 )
+from onlineic.slips import public
 
-Basis = Literal["released", "test", "nothing", "unknown"]
-WORST: tuple[Basis, ...] = ("nothing", "test", "unknown", "released")
+Basis = Literal["measured", "tables", "test", "nothing", "unknown"]
+WORST: tuple[Basis, ...] = ("nothing", "test", "unknown", "tables", "measured")
 BASES = {
-    "released": "",
+    "measured": "",
+    "tables": "",
     "unknown": "",
     "test": "rests on nothing that was bought: a test alone says how far it may be off",
     "nothing": "rests on nothing: neither bought nor tested",
@@ -62,6 +65,7 @@ SIMULATED = "by simulated noise"
 OUTSIDE = "outside its range: taken to its end"
 
 
+@public
 @final
 @attrs.frozen
 class Statistic:
@@ -73,16 +77,16 @@ class Statistic:
         error_bound: Half-width around `value` that holds the exact number with probability `confidence`; inf
             where none can be proved.
         expected_error: A 1.96th of what 95 of 100 draws of public noise stay within: noise is drawn anew to
-            the expected errors of the answers, as if these were independent. Nothing promises it. None where
-            an answer's is unknown.
+            the expected errors of the answers, as if these were independent, and to three times those of
+            sums of products that a fit to tables tells. Nothing promises it. None where one is unknown.
         confidence: 1 - beta, as of `Derived`.
         bias: How far values in bins may put it off besides, with the same probability.
         count: Records that it is about, those that meet the condition and have both values.
         count_bound: Half-width around that.
         answers: What it was made of.
-        basis: What the sum of products rests on: "released", a table or a number over both attributes;
-            "test", the hypothesis's own guess, which a test agreed to; "nothing", a guess without a test;
-            "unknown", of engines without a record.
+        basis: What the sum of products rests on: "measured", a number for itself; "tables", a fit to tables
+            of which one is over both attributes; "test", the hypothesis's own guess, which a test agreed
+            to; "nothing", a guess without a test; "unknown", of engines without a record.
         outside: Whether what was released lay outside of the range of such a number, and it was taken to its
             end.
         few_records: Whether it is over no more records than twice their error: then nothing bounds it.
@@ -161,36 +165,16 @@ def remarks(basis: Basis, outside: bool, few: bool) -> tuple[str, ...]:
     return tuple(filter(None, (BASES[basis], OUTSIDE * outside, FEW * few)))
 
 
-def released_axes(session: AnsweringLinear) -> list[frozenset[int]] | None:
-    """Return over which attributes together a session has released something, None if it has no record."""
-    record = getattr(session, "transcript", None)
-    if record is None:
-        return None
-    found: dict[frozenset[int], None] = {}
-    for one in record:
-        for each in getattr(one, "measurements", None) or (getattr(one, "measurement", None),):
-            if each is not None:
-                found[frozenset(each.target.axes)] = None
-    return list(found)
-
-
-def basis_of(
-    domain: Domain,
-    names: Iterable[str],
-    answers: Sequence[Answer],
-    released: Sequence[frozenset[int]] | None,
-) -> Basis:
+def basis_of(domain: Domain, names: Iterable[str], answers: Sequence[Answer], released: Released) -> Basis:
     """Return what the answers about some attributes together rest on, by what a session has released."""
     axes = {domain.axis(name) for name in names}
-    if any(answer.status == "hard" for answer in answers):
-        return "released"
-    if all(answer.query is not None and answer.query.constant is not None for answer in answers):
-        return "released"  # there was nothing to release
-    if released is not None and any(axes <= each for each in released):
-        return "released"
+    if all(map(released.measures, answers)):
+        return "measured"
+    if any(axes <= table for table in released.tables):
+        return "tables"
     if any(answer.status == "untested" for answer in answers):
         return "nothing"
-    return "unknown" if released is None else "test"
+    return "test" if released.known else "unknown"
 
 
 def covariance(session: AnsweringLinear, first: Scored, second: Scored, where: Where = None) -> Statistic:
@@ -294,10 +278,11 @@ def _pair(
     session: AnsweringLinear, what: str, first: Scored, second: Scored, where: Where
 ) -> tuple[str, Moments]:
     check_answering(session)
-    sums, read = sums_of(session, (first, second), where)
+    sums, read = asked_of(session, (first, second), where)
     names = ", ".join(one.name for one in sums.scores)
     name = f"{what}({names})" if read is None else f"{what}({names}, {shown(read, 100)})"
-    return name, moments_of(sums, session.n, asked_together(session, sums.queries), name)
+    found = asked_together(session, sums.queries)
+    return name, moments_of(sums, session.n, found, name, Released.by(session))
 
 
 def _statistic(
@@ -322,7 +307,7 @@ def _statistic(
         count=pair.n * pair.share,
         count_bound=pair.n * pair.share_bound,
         answers=pair.answers,
-        basis=basis_of(session.domain, names, answers, released_axes(session)),
+        basis=basis_of(session.domain, names, answers, Released.by(session)),
         outside=outside,
         few_records=pair.few,
     )
@@ -335,6 +320,7 @@ def _times(error: float | None, unit: float) -> float | None:
 # ---------------------------------------------------------------- a table
 
 
+@public
 @final
 @attrs.frozen
 class ChiSquare:
@@ -393,7 +379,8 @@ class ChiSquare:
         stamp = "" if self.private else ", NOT PRIVATE"
         said = "; ".join(f"{name} {text}" for name, text in self._said())
         notes = "".join(f"; {one}" for one in self.remarks)
-        return f"{self.name}: {said}, {self.count:.1f} {of_what(self.answers)}, {counted(self.answers)}{stamp}{notes}"
+        made = f"{self.count:.1f} {of_what(self.answers)}, {counted(self.answers)}"
+        return f"{self.name}: {said}, {made}{stamp}{notes}"
 
     def _repr_html_(self) -> str:
         said = [*self._said(), *(("note", one) for one in self.remarks)]
@@ -459,7 +446,7 @@ def chi_square(session: AnsweringLinear, first: str, second: str, where: Where =
         expected_error=error,
         count=total,
         answers=groups.answers,
-        basis=basis_of(domain, (first, second), groups.answers, released_axes(session)),
+        basis=basis_of(domain, (first, second), groups.answers, Released.by(session)),
     )
 
 

@@ -26,6 +26,7 @@ from onlineic.display.text import (
     within,
 )
 from onlineic.domain.attributes import Binned, Label
+from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import (
     IllConditionedError,
     InvalidParameterError,
@@ -46,7 +47,6 @@ from onlineic.questions.association import (
     WORST,
     Basis,
     basis_of,
-    released_axes,
 )
 from onlineic.questions.linear import (
     FLOATS,
@@ -59,7 +59,8 @@ from onlineic.questions.linear import (
     counted,
     of_what,
 )
-from onlineic.questions.moments import Moments, Scored, Sums, moments_of, size_of, sums_of, usual
+from onlineic.questions.moments import Moments, Released, Scored, Sums, asked_of, moments_of, sums_of, usual
+from onlineic.slips import public
 
 Ridge = float | Literal["adaptive"]
 CLEAR = 2.0  # sizes of errors that the least eigenvalue exceeds, so that no slope is off by more than itself
@@ -67,6 +68,7 @@ MOST_GROUPS = 100
 ROUNDED = 1e-9  # least eigenvalue, of scaled attributes, that floats tell from nothing
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class LeastSquares(Framed):
@@ -218,6 +220,7 @@ class LeastSquares(Framed):
         return card(title, table(head, rows), facts(said), made_of(self.answers), private=self.private)
 
 
+@public
 @final
 @attrs.frozen(eq=False)
 class LeastSquaresByGroup(Framed):
@@ -320,12 +323,12 @@ def least_squares(
         TooLargeError: If two attributes have more than 2^22 pairs of values.
 
     References:
-        Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the budget
-        on the least eigenvalue; here the released matrix tells it, and the size of its error is simulated.
+        Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the
+        budget on the least eigenvalue; here the released matrix tells it, and its error is simulated.
     """
     check_answering(session)
     ridge = _checked_ridge(ridge)
-    sums, read = sums_of(session, _attributes(outcome, on), where)
+    sums, read = asked_of(session, _attributes(outcome, on), where)
     name = _named(sums, read)
     return _worked_out(session, sums, asked_together(session, sums.queries), name, ridge)
 
@@ -356,7 +359,7 @@ def least_squares_by(
     check_answering(session)
     ridge = _checked_ridge(ridge)
     given = _attributes(outcome, on)
-    labels, conditions = _groups(session, by)
+    labels, conditions = _groups(session.domain, by)
     if any(by == (one if isinstance(one, str) else next(iter(one), None)) for one in given):
         raise InvalidQueryError(f"by must be another attribute than those of the slopes, got {shown(by)}.")
     read = None if where is None else checked_condition(session.domain, where)
@@ -386,6 +389,46 @@ def least_squares_by(
     return LeastSquaresByGroup(f"{_named(parts[0], read)} by {by}", by, labels, tuple(groups))
 
 
+@public
+def sums_of_products(
+    domain: Domain,
+    attributes: Iterable[Scored],
+    where: Where = None,
+    *,
+    by: str | None = None,
+    n_public: bool = True,
+) -> list[Expression]:
+    """Return the queries behind least squares, covariances and correlations of some attributes: to announce.
+
+    A session that is told so by `questions=` measures each as a number of its own, so that noise alone is in
+    the slopes, and its law is known. Else a fit to tables may tell them.
+
+    Args:
+        domain: Of the table.
+        attributes: The outcome and the regressors, in any order, each as of `least_squares`.
+        where: The condition that will be asked.
+        by: The attribute of groups that will be asked.
+        n_public: Whether the number of records is; False for a table of neighbours "add-remove".
+
+    Raises:
+        InvalidQueryError: As of `least_squares`.
+
+    Examples:
+        >>> domain = ic.Domain.of(age=range(90), pay=ic.number(0, 100_000), sex=["F", "M"])
+        >>> len(sums_of_products(domain, ["pay", "age", {"sex": "M"}]))
+        8
+    """
+    check_domain(domain)
+    given = checked_list("attributes", attributes, remedy="write ['pay', 'age']")
+    read = None if where is None else checked_condition(domain, where)
+    groups = [None] if by is None else _groups(domain, by)[1]
+    found: list[Expression] = []
+    for group in groups:
+        both = group if read is None else read if group is None else read & group
+        found += sums_of(domain, given, both, n_public)[0].queries
+    return list(dict.fromkeys(found))
+
+
 def _checked_ridge(ridge: object) -> Ridge:
     if isinstance(ridge, str) and ridge == "adaptive":
         return "adaptive"
@@ -405,9 +448,9 @@ def _named(sums: Sums, read: Expression | None) -> str:
     return f"least_squares({said})" if read is None else f"least_squares({said}, {shown(read, 100)})"
 
 
-def _groups(session: AnsweringLinear, by: str) -> tuple[tuple[Label, ...], list[Expression]]:
+def _groups(domain: Domain, by: str) -> tuple[tuple[Label, ...], list[Expression]]:
     """Return the labels of groups, the missing one apart, and who is in each."""
-    kind = session.domain.attribute(by)
+    kind = domain.attribute(by)
     if isinstance(kind, Binned):
         pairs = list(zip(kind.edges, kind.edges[1:], strict=False))
         labels: list[Label] = [kind.bin_label(kind.cells * at) for at in range(len(pairs))]
@@ -424,7 +467,8 @@ def _groups(session: AnsweringLinear, by: str) -> tuple[tuple[Label, ...], list[
 
 def _worked_out(session: AnsweringLinear, sums: Sums, found: Found, name: str, ridge: Ridge) -> LeastSquares:
     many = len(sums.scores) - 1
-    held = moments_of(sums, session.n, found, name, least=many + 2)
+    released = Released.by(session)
+    held = moments_of(sums, session.n, found, name, released, least=many + 2)
     outer, inner = held.covariances[1:, 1:], held.covariances[1:, 0]
     added = _ridge(name, held, ridge)
     matrix = outer + added * np.eye(many)
@@ -464,7 +508,7 @@ def _worked_out(session: AnsweringLinear, sums: Sums, found: Found, name: str, r
         residual=float(halves[0] * math.sqrt(max(0.0, variance * (1.0 - explained)))),
         ridge=added,
         bias=bias * units,
-        bases=_bases(session, sums, held),
+        bases=_bases(session, sums, held, released),
         confidence=found.confidence,
         count=held.n * held.share,
         count_bound=held.n * held.share_bound,
@@ -474,9 +518,9 @@ def _worked_out(session: AnsweringLinear, sums: Sums, found: Found, name: str, r
     )
 
 
-def _bases(session: AnsweringLinear, sums: Sums, held: Moments) -> tuple[Basis, ...]:
+def _bases(session: AnsweringLinear, sums: Sums, held: Moments, released: Released) -> tuple[Basis, ...]:
     """Return of each regressor on what its sums of products rest, with the outcome and with the others."""
-    released, names = released_axes(session), [one.attribute for one in sums.scores]
+    names = [one.attribute for one in sums.scores]
     pairs = {
         pair: basis_of(
             session.domain,
@@ -497,10 +541,7 @@ def _ridge(name: str, held: Moments, ridge: Ridge) -> float:
     """Return what is added to the variances, or refuse it if slopes stay open (theory 1.10)."""
     outer = held.covariances[1:, 1:]
     least = float(np.linalg.eigvalsh(outer)[0])
-    if held.drawn is not None:
-        size = size_of(held.drawn[1][:, 1:, 1:] - outer)
-    else:
-        size = float(np.linalg.norm(held.bounds[1:, 1:]))
+    size = float(np.linalg.norm(held.bounds[1:, 1:])) if held.size is None else held.size
     needed = max(CLEAR * size, ROUNDED) if math.isfinite(size) else ROUNDED
     if least >= needed:
         return 0.0 if ridge == "adaptive" else float(ridge)
