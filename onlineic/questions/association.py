@@ -76,9 +76,9 @@ class Statistic:
         value: In the units of the attributes; of a correlation none.
         error_bound: Half-width around `value` that holds the exact number with probability `confidence`; inf
             where none can be proved.
-        expected_error: A 1.96th of what 95 of 100 draws of public noise stay within: noise is drawn anew to
-            the expected errors of the answers, as if these were independent, and to three times those of
-            sums of products that a fit to tables tells. Nothing promises it. None where one is unknown.
+        expected_error: Root-mean-square error by simulation of public noise: it is drawn anew to the expected
+            errors of the answers, as if these were independent, and to three times those of sums of products
+            that a fit to tables tells. Nothing promises it. None where one is unknown.
         confidence: 1 - beta, as of `Derived`.
         bias: How far values in bins may put it off besides, with the same probability.
         count: Records that it is about, those that meet the condition and have both values.

@@ -34,7 +34,7 @@ from onlineic.questions.linear import (
 )
 from onlineic.questions.means import FINEST, LEAST, Numbers
 
-DRAWS = 400  # of public noise, behind a usual error
+DRAWS = 2000  # of public noise, behind a usual error
 SEED = 54  # of these draws: the same answers have the same usual error
 LEFT_OUT = 0.05  # of the draws, that a size of their errors does not cover
 # A fit to tables spreads what noise hides over all forms of dependence alike, and so takes from that of two
@@ -427,10 +427,12 @@ def moments_of(sums: Sums, n: int, found: Found, name: str, released: Released, 
     if n * share < max(least, LEAST) or (few and not known):
         raise too_few(n, name, max(share, 0.0), share_bound, found.answers)
     means, covariances = sums.spread(np.asarray(share), first, second)
-    mean_bounds, product_bounds = _ratio_bounds(share, share_bound, (means, first_bounds)), second / share
-    of_products = _ratio_bounds(share, share_bound, (product_bounds, second_bounds))
-    reach = np.multiply.outer(np.abs(means), mean_bounds)
-    bound = of_products + reach + reach.T + np.multiply.outer(mean_bounds, mean_bounds) + FLOATS
+    mean_bounds, ratios = _ratio_bounds(share, share_bound, (means, first_bounds)), second / share
+    of_products = _ratio_bounds(share, share_bound, (ratios, second_bounds))
+    with np.errstate(invalid="ignore"):  # nothing times infinity, which is infinite here
+        reach = np.multiply.outer(np.abs(means), mean_bounds)
+        bound = of_products + reach + reach.T + np.multiply.outer(mean_bounds, mean_bounds) + FLOATS
+    bound = np.where(np.isnan(bound), math.inf, bound)
     drawn = size = None
     if known:
         noise = public_generator(SEED).standard_normal((DRAWS, len(values))) * errors
@@ -445,7 +447,7 @@ def moments_of(sums: Sums, n: int, found: Found, name: str, released: Released, 
         means=means,
         mean_bounds=mean_bounds,
         covariances=covariances,
-        bounds=np.full_like(bound, math.inf) if few else np.where(np.isnan(bound), math.inf, bound),
+        bounds=np.full_like(bound, math.inf) if few else bound,
         off=_off(sums, covariances, bound),
         drawn=drawn,
         size=size,
@@ -502,11 +504,15 @@ def _off(sums: Sums, covariances: Floats, bounds: Floats) -> Floats:
 def usual(value: Any, drawn: Floats | None) -> Any:
     """Return the error that draws of public noise show, None or NaN where it is unknown.
 
-    A 1.96th of what 95 in 100 draws stay within: what "usually within" tells is that itself.
+    The root of their mean square, or a 1.96th of what 95 in 100 stay within, if that is more: so many are
+    within what "usually within" tells, whatever their law.
     """
     if drawn is None:
         return None if np.ndim(value) == 0 else np.full(np.shape(value), math.nan)
-    error = np.quantile(np.abs(drawn - value), 1.0 - LEFT_OUT, axis=0) / USUAL
+    errors = np.abs(drawn - value)
+    most = np.quantile(errors, 1.0 - LEFT_OUT, axis=0)
+    kept = np.minimum(errors, 2.0 * most)  # a draw that divides by next to nothing says nothing of the others
+    error = np.maximum(np.sqrt(np.mean(kept**2, axis=0)), most / USUAL)
     return float(error) if np.ndim(value) == 0 else error
 
 

@@ -364,7 +364,7 @@ def least_squares_by(
         raise InvalidQueryError(f"by must be another attribute than those of the slopes, got {shown(by)}.")
     read = None if where is None else checked_condition(session.domain, where)
     parts = [
-        sums_of(session, given, condition if read is None else read & condition)[0]
+        asked_of(session, given, condition if read is None else read & condition)[0]
         for condition in conditions
     ]
     found = asked_together(session, [query for sums in parts for query in sums.queries])
