@@ -472,7 +472,7 @@ def _worked_out(session: AnsweringLinear, sums: Sums, found: Found, name: str, r
     outer, inner = held.covariances[1:, 1:], held.covariances[1:, 0]
     added = _ridge(name, held, ridge)
     matrix = outer + added * np.eye(many)
-    inverse = np.linalg.inv(matrix)
+    inverse = np.linalg.inv(matrix).astype(np.float64)
     slopes = inverse @ inner
     bounds = _slope_bounds(inverse, slopes, held.bounds)
     bias = np.zeros(many)
@@ -600,7 +600,7 @@ def _drawn(held: Moments, ridge: float) -> tuple[Floats, Floats, Floats] | None:
     outer, inner = covariances[:, 1:, 1:], covariances[:, 1:, 0]
     matrices = outer + ridge * np.eye(outer.shape[-1])
     try:
-        slopes = np.linalg.solve(matrices, inner[..., None])[..., 0]
+        slopes = np.linalg.solve(matrices, inner[..., None])[..., 0].astype(np.float64)
     except np.linalg.LinAlgError:
         return None
     intercepts = means[:, 0] - (slopes * means[:, 1:]).sum(axis=1)
