@@ -33,7 +33,7 @@ def is_workbook(table: Any) -> bool:
         if not begin.startswith(b"PK"):
             return False
         try:
-            with zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]  # it reads and seeks
+            with zipfile.ZipFile(file) as archive:
                 return any(part in archive.namelist() for part in PARTS)
         except zipfile.BadZipFile:
             return False
@@ -55,32 +55,29 @@ def workbook_columns(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
         ) from None
     try:
         book = calamine.CalamineWorkbook.from_path(os.fspath(path))
-        names = book.sheet_names
-        if len(names) == 1:
+        sheets = book.sheet_names
+        if len(sheets) == 1:
             header, *rows = book.get_sheet_by_index(0).to_python(skip_empty_area=False) or [[]]
     except calamine.CalamineError:
         raise InvalidDataError(
             "the file must be a workbook that can be read, got another; open it, and save it as .xlsx."
         ) from None
-    if len(names) != 1:
+    if len(sheets) != 1:
         raise InvalidParameterError(
-            f"table must be a workbook of one sheet, got {shown(names, 100)}; save the sheet as a "
+            f"table must be a workbook of one sheet, got {shown(sheets, 100)}; save the sheet as a "
             "file of its own."
         )
     while header and header[-1] == "":
         header.pop()
-    if (
-        not header
-        or not all(isinstance(name, str) and name for name in header)
-        or len(set(header)) < len(header)
-    ):
+    names = [name for name in header if isinstance(name, str) and name]
+    if not header or len(names) < len(header) or len(set(names)) < len(header):
         raise InvalidDataError(
             "the first row must name each column once, got names that are empty, repeated or no "
             "texts; correct it."
         )
     held = [[_value(cell) for cell in row[: len(header)]] for row in rows]
     held = [row for row in held if any(value is not None for value in row)]
-    return {name: [row[at] for row in held] for at, name in enumerate(header)}
+    return {name: [row[at] for row in held] for at, name in enumerate(names)}
 
 
 def _value(cell: Any) -> Any:

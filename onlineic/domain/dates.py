@@ -536,7 +536,8 @@ def by_format(text: str, form: str) -> str | None:
             return None
         numbers["H"] = numbers["H"] % 12 + 12 * held["p"].startswith("p")
     try:
-        Moment(*(numbers.get(letter, letter in "md") for letter in "YmdHMS"))
+        year, month, day, hour, minute, second = (int(numbers.get(one, one in "md")) for one in "YmdHMS")
+        Moment(year, month, day, hour, minute, second)
     except ValueError:  # a 30th of February
         return None
     signs = zip(("", "-", "-", "T", ":", ":"), "YmdHMS", strict=True)

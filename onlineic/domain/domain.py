@@ -665,7 +665,7 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
         synonyms = {"synonyms": pairs} if pairs else {}
         other = {} if kind.other is None else {"other": kind.other}
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
-    clip = {"clip": True} if kind.clip else {}
+    clip: dict[str, Any] = {"clip": True} if kind.clip else {}
     if isinstance(kind, Dates):
         zone = {} if kind.zone is None else {"zone": kind.zone}
         zone |= {} if kind.epoch is None else {"epoch": kind.epoch}

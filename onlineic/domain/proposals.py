@@ -102,8 +102,8 @@ def _dates(texts: Sequence[str]) -> list[Proposal]:
     for form in FORMATS:
         values = tuple(by_format(text, form) for text in texts)
         if None not in values:
-            zoned = {"zone": "UTC"} if "%z" in form else {}
-            found.append(Proposal("date", {"formats": [form], **zoned}, values))
+            zone = {"zone": "UTC"} if "%z" in form else {}
+            found.append(Proposal("date", {"formats": [form], **zone}, values))
     numbers = [float(text) for text in texts if re.fullmatch(r"[0-9]{9,13}(\.[0-9]+)?", text)]
     for unit, per in (("s", 1), ("ms", 1000)):
         if len(numbers) == len(texts) and all(SINCE <= number / per <= UNTIL for number in numbers):
