@@ -27,6 +27,19 @@ DATE_PARTS = (
     "DayOfWeekIso", "Dayname", "Monthname", "Hour", "Minute",
 )  # fmt: skip
 
+# functions of two columns
+PAIRED = (
+    "Corr",
+    "CovarPop",
+    "CovarSamp",
+    "RegrSlope",
+    "RegrIntercept",
+    "RegrR2",
+    "RegrCount",
+    "RegrAvgx",
+    "RegrAvgy",
+)
+
 # node -> its arguments; one that is given and not listed is refused
 READ = {
     "Select": {"expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"},
@@ -49,6 +62,7 @@ READ = {
     "Avg": {"this"},
     "VariancePop": {"this"},
     **{name: {"this"} for name in ("Stddev", "StddevPop", "StddevSamp", "Variance", "Median")},
+    **{name: {"this", "expression"} for name in PAIRED},
     "Quantile": {"this", "quantile"},
     "ApproxQuantile": {"this", "quantile"},
     "PercentileCont": {"this", "expression"},

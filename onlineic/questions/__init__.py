@@ -1,5 +1,6 @@
 """Questions made of several queries: means, totals, quantiles, groups, SQL statements, synthetic records."""
 
+from onlineic.questions.covariances import correlation, covariance, slope
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
@@ -20,11 +21,14 @@ __all__ = [
     "Synthetic",
     "Top",
     "cdf",
+    "correlation",
+    "covariance",
     "group_by",
     "mean",
     "quantile",
     "series",
     "share",
+    "slope",
     "total",
     "variance",
 ]

@@ -12,6 +12,7 @@ from onlineic.ask.sql_values import Value
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Key
 from onlineic.questions import arithmetic as arithmetic  # which results are combined by
+from onlineic.questions.covariances import correlation, covariance, slope
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
@@ -160,6 +161,44 @@ class Answering(AnsweringLinear):
     def quantile(
         self, attribute: str, q: Iterable[float], where: Where = None, *, narrow: bool = False
     ) -> list[Quantile]: ...
+    @final
+    def covariance(self, one: str, other: str, where: Where = None) -> Derived:
+        """Return the covariance of two attributes among the records that have both, over their number.
+
+        Args:
+            one: Whole numbers, numbers or booleans.
+            other: Another attribute of these.
+            where: Among whom; by default all records.
+
+        Examples
+        --------
+        >>> session.covariance("age", "education_num")
+        covariance(age, education_num) = ... ± ... (0.95 sure), 48... records, 4 answers...
+        """
+        return covariance(self, one, other, where)
+
+    @final
+    def correlation(self, one: str, other: str, where: Where = None) -> Derived:
+        """Return the correlation of two attributes among the records that have both, from -1 to 1.
+
+        Args:
+            one: Whole numbers, numbers or booleans.
+            other: Another attribute of these.
+            where: Among whom; by default all records.
+        """
+        return correlation(self, one, other, where)
+
+    @final
+    def slope(self, of: str, on: str, where: Where = None) -> Derived:
+        """Return by how much one attribute rises with another, by least squares.
+
+        Args:
+            of: What the line tells.
+            on: What it is told from; the result is in units of `of` for one unit of it.
+            where: Among whom; by default all records.
+        """
+        return slope(self, of, on, where)
+
     @final
     def quantile(
         self, attribute: str, q: float | Iterable[float], where: Where = None, *, narrow: bool = False

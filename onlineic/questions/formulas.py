@@ -352,6 +352,14 @@ class Number:
             found = self.rising(lambda values: np.sqrt(np.maximum(values, 0.0)), slope)
         return attrs.evolve(found, values=np.where(self.values < 0.0, np.nan, found.values))
 
+    def inside(self, low: float, high: float) -> "Number":
+        """Return the number cut to where it lies whatever the data."""
+        spans = {
+            way: Span(np.maximum(one.low, low), np.minimum(one.high, high)) for way, one in self.spans.items()
+        }
+        values = np.clip(self.values, low, high)
+        return attrs.evolve(self, values=values, spans=spans, top=None, bottom=None)
+
     def unless(self, other: "Number") -> "Number":
         """Return NULL where it is another number: NULLIF."""
         met = self.values == other.values
