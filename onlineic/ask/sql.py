@@ -284,14 +284,14 @@ class _Selects:
             listed.append(formula)
             if name is not None:
                 self.aliases.setdefault(name, formula)
-        if not any(parts_of(formula) for formula in listed):
-            raise InvalidQueryError(
-                "SELECT must list an aggregate, got none; add COUNT(*), SUM(col) or AVG(col)."
-            )
         where_ = select.args.get("where")
         among = Fixed(True) if where_ is None else self.where(where_)
         places = _Places(self, items, columns, listed)
         rows = rows_of(select, self.conditions, bool(self.keys), places)
+        if not any(parts_of(formula) for formula in listed):
+            raise InvalidQueryError(
+                "SELECT must list an aggregate, got none; add COUNT(*), SUM(col) or AVG(col)."
+            )
         if rows.having is not None and any(one.keys is not None for one in self.found):
             raise InvalidQueryError(
                 "SUM(..) OVER (..) must stand without HAVING, after which it is of the groups that are left, "
@@ -828,6 +828,11 @@ class _Selects:
         if product is not None:
             return product
         if linear is None or not linear[0]:
+            if kind == "Div":
+                parts = [self.trees.text(part) for part in (inner.this, inner.expression)]
+                self.trees.refuse_node(
+                    inner, f"write SUM({parts[0]}) / SUM({parts[1]}) for the ratio of both, or {DERIVE}"
+                )
             if kind not in ("Column", "Literal", "Star"):
                 self.trees.refuse_node(inner, DERIVE)
             raise InvalidQueryError(f"{outer} must take a column, got {self.trees.text(inner)}; {DERIVE}.")
