@@ -432,8 +432,7 @@ class Number:
         """Root-mean-square errors to first order, as if those of the leaves were independent."""
         total = np.zeros(np.shape(self.values))
         for key, slope in self.slopes.items():
-            part = np.abs(slope) * self.leaves[key].expected
-            total = np.hypot(total, np.where(slope == 0.0, 0.0, part))
+            total = np.hypot(total, _product(np.abs(slope), self.leaves[key].expected))
         return np.where(np.isnan(self.values), np.nan, total)
 
     def told(self) -> "Stated":

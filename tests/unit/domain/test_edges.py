@@ -1,4 +1,4 @@
-"""Edges of bins: decimals that can be typed back, in Python, SQL and JSON; round widths; what a file keeps."""
+"""Edges of bins: decimals that can be typed back in Python, SQL and JSON; round widths; what a file keeps."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ DRAW = np.random.default_rng(52)
 
 
 def declarations():
-    """Three that were met, and two hundred at random: spans of all sizes, widths, lists made by arithmetic."""
+    """Three that were met, and two hundred at random: of all sizes, widths, lists made by arithmetic."""
     found = [ic.number(0, 4, bins=40), ic.number(0, 50_000), ic.binned(np.arange(0, 1.1, 0.1))]
     for _ in range(200):
         low = round(float(DRAW.choice([0.0, 1.0, -1.0]) * 10.0 ** DRAW.integers(-3, 5)), 6)
