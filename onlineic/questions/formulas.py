@@ -521,11 +521,17 @@ def _quotient(top: _Sum, bottom: _Sum, leaves: Mapping[Hashable, Leaf], few: Boo
         slopes = {
             key: (top.terms.get(key, 0.0) - values * bottom.terms.get(key, 0.0)) / below for key in used
         }
-    values = np.asarray(values, np.float64)
     spans = {way: _ends(top, bottom, used, way) for way in WAYS}
-    shape = np.shape(values)
+    shape = np.broadcast_shapes(np.shape(values), np.shape(bias), np.shape(few))
     return Number(
-        values, slopes, used, spans, np.broadcast_to(bias, shape), np.broadcast_to(few, shape), top, bottom
+        np.broadcast_to(values, shape),
+        slopes,
+        used,
+        spans,
+        np.broadcast_to(bias, shape),
+        np.broadcast_to(few, shape),
+        top,
+        bottom,
     )
 
 
