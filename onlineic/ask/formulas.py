@@ -4,7 +4,9 @@ from typing import Literal, final
 
 import attrs
 
-Sign = Literal["+", "-", "*", "/", "abs", "round", "root", "nullif", "coalesce", "greatest", "least"]
+Sign = Literal[
+    "+", "-", "*", "/", "abs", "round", "root", "nullif", "coalesce", "greatest", "least", "correlation"
+]
 
 
 @final

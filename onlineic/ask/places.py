@@ -78,7 +78,6 @@ DOMAIN: Rules = (
     (r"\bDomain\.of\(age=range\(17, 91\)\)", '{"age": {"range": [17, 90]}}'),
 )
 SQL: Rules = (
-    (r"; in Python write session\.\w+\([^()]*\)", ""),
     (r", or use session\.median\b", ""),
     (r"(?:\bwrite :name and )?\bpass params=\{[^{}]*\}", "write the value in its place"),
     (r" by session\.answer\(text\)", ""),

@@ -27,7 +27,7 @@ from onlineic.ask.formulas import (
 from onlineic.ask.sql_conditions import Conditions, bound
 from onlineic.ask.sql_keys import key_of
 from onlineic.ask.sql_rows import Clause, Rows, rows_of
-from onlineic.ask.sql_trees import DERIVE, NESTED, TABLE_REMEDY, Trees
+from onlineic.ask.sql_trees import DERIVE, NESTED, PAIRED, TABLE_REMEDY, Trees
 from onlineic.ask.sql_values import OPERATORS, Value
 from onlineic.ask.truth import Fixed, Truth, both, cell, expressed, missing_in
 from onlineic.domain import Binned, Categorical, Domain, IntegerRange, Label
@@ -40,11 +40,11 @@ MOST_GROUPS = 10_000
 MOST_KEPT = 64  # statements
 
 EVERYBODY = Fixed(True)
-Form = Literal["count", "sum", "average", "variance", "rate", "quantile"]
+Form = Literal["count", "sum", "average", "variance", "rate", "quantile", "covariance"]
 NAMES: Mapping[str, Form] = {"Sum": "sum", "Avg": "average", "VariancePop": "variance"}
 SPREADS = ("Variance", "Stddev", "StddevSamp", "StddevPop")
 QUANTILES = ("Median", "Quantile", "ApproxQuantile", "PercentileCont", "PercentileDisc", "WithinGroup")
-AGGREGATES = ("Filter", "Count", "CountIf", *NAMES, *SPREADS, *QUANTILES)
+AGGREGATES = ("Filter", "Count", "CountIf", *NAMES, *SPREADS, *QUANTILES, *PAIRED)
 SIGNS: Mapping[str, Sign] = {"Add": "+", "Sub": "-", "Mul": "*"}
 FUNCTIONS: Mapping[str, Sign] = {
     "Abs": "abs", "Sqrt": "root", "Nullif": "nullif", "Coalesce": "coalesce", "Greatest": "greatest",
@@ -55,7 +55,7 @@ WHOLE = ("INT", "BIGINT", "SMALLINT", "TINYINT", "UTINYINT")  # of a condition, 
 COLUMNS_TOO: Mapping[Clause, str] = {"HAVING": "", "ORDER BY": " or a column of GROUP BY"}
 CALLED = {
     "count": "COUNT", "sum": "SUM", "average": "AVG", "variance": "VAR_POP", "rate": "AVG",
-    "quantile": "QUANTILE",
+    "quantile": "QUANTILE", "covariance": "COVAR_POP",
 }  # fmt: skip
 
 
@@ -68,11 +68,11 @@ class Aggregate:
     ----------
     name : str
         Its alias, or its text.
-    form : "count", "sum", "average", "variance", "rate" or "quantile"
+    form : "count", "sum", "average", "variance", "rate", "quantile" or "covariance"
         A variance is that of the population, VAR_POP. A rate is the part of those who meet `met` among them
         and those who meet `rest`.
-    column : str or None
-        What is summed or averaged; None of a count or a rate.
+    column, other : str or None
+        What is summed or averaged; None of a count or a rate. `other` is the second one of a covariance.
     condition : Expression or None
         Which records count: WHERE, FILTER and, but of a rate, what stands in the aggregate itself. None: all
         of them.
@@ -95,6 +95,7 @@ class Aggregate:
     rest: Expression | None = None
     q: float = 0.5
     keys: tuple[int, ...] | None = None
+    other: str | None = None
 
 
 @final
@@ -229,6 +230,7 @@ class _Asked:
     q: float = 0.5
     keys: tuple[int, ...] | None = None
     apart: Truth | None = None
+    other: str | None = None
 
     @property
     def truth(self) -> Truth:
@@ -282,14 +284,14 @@ class _Selects:
             listed.append(formula)
             if name is not None:
                 self.aliases.setdefault(name, formula)
-        if not any(parts_of(formula) for formula in listed):
-            raise InvalidQueryError(
-                "SELECT must list an aggregate, got none; add COUNT(*), SUM(col) or AVG(col)."
-            )
         where_ = select.args.get("where")
         among = Fixed(True) if where_ is None else self.where(where_)
         places = _Places(self, items, columns, listed)
         rows = rows_of(select, self.conditions, bool(self.keys), places)
+        if not any(parts_of(formula) for formula in listed):
+            raise InvalidQueryError(
+                "SELECT must list an aggregate, got none; add COUNT(*), SUM(col) or AVG(col)."
+            )
         if rows.having is not None and any(one.keys is not None for one in self.found):
             raise InvalidQueryError(
                 "SUM(..) OVER (..) must stand without HAVING, after which it is of the groups that are left, "
@@ -343,6 +345,8 @@ class _Selects:
             nobody = nobody or known.constant == 0
             if isinstance(kind, Binned) and asked.form != "quantile":
                 self.check_finite(asked.column, kind, known, asked.form)
+            if asked.other is not None and isinstance(beside := domain.attribute(asked.other), Binned):
+                self.check_finite(asked.other, beside, known, asked.form)
             some = some & where({asked.column: weights(np.linspace(0.0, 1.0, kind.size))})
         if nobody and asked.form not in ("sum", "count"):
             who = "" if asked.column is None else f" with a value of {asked.column}"
@@ -353,7 +357,8 @@ class _Selects:
         if some is not found:
             bound(some, domain)
         condition = None if found == where() else found
-        return Aggregate(name, asked.form, asked.column, condition, nobody, met, rest, asked.q, asked.keys)
+        parts = (met, rest, asked.q, asked.keys, asked.other)
+        return Aggregate(name, asked.form, asked.column, condition, nobody, *parts)
 
     def read_from(self, clause: Any, table: str) -> None:
         if clause is None:
@@ -752,6 +757,8 @@ class _Selects:
             return self.quantile(node, base)
         if name in SPREADS:
             return self.spread(node, base)
+        if name in PAIRED:
+            return self.paired(node, base)
         return self.averaged(node, NAMES[name], base)
 
     def counted(self, node: Any, base: _Asked) -> _Asked:
@@ -817,7 +824,15 @@ class _Selects:
         if self.is_condition(inner):
             return self.of_condition(inner, form, base)
         linear = self.linear(inner)
+        product = self.multiplied(inner, form, base) if linear is None else None
+        if product is not None:
+            return product
         if linear is None or not linear[0]:
+            if kind == "Div":
+                parts = [self.trees.text(part) for part in (inner.this, inner.expression)]
+                self.trees.refuse_node(
+                    inner, f"write SUM({parts[0]}) / SUM({parts[1]}) for the ratio of both, or {DERIVE}"
+                )
             if kind not in ("Column", "Literal", "Star"):
                 self.trees.refuse_node(inner, DERIVE)
             raise InvalidQueryError(f"{outer} must take a column, got {self.trees.text(inner)}; {DERIVE}.")
@@ -992,6 +1007,63 @@ class _Selects:
         found = self.column_of(column, "QUANTILE")
         return self.asked(attrs.evolve(base, form="quantile", column=found, q=q))
 
+    def paired(self, node: Any, base: _Asked) -> Formula:
+        """Return a covariance, a correlation or what a straight line says, of the records that have both."""
+        name = type(node).__name__
+        outer = name.upper()
+        one, other = (self.column_of(part, outer) for part in (node.this, node.expression))
+        kinds = {column: self.domain.attribute(column) for column in (one, other)}
+        held = both([base.inner, *(missing_in(column, kind, negated=True) for column, kind in kinds.items())])
+        both_of = attrs.evolve(base, inner=held)
+        count = self.asked(both_of)
+        if name == "RegrCount":
+            return count
+
+        def of(form: Form, column: str) -> Formula:
+            return self.asked(attrs.evolve(both_of, form=form, column=column))
+
+        if name in ("RegrAvgx", "RegrAvgy"):
+            return of("average", other if name == "RegrAvgx" else one)
+        if one == other:
+            raise InvalidQueryError(f"{outer} must be of two columns, got {one} twice; ask VAR_POP({one}).")
+        together = self.asked(attrs.evolve(both_of, form="covariance", column=one, other=other))
+        if name == "CovarPop":
+            return together
+        if name == "CovarSamp":
+            return Made("*", (together, Made("/", (count, Made("-", (count, Known(1.0)))))))
+        rise = Made("/", (together, of("variance", other)))
+        if name == "RegrSlope":
+            return rise
+        if name == "RegrIntercept":
+            return Made("-", (of("average", one), Made("*", (rise, of("average", other)))))
+        spread = Made("root", (Made("*", (of("variance", one), of("variance", other))),))
+        found = Made("correlation", (Made("/", (together, spread)),))
+        return found if name == "Corr" else Made("*", (found, found))
+
+    def multiplied(self, node: Any, form: Form, base: _Asked) -> Formula | None:
+        """Return SUM or AVG of the product of two columns, None of anything else."""
+        if type(node).__name__ != "Mul" or form not in ("sum", "average"):
+            return None
+        sides = [self.linear(part) for part in (node.this, node.expression)]
+        if not all(side is not None and len(side[0]) == 1 and not side[1] for side in sides):
+            return None
+        (one, first), (other, second) = (next(iter(side[0].items())) for side in sides if side is not None)
+        for column in (one, other):
+            self.check_numbers(column, CALLED[form])
+        kinds = {column: self.domain.attribute(column) for column in (one, other)}
+        held = both([base.inner, *(missing_in(column, kind, negated=True) for column, kind in kinds.items())])
+        both_of = attrs.evolve(base, inner=held)
+        averages = [
+            self.asked(attrs.evolve(both_of, form="average", column=column)) for column in (one, other)
+        ]
+        if one == other:
+            together: Formula = self.asked(attrs.evolve(both_of, form="variance", column=one))
+        else:
+            together = self.asked(attrs.evolve(both_of, form="covariance", column=one, other=other))
+        found: Formula = Made("+", (together, Made("*", tuple(averages))))
+        found = found if form == "average" else Made("*", (self.asked(both_of), found))
+        return times(first * second, found)
+
     def column_of(self, node: Any, outer: str) -> str:
         node = self.trees.bare(node)
         if type(node) is not self.trees.exp.Column:
@@ -1143,7 +1215,8 @@ def is_quantile(node: Any) -> bool:
 
 def _same(one: _Asked, other: _Asked) -> bool:
     """Return whether two aggregates ask the same."""
-    parts = [(each.form, each.column, each.told, each.counted, each.q, each.keys) for each in (one, other)]
+    names = ("form", "column", "other", "told", "counted", "q", "keys")
+    parts = [[getattr(each, name) for name in names] for each in (one, other)]
     truths = ("inner", "among", "rest", "apart")
     return parts[0] == parts[1] and all(_alike(getattr(one, name), getattr(other, name)) for name in truths)
 

@@ -27,6 +27,19 @@ DATE_PARTS = (
     "DayOfWeekIso", "Dayname", "Monthname", "Hour", "Minute",
 )  # fmt: skip
 
+# functions of two columns
+PAIRED = (
+    "Corr",
+    "CovarPop",
+    "CovarSamp",
+    "RegrSlope",
+    "RegrIntercept",
+    "RegrR2",
+    "RegrCount",
+    "RegrAvgx",
+    "RegrAvgy",
+)
+
 # node -> its arguments; one that is given and not listed is refused
 READ = {
     "Select": {"expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"},
@@ -49,6 +62,7 @@ READ = {
     "Avg": {"this"},
     "VariancePop": {"this"},
     **{name: {"this"} for name in ("Stddev", "StddevPop", "StddevSamp", "Variance", "Median")},
+    **{name: {"this", "expression"} for name in PAIRED},
     "Quantile": {"this", "quantile"},
     "ApproxQuantile": {"this", "quantile"},
     "PercentileCont": {"this", "expression"},
@@ -99,7 +113,8 @@ TABLE_REMEDY = "the session holds one table"
 INSTEAD = {
     "joins": f"JOIN; {TABLE_REMEDY}, join before opening it (a join changes who is one record)",
     "laterals": f"LATERAL; {TABLE_REMEDY}",
-    "distinct": "SELECT DISTINCT; GROUP BY lists every value of the domain, ask the counts",
+    "distinct": "SELECT DISTINCT; GROUP BY lists every value of the domain: write SELECT col, COUNT(*) FROM "
+    "t GROUP BY col",
     "sort": "SORT BY; write ORDER BY",
     "cluster": "CLUSTER BY; write ORDER BY",
     "qualify": "QUALIFY; write HAVING, or filter the answers instead",
@@ -134,8 +149,8 @@ NODES_INSTEAD = {
     "Subquery": "subqueries; ask conditions on columns",
     "Select": "subqueries; ask conditions on columns",
     "Exists": "subqueries; ask conditions on columns",
-    "Distinct": "DISTINCT in an aggregate; it is not a linear query. Of a table loaded with Unit(person=..) "
-    "COUNT(*) counts persons, weighed by their rows; how many were ever there, ask of one row a person",
+    "Distinct": "DISTINCT in an aggregate; one record decides whether a value occurs. How often each does, "
+    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of persons COUNT(*) counts these",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Fetch": "FETCH; write LIMIT and a number",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",

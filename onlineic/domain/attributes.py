@@ -734,7 +734,8 @@ def boolean(true: Any = (), false: Any = ()) -> Categorical:
 
 def _words(name: str, given: Any) -> list[Word]:
     """Return the words that stand for one of two values."""
-    listed = [plain(word) for word in ([given] if isinstance(given, str | int | float) else given)]
+    alone = isinstance(given, str | int | float) or not isinstance(given, Iterable)
+    listed = [plain(word) for word in ([given] if alone else given)]
     if not all(type(word) in (str, int) for word in listed):
         raise InvalidDomainError(
             f"{name} must be a word or a whole number of the table, got {shown(given)}; write "

@@ -457,8 +457,10 @@ def _cut(text: str) -> str:
 
 def _values(kind: Attribute) -> str:
     """Return the first and last labels of a kind as text."""
-    places, gap = cut_rows(kind.size, SHOWN)
-    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    ends = isinstance(kind, Binned) and kind.ends  # of which each bin is one value to a reader
+    labels = [kind.bin_label(code) for code in range(0, kind.size, 2)] if ends else None  # type: ignore[union-attr]
+    places, gap = cut_rows(kind.size if labels is None else len(labels), SHOWN)
+    said = [shortened(labels[place] if labels else kind.label(place), LONGEST_SHOWN) for place in places]
     if gap is not None:
         said.insert(gap, GAP)
     return ", ".join(said)

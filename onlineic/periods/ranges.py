@@ -27,7 +27,7 @@ from onlineic.queries.marginals import Key, Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import known_error
-from onlineic.questions.synthetic import Synthetic, check_sampled
+from onlineic.questions.synthetic import Synthetic, check_sampled, drawn
 from onlineic.session.session import check_answers
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
@@ -488,8 +488,8 @@ class Range(Answering):
         columns: dict[str, list[Any]] = {name: [] for name in self._domain.names}
         for place, (label, many) in enumerate(zip(held, np.diff(ends, prepend=0).tolist(), strict=True)):
             if many:
-                drawn = learned[label].sample(many, seed + (place << 32))  # no two periods draw alike
-                for name, values in {self._name: [label] * many, **drawn}.items():
+                rows_of = drawn(learned[label], many, seed + (place << 32))  # no two periods draw alike
+                for name, values in {self._name: [label] * many, **rows_of}.items():
                     columns[name] += values
         return Synthetic(columns, seed, self._nodes.private)
 

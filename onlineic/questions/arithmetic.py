@@ -51,6 +51,8 @@ def worked(sign: str, left: Any, right: Any) -> Derived | Groups:
     if added and any(_is_plain(one) and one != 0 for one in sides):  # sum() begins with 0
         raise TypeError(CONSTANTS)
     one, two = _side(left), _side(right)
+    if one.groups is not None and two.groups is not None:
+        check_alike(one.groups, two.groups)
     number = SIGNS[sign](one.number, two.number)
     name = (
         f"-{two.name}"
@@ -58,8 +60,6 @@ def worked(sign: str, left: Any, right: Any) -> Derived | Groups:
         else f"{one.name} {sign} {two.name}"
     )
     by = one.groups if one.groups is not None else two.groups
-    if one.groups is not None and two.groups is not None:
-        check_alike(one.groups, two.groups)
     return Derived.of_number(name, number) if by is None else by.with_number(name, number)
 
 

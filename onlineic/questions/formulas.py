@@ -354,6 +354,14 @@ class Number:
             found = self.rising(lambda values: np.sqrt(np.maximum(values, 0.0)), slope)
         return attrs.evolve(found, values=np.where(self.values < 0.0, np.nan, found.values))
 
+    def inside(self, low: float, high: float) -> "Number":
+        """Return the number cut to where it lies whatever the data."""
+        spans = {
+            way: Span(np.maximum(one.low, low), np.minimum(one.high, high)) for way, one in self.spans.items()
+        }
+        values = np.clip(self.values, low, high)
+        return attrs.evolve(self, values=values, spans=spans, top=None, bottom=None)
+
     def unless(self, other: "Number") -> "Number":
         """Return NULL where it is another number: NULLIF."""
         met = self.values == other.values
@@ -426,8 +434,7 @@ class Number:
         """Root-mean-square errors to first order, as if those of the leaves were independent."""
         total = np.zeros(np.shape(self.values))
         for key, slope in self.slopes.items():
-            part = np.abs(slope) * self.leaves[key].expected
-            total = np.hypot(total, np.where(slope == 0.0, 0.0, part))
+            total = np.hypot(total, _product(np.abs(slope), self.leaves[key].expected))
         return np.where(np.isnan(self.values), np.nan, total)
 
     def told(self) -> "Stated":
@@ -516,11 +523,17 @@ def _quotient(top: _Sum, bottom: _Sum, leaves: Mapping[Hashable, Leaf], few: Boo
         slopes = {
             key: (top.terms.get(key, 0.0) - values * bottom.terms.get(key, 0.0)) / below for key in used
         }
-    values = np.asarray(values, np.float64)
     spans = {way: _ends(top, bottom, used, way) for way in WAYS}
-    shape = np.shape(values)
+    shape = np.broadcast_shapes(np.shape(values), np.shape(bias), np.shape(few))
     return Number(
-        values, slopes, used, spans, np.broadcast_to(bias, shape), np.broadcast_to(few, shape), top, bottom
+        np.broadcast_to(values, shape),
+        slopes,
+        used,
+        spans,
+        np.broadcast_to(bias, shape),
+        np.broadcast_to(few, shape),
+        top,
+        bottom,
     )
 
 

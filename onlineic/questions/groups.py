@@ -184,18 +184,22 @@ class Groups(Combined, Framed):
     def with_number(self, name: str, number: Number) -> "Groups":
         """Return what arithmetic made of each group, as it is told."""
         told, shape = number.told(), self.values.shape
+        values, bounds, expected, few = (
+            np.array(np.broadcast_to(one, self.values.size)).reshape(shape)
+            for one in (told.values, told.bounds, told.expected, told.few)
+        )
         return Groups(
             name=f"{name} by {', '.join(self.keys)}",
             keys=self.keys,
             labels=self.labels,
-            values=told.values.reshape(shape),
-            error_bounds=told.bounds.reshape(shape),
+            values=values,
+            error_bounds=bounds,
             bias=float(told.bias.max(initial=0.0)),
             confidence=told.confidence,
             answers=told.answers,
             ordered=self.ordered,
-            expected_errors=told.expected.reshape(shape),
-            few_records=np.broadcast_to(told.few, told.values.shape).reshape(shape),
+            expected_errors=expected,
+            few_records=few,
             number=number,
         )
 

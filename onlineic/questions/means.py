@@ -593,6 +593,14 @@ class Numbers:
         bias = excess + 2.0 * deviation * moved + moved**2
         return Made(value, bound, bias, share, off, expected)
 
+    def sides(self, codes: Floats) -> Expression:
+        """Return the weights of every code that is held, without the condition."""
+        return where({self.attribute: weights(np.where(self.held, codes, 0.0))})
+
+    def moved(self, records: float) -> float:
+        """Return how far bins may put off the mean place in [0, 1] of so many records, or of more."""
+        return self._off(records) / (self.high - self.low) if self.high > self.low else 0.0
+
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""
         whole = bool((codes == 1.0).all())

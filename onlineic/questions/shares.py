@@ -82,7 +82,8 @@ class Rate:
             share, off, most = sum(values), sum(bounds), max(bounds)
         few = self.beside is not None and not share > 2.0 * (off if self.whole else most)
         if n * share < LEAST:
-            return Made(math.nan, math.inf, 0.0, share, off)
+            nobody = share == off == 0.0  # whatever the data
+            return Made(math.nan, 0.0 if nobody else math.inf, 0.0, share, off)
         value = min(max(values[0] / share, 0.0), 1.0)
         bound = min(most / share, max(value, 1.0 - value))
         bound += FLOATS if bound > 0.0 else 0.0

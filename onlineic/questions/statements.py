@@ -21,6 +21,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError
 from onlineic.queries.answers import Answer, made_of
 from onlineic.queries.expressions import Expression, where
+from onlineic.questions.covariances import covariance, covariances
 from onlineic.questions.distributions import quantile_number, quantiles_by_group
 from onlineic.questions.formulas import SIGNS, Held, Leaf, Number, compares, joined
 from onlineic.questions.groups import count_leaf, group_by
@@ -330,6 +331,8 @@ def _alone(session: AnsweringLinear, aggregate: Aggregate) -> Answer | Derived:
     column = aggregate.column or ""
     if aggregate.form == "quantile":
         return quantile_number(session, aggregate.name, column, aggregate.q, aggregate.condition)
+    if aggregate.form == "covariance":
+        return covariance(session, column, aggregate.other or "", aggregate.condition)
     ask = {"sum": total, "average": mean, "variance": variance}[aggregate.form]
     return ask(session, column, aggregate.condition)
 
@@ -427,6 +430,10 @@ def _by_group(session: AnsweringLinear, aggregate: Aggregate, groups: GroupKeys)
         found = group_by(session, keys, aggregate.condition)
     elif aggregate.form == "rate":
         found = rates_by_group(session, aggregate.name, *_sides(session, aggregate), groups)
+    elif aggregate.form == "covariance":
+        pair = (aggregate.column or "", aggregate.other or "")
+        among = narrowing(session.domain, aggregate.condition)
+        found = covariances(session, aggregate.name, *pair, among, groups)
     elif aggregate.form == "quantile":
         found = quantiles_by_group(
             session, aggregate.name, aggregate.column or "", aggregate.q, aggregate.condition, groups
@@ -479,6 +486,8 @@ def evaluated(formula: Formula, numbers: Sequence[Number], groups: GroupKeys | N
         return parts[0].absolute()
     if formula.sign == "root":
         return parts[0].root()
+    if formula.sign == "correlation":
+        return parts[0].inside(-1.0, 1.0)
     if formula.sign == "round":
         return parts[0].rounded(formula.digits)
     found = parts[0]
