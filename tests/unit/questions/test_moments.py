@@ -198,6 +198,17 @@ def test_bounds_of_correlations_hold_in_every_corner_and_are_nearly_reached():
         assert 0.9 < np.max(ratios) <= 1.0 + 1e-12
 
 
+def test_bounds_of_an_intercept_hold_in_every_corner_and_are_nearly_reached():
+    about = ic.Domain.of(x=range(-20, 21), y=range(-40, 41))  # whose middles are 0
+    data = ic.PrivateData.from_records({"x": AGE - 40, "y": 2 * (YEARS - 20)}, about)
+    true, ratios = Exactly(data).least_squares("y", "x"), []
+    for signs in corners(5):
+        found = Exactly(data, 5e-3, signs, error=math.nan).least_squares("y", "x")
+        ratios.append(abs(found.intercept - true.intercept) / found.intercept_bound)
+
+    assert 0.5 < np.max(ratios) <= 1.0
+
+
 def test_numbers_between_two_ends_are_off_by_no_more_than_their_bias():
     data = ic.PrivateData.from_records(ROWS, DOMAIN.project("age", "pay"))
     for session in (
