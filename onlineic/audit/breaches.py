@@ -24,7 +24,8 @@ from onlineic.errors import MoreThanAnnouncedWarning, WideBoundWarning
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import canonical_text, chained, line_of
+from onlineic.ledger.kinds import line_of
+from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Closed,

@@ -20,15 +20,8 @@ from onlineic.domain.unit import Unit, persons_of, protected
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import (
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    line_of,
-    record_of,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import Receipt, Written, canonical_text, record_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,
@@ -42,7 +35,7 @@ from onlineic.ledger.records import (
     Paid,
     Record,
     Resumed,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
@@ -285,7 +278,7 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
             if record.record < counted or record.record > counted + 1:
                 problems.append(f"line {place}: a payer of a release that is not written with it")
             continue
-        if isinstance(record, Told):
+        if isinstance(record, ToldAnswer):
             if record.record not in hard:
                 problems.append(f"line {place}: a number that no hard answer before it has told")
             continue

@@ -49,7 +49,8 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.known_noise.estimates import Estimates
-from onlineic.ledger.lines import Receipt, Written, account_from_json
+from onlineic.ledger.kinds import account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened

@@ -25,7 +25,7 @@ from attrs.validators import deep_iterable, instance_of
 
 from onlineic.accounting.budget import Filter
 from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning, callers_line
-from onlineic.ledger.lines import Line, account_from_json
+from onlineic.ledger.kinds import Line, account_from_json
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables

@@ -31,7 +31,8 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.lines import Line, domain_of
+from onlineic.ledger.kinds import Line
+from onlineic.ledger.lines import domain_of
 from onlineic.ledger.place import checked_path, exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (

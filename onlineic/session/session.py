@@ -42,7 +42,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger, Past
+from onlineic.ledger.records import FrozenLedger, Ledger
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
@@ -631,7 +631,7 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
-            outlook = Outlook.of(loop).still(Past(loop.ledger))
+            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,

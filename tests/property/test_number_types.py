@@ -484,7 +484,7 @@ EXAMPLES = {
         lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
     ),
     "IntegerRange": Example(
-        lambda start, stop: at.IntegerRange(start, stop).encode("a", np.array([0, 50])),
+        lambda start, stop: at.IntegerRange(start, stop).read(np.array([0, 50])),
         {"start": sizes(-100), "stop": sizes(100, 20_000, 2_000_000_000)},
     ),
     "IntegerRange.label": Example(at.IntegerRange(100, 300).label, {"code": sizes(100, 120)}),
