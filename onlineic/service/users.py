@@ -82,6 +82,8 @@ class Asked:
         Records that were written while it was answered, from start up to stop.
     statuses : str
         Of the answers, such as "easy hard", or the code of an error.
+    when : float
+        Seconds since 1970.
     """
 
     user: str
@@ -89,6 +91,7 @@ class Asked:
     start: int
     stop: int
     statuses: str
+    when: float = attrs.field(factory=time.time, eq=False)
 
 
 @final
@@ -109,9 +112,7 @@ class Users:
         If it is not there, can be read by others, or is no users file.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, create: bool = False, waits: float = 5.0
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False, waits: float = 5.0) -> None:
         self.path = os.fspath(path)
         if create and not os.path.exists(self.path):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -124,6 +125,7 @@ class Users:
         self._seen: tuple[int, dict[str, User]] | None = None
         self._mark: tuple[int, ...] | None = None  # which file was read, and of when
         self._read_at = 0  # nanoseconds
+        self._digests: tuple[Any, frozenset[str]] = (None, frozenset())  # of those who are not revoked
         self._connection, self._file = self._run(self._opened)
 
     def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
@@ -226,7 +228,11 @@ class Users:
 
     def digests(self) -> frozenset[str]:
         """Return those of the tokens that are worth something, one of each user who is not revoked."""
-        return frozenset(digest for digest, user in self._read().items() if user.revoked is None)
+        users = self._read()
+        if self._digests[0] is not users:
+            active = frozenset(digest for digest, user in users.items() if user.revoked is None)
+            self._digests = (users, active)
+        return self._digests[1]
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -270,8 +276,9 @@ class Users:
 
     def log(self, lines: Iterable[Asked]) -> None:
         """Add lines to the log."""
-        now = time.time()
-        rows = [(now, *attrs.astuple(line)) for line in lines]
+        rows = [
+            (line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines
+        ]
 
         def write() -> None:
             self._held()
@@ -288,9 +295,9 @@ class Users:
 
     def logged(self, most: int = 100) -> Iterator[tuple[float, Asked]]:
         """Go through the latest lines of the log, newest first, with their times."""
-        sql = "SELECT * FROM audit ORDER BY rowid DESC LIMIT ?"
-        for when, *line in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
-            yield when, Asked(*line)
+        sql = "SELECT user, digest, start, stop, statuses, time FROM audit ORDER BY rowid DESC LIMIT ?"
+        for *line, when in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
+            yield when, Asked(*line, when)
 
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.
