@@ -276,9 +276,7 @@ class Users:
 
     def log(self, lines: Iterable[Asked]) -> None:
         """Add lines to the log."""
-        rows = [
-            (line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines
-        ]
+        rows = [(line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines]
 
         def write() -> None:
             self._held()
