@@ -54,6 +54,7 @@ from onlineic.service.replies import encoded, written_answers
 from onlineic.service.users import User, Users, digest_of
 from onlineic.service.wire import cost_of, from_wire
 from onlineic.session.asking import Outcome
+from onlineic.session.purse import Purse
 
 MOST_BYTES = 2**16  # of a body
 MOST_QUESTIONS = 256  # of a request
@@ -378,11 +379,11 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        face = over(self._session, span)
+        face, purse = over(self._session, span), self._purse(user)
 
         def explained(view: Any) -> dict[str, Any]:
             question = asked if statement else self._read(asked, face)
-            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED).to_dict()
+            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, purse).to_dict()
             return found
 
         found = await self._desk.look(user, explained)
@@ -442,15 +443,20 @@ class Service:
         told: list[Any] = found
         return told
 
+    def _purse(self, user: User) -> Purse:
+        """Return what a user may spend, as their next question finds it."""
+        return self._desk.purse(user, self._users.active)
+
     def _facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
-        view, pool = self._desk.view, self._desk.pool()
-        limit, paid = user.part(self._users.active) * pool, view.paid.get(user.name, Fraction(0))
+        view, pool, purse = self._desk.view, self._desk.pool(), self._purse(user)
+        paid = view.paid.get(user.name, Fraction(0))
         own = {
             "name": user.name,
             "share": float(user.part(self._users.active)),
             "paid": float(paid / pool) if pool else 0.0,
-            "left": float(max(Fraction(0), limit - paid) / pool) if pool else 0.0,
+            "left": float(max(Fraction(0), purse.limit - paid) / pool) if pool else 0.0,
+            "hard_left": view.hits_left(purse),
         }
         return {**view.to_dict(), "you": own}
 
@@ -688,7 +694,8 @@ class Service:
                 raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
             if form.get("act") == "explain":
                 self._reads(user)
-                result = await self._desk.look(user, lambda view: asked.explained(over(view, span)))
+                purse = self._purse(user)
+                result = await self._desk.look(user, lambda view: asked.explained(over(view, span), purse))
             else:
                 result = await self._worked(user, asked.answered, raw, span)
         except OnlineICError as error:

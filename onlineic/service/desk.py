@@ -312,6 +312,10 @@ class Desk:
         shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
         return max(Fraction(0), view.account.capacity - shared)
 
+    def purse(self, user: User, active: int) -> Purse:
+        """Return what a user may spend, where so many may ask."""
+        return Purse(user.name, user.part(active) * self.pool())
+
     # -- what is sent: in the event loop --------------------------------------------------------------------
 
     async def outcomes(
@@ -518,13 +522,12 @@ class Desk:
         """
         cost = 0
         try:
-            pool = self.pool()
             with self.session.together():
                 while not self.broken and (taken := self._next()) is not None:
                     batch, own, act = taken
                     if batch not in batches:
                         batches.append(batch)
-                    self._one(batch, own, act, pool)
+                    self._one(batch, own, act)
                     cost += own
                     if self._clock() >= end:
                         break
@@ -536,15 +539,14 @@ class Desk:
             _log.error("turn failed: %s", type(error).__name__)
         return cost
 
-    def _one(self, batch: Batch, cost: int, act: Act, pool: Fraction) -> None:
+    def _one(self, batch: Batch, cost: int, act: Act) -> None:
         """Run one part: what fails of it is its own, and ends its batch."""
         job, asking = batch.job, None
         try:
             digests = self._allowed()
             if job.user.digest not in digests:
                 raise RevokedError("a token must be given that is valid.")
-            limit = job.user.part(len(digests)) * pool
-            asking = self.session.paid_by(Purse(job.user.name, limit))
+            asking = self.session.paid_by(self.purse(job.user, len(digests)))
             if job.started is None:
                 job.started = asking.length
             batch.results.append(act(over(asking, job.span), self.session))

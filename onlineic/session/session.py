@@ -631,13 +631,15 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
+            loop.book.catch_up()
+            statistics = loop.statistics(self._settings)  # what it works out is in the copy
             outlook = Outlook.of(loop).still(Past(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
-                statistics=loop.statistics(self._settings),
+                statistics=statistics,
                 hypothesis=outlook.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
