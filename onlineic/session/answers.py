@@ -611,6 +611,12 @@ class AnswerBook:
         # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
         return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
 
+    def unpaid(self, question: Question) -> Answer:
+        """Return what a question would be answered that is asked without a test; nothing is counted."""
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        said = stated(self.estimates, question, value, math.inf, self._bounds.slack)
+        return self._stating(question, value, "untested", said, None)
+
     # -- what was told, and what is kept --
 
     def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:

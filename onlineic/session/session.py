@@ -631,13 +631,19 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
+<<<<<<< HEAD
             outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
+=======
+            loop.book.catch_up()
+            statistics = loop.statistics(self._settings)  # what it works out is in the copy
+            outlook = Outlook.of(loop).still(Past(loop.ledger))
+>>>>>>> wt-f
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
-                statistics=loop.statistics(self._settings),
+                statistics=statistics,
                 hypothesis=outlook.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
