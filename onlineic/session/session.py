@@ -631,13 +631,9 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
-<<<<<<< HEAD
-            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
-=======
             loop.book.catch_up()
             statistics = loop.statistics(self._settings)  # what it works out is in the copy
-            outlook = Outlook.of(loop).still(Past(loop.ledger))
->>>>>>> wt-f
+            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
