@@ -284,8 +284,9 @@ def test_groups_quantiles_and_statements_say_it_beside_each_bound():
     assert means.expected_errors[0] == session.mean("a", where(b="u")).expected_error
     assert statement.to_dict()["n expected_error"] == counts.expected_errors.tolist()
     assert counts.to_dict()["expected_error"] == counts.expected_errors.tolist()
-    for shown in (repr(counts), counts._repr_html_(), repr(statement), repr(middle), repr(rising)):
-        assert "usually within" in shown
+    for found in (counts, means, statement, middle, rising):
+        for shown in (repr(found), found._repr_html_()):
+            assert "usually within" in shown
     estimates = session.group_by("b", unbiased=True)
     assert estimates.expected_errors.tolist() == estimates.standard_errors.tolist()
     assert 0.0 < middle.expected_rank_error < middle.rank_error
