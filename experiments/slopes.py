@@ -180,8 +180,8 @@ def again(result: dict[str, Any]) -> dict[str, Any]:
 def table(result: dict[str, Any]) -> str:
     """Return errors of the slopes, relative to the exact ones, and how often they are within what is said."""
     lines = [
-        "| slopes of | how | runs | rms error, over the slope | largest | in the mean | within the usual error | "
-        "within the bound | bound, over the slope |",
+        "| slopes of | how | runs | rms error, over the slope | largest | in the mean | within the usual error "
+        "| within the bound | bound, over the slope |",
         "|" + "---|" * 9,
     ]
     for row in result["rows"]:

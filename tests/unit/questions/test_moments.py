@@ -24,6 +24,7 @@ from onlineic.questions.association import _correlated
 from onlineic.questions.linear import Found
 from onlineic.questions.moments import Released, moments_of, sums_of
 from onlineic.questions.regression import _slope_bounds
+from onlineic.service.wire import to_wire
 from support.exact_answers import Exactly
 
 DRAW = np.random.default_rng(5)
@@ -448,3 +449,10 @@ def test_explain_rehearses_a_regression_and_asks_nothing():
 
     assert told.answers == len(sums_of_products(DATA.domain, ["years", "age", "late"]))
     assert 0 == session.statistics().asked
+
+
+def test_over_http_sums_of_products_have_no_form_and_are_refused():
+    for query in sums_of_products(DATA.domain, ["age", "late"]):
+        if len(query.bind(DATA.domain).axes) > 1:
+            with pytest.raises(InvalidQueryError):
+                to_wire(query, DATA.domain)
