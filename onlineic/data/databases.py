@@ -178,7 +178,7 @@ def _is_textless(kind: Attribute) -> bool:
     if isinstance(kind, Categorical):
         words = [kind.labels[0], kind.other, *(word for word, _ in kind.synonyms)]
         return not kind.markers and not any(isinstance(word, str) for word in words)
-    return isinstance(kind, (IntegerRange, Binned)) and not kind.markers
+    return isinstance(kind, (IntegerRange, Binned)) and not (kind.markers or kind.numerals)
 
 
 def _table(table: object, quote: str) -> str:

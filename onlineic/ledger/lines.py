@@ -36,7 +36,6 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     NodeOpened,
     Noted,
     OfTotal,
@@ -191,8 +190,6 @@ def line_of(record: Record | Beside) -> Line:
         return {"kind": "easy", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, EasyBatch):
         return _batch_to_json(record)
-    if isinstance(record, Improved):
-        return {"kind": "improved", "query": question_to_json(record.query), "guess": _guess(record.guess)}
     if isinstance(record, Hard):
         return {
             "kind": "hard",
@@ -204,7 +201,6 @@ def line_of(record: Record | Beside) -> Line:
     if isinstance(record, Opened):
         tables = [_measurement_to_json(one) for one in record.measurements]
         opened = {"kind": "opened", "released": tables, "charge": charge_to_json(record.charge)}
-        # files of 0.1.0 do not tell
         return opened | ({"heard": [*map(question_to_json, record.heard)]} if record.heard else {})
     if isinstance(record, Reserved):
         return {"kind": "reserved", "charge": charge_to_json(record.charge)}
@@ -369,16 +365,14 @@ def _closed(line: Line) -> Closed:
 
 
 def _resumed(line: Line) -> Resumed:
-    durability = line.get("durability", "hits")
-    if durability not in DURABILITIES or type(line["version"]) is not str:
+    if line["durability"] not in DURABILITIES or type(line["version"]) is not str:
         raise ValueError
-    return Resumed(line["version"], durability)
+    return Resumed(line["version"], line["durability"])
 
 
 _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "easy": _easy,
     "easy_batch": _batch,
-    "improved": lambda line, domain: Improved(*_asked(line, domain)),
     "hard": _hard,
     "opened": _opened,
     "checkpoint": _checkpoint,
@@ -511,14 +505,13 @@ class Written:
         try:
             account_from_json(line["account"])
             self.domain()
-            texts = [line[name] for name in ("created", "version", "table")]
+            texts = [line[name] for name in ("created", "version", "table", "nonce")]
             whole = type(line["settings"]) is dict and all(type(text) is str for text in texts)
             whole = whole and line["private"] is True  # simulated noise meets no file
-            whole = whole and type(line.get("nonce", "")) is str  # earlier files have none
+            whole = whole and line["durability"] in DURABILITIES
             if not self.of_table:
                 counted = type(line["n"]) is int and line["n"] > 0 and type(line["plan"]) is dict
                 whole = whole and counted and account_from_json(line["account"]).capacity > 0
-                whole = whole and line.get("durability", "hits") in DURABILITIES
         except Exception:  # of a text that was put together by hand: whatever is wrong with it
             whole = False
         if not whole:

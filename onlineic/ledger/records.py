@@ -68,22 +68,6 @@ class EasyBatch:
 
 @final
 @attrs.frozen
-class Improved:
-    """A new number for an earlier answer, without a test: read from older files, and never written now.
-
-    Attributes
-    ----------
-    query : Query or BoundMarginal
-    guess : int, or tuple of int
-        What the hypothesis says, as of `Easy`; told from here on.
-    """
-
-    query: Question
-    guess: Guess
-
-
-@final
-@attrs.frozen
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
@@ -312,7 +296,7 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Improved | Reserved | Burned | Closed | Resumed
+Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened

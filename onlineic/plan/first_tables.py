@@ -171,7 +171,7 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     targets = []
     for target in tables.targets:
         cuts = [
-            Cut.at(domain.shape[axis], grid_of(domain.shape[axis]).firsts[cut.firsts])
+            Cut.at(domain.shape[axis], grid_of(domain.attributes[axis]).firsts[cut.firsts])
             if axis in long
             else cut
             for axis, cut in zip(target.axes, target.cuts, strict=True)

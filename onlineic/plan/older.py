@@ -17,7 +17,6 @@ Proof: docs/theory/session.md, 4.9c.
 
 import contextlib
 import warnings
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -30,12 +29,10 @@ from onlineic.ledger.lines import Line, account_from_json
 from onlineic.ledger.records import Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.sparse.base import NumericSparse
 
-# of a plan, or of what its rule releases first: tables of which one release is bought, as `FirstTables`
-FIRST = (("first_tables", "first"), ("dense_tables", "dense"), ("range_tables", "ranges"))
-LATER = ("later_tables", "later")  # which are chosen when they are bought: their charge alone is read
+FIRST = ("first", "dense", "ranges")  # of what is settled first: tables of which one release is bought
 ROUNDED = Fraction(1, 10**9)  # by more a deviation that was written is not off
 
 
@@ -124,23 +121,10 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return "tables whose noise costs more than their charge"
 
 
-def of_one_keyword(beginning: Line) -> Line:
-    """Return the first line of a file with one setting for what is bought: `first_tables` was another."""
-    settings = dict(beginning["settings"])
-    fixed = settings.pop("first_tables", None)
-    if fixed is not None:
-        rule = FixedTables if fixed else TestsOnly
-        settings["purchases"] = {"class": rule.__name__, "fields": {}}
-    return {**beginning, "settings": settings}
-
-
 def older_plan(beginning: Line) -> Any:
     """Return the plan of a file of other rules, as JSON, with purchases that have ended.
 
-    Purchases stand in the plan as a rule, or as one field a kind of table; of a rule either what it shares
-    of the account is written, or its tables are. A plan that buys nothing stays as it is. A start from
-    tables held a part of the uniform distribution, which it has no more: a session does not go by the
-    certificate that rested on it.
+    A plan that buys nothing stays as it is.
 
     Raises
     ------
@@ -158,32 +142,18 @@ def older_plan(beginning: Line) -> Any:
 
 def _ended(plan: Any, account: Filter) -> Any:
     """Return the plan with `BoughtBefore` in the place of its purchases, or raise anything."""
-    fields: Mapping[str, Any] = plan["fields"]
-    rule = fields.get("purchases") or {"class": "TestsOnly", "fields": {}}
-    settled = rule["fields"].get("first") if rule["class"] == "DemandPurchases" else rule
-    tables = fields if settled is None or settled["class"] == "TestsOnly" else settled["fields"]
-    held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
-    later = [tables[name] for name in LATER if tables.get(name) is not None]
+    rule = plan["fields"]["purchases"]
+    if rule["class"] == "TestsOnly":
+        return plan
+    if rule["class"] != "DemandPurchases":
+        raise KeyError(rule["class"])
+    settled, tables = rule["fields"].get("first"), []
     if settled is None:
-        amount, held = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity, []
-    elif settled["class"] in ("FirstChoices", "PlannedPurchases", "TestsOnly"):
-        amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
+        amount = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity
     else:
-        raise KeyError(settled["class"])
-    kept = {
-        name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
-    }
-    update = fields.get("update")
-    if isinstance(update, dict) and update.get("class") == "FittedStart":
-        start = {name: one for name, one in update["fields"].items() if name != "uniform"}
-        kept["update"] = {**update, "fields": start}
-    if held or amount:
-        written = {"amount": {"fraction": str(amount)}, "tables": held}
-        kept["purchases"] = {"class": BoughtBefore.__name__, "fields": written}
-    return {**plan, "fields": kept}
-
-
-def _charged(tables: Any) -> Fraction:
-    """Return the charge of tables, or of what is kept for some, in the unit of the account."""
-    charge = tables if "fraction" in tables else tables["fields"]["charge"]["fields"]["amount"]
-    return Fraction(charge["fraction"])
+        tables = [settled["fields"][name] for name in FIRST if settled["fields"][name] is not None]
+        charge = tables[0]["fields"]["charge"]["fields"]["amount"]
+        amount = Fraction(charge["fraction"]) + Fraction(settled["fields"]["later"]["fraction"])
+    written = {"amount": {"fraction": str(amount)}, "tables": tables}
+    bought = {"class": BoughtBefore.__name__, "fields": written}
+    return {**plan, "fields": {**plan["fields"], "purchases": bought}}

@@ -73,8 +73,8 @@ class Plan:
     reserve, least_price : Fraction or None, Fraction
         Of a session of numbers, in the unit of the account: what is kept for questions beyond those
         announced, and what a number must cost to be of use.
-    restarts : int or None
-        How many restarts are paid for besides the hard answers. None: the plan of an older file.
+    restarts : int
+        How many restarts are paid for besides the hard answers.
     purchases : PurchaseRule
         What is bought without a test, and when.
     """
@@ -93,7 +93,7 @@ class Plan:
     next_share: Fraction | None = None
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
-    restarts: int | None = attrs.field(default=None, metadata={"later": True})
+    restarts: int = 0
     purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
 
     # a rule of one's own may say another thing each time: prices and bounds go by what it has said once

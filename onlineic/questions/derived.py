@@ -12,12 +12,20 @@ from onlineic.ask.sql_values import Value
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Key
 from onlineic.questions import arithmetic as arithmetic  # which results are combined by
-from onlineic.questions.covariances import correlation, covariance, slope
+from onlineic.questions.association import ChiSquare, Statistic, chi_square, correlation, covariance
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.moments import Scored
 from onlineic.questions.ranks import Top
+from onlineic.questions.regression import (
+    LeastSquares,
+    LeastSquaresByGroup,
+    Ridge,
+    least_squares,
+    least_squares_by,
+)
 from onlineic.questions.series import series
 from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
@@ -74,11 +82,13 @@ class Answering(AnsweringLinear):
             where: Among whom; by default all records.
             by: An attribute, or a list of attributes and groupings.
 
-        Returns:
+        Returns
+        -------
             A rate from 0 to 1 with its bound and usual error, and the numbers of records beside it: `part` of
             `count`. By group one of each: `values`, `parts`, `counts`.
 
-        Raises:
+        Raises
+        ------
             TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
             InvalidQueryError: If a condition is none, or nobody can meet `where`; nothing was asked.
 
@@ -153,6 +163,129 @@ class Answering(AnsweringLinear):
         """
         return variance(self, attribute, where)
 
+    @final
+    def covariance(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return the covariance of two attributes among the records that have both values.
+
+        Args:
+            first: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of the others.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.covariance: How it is worked out, and what is refused.
+
+        Examples
+        --------
+            >>> session.covariance("age", "education_num")
+            covariance(age, education_num) = ... ± ... by simulated noise (0.95 sure), 48... records...
+        """
+        return covariance(self, first, second, where)
+
+    @final
+    def correlation(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return Pearson's correlation of two attributes among the records that have both values.
+
+        Args:
+            first: As of `covariance`.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.correlation: How it is worked out, and what is refused.
+
+        Examples
+        --------
+            >>> session.correlation("education_num", {"income": ">50K"})
+            correlation(education_num, income = '>50K') = 0.3... ± ... by simulated noise (0.95 sure)...
+        """
+        return correlation(self, first, second, where)
+
+    @final
+    def least_squares(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquares:
+        """Return the least squares of a number on one or several others, with an intercept.
+
+        Args:
+            outcome: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of others.
+            on: The regressors, one or a list.
+            where: Among whom; by default all records. Those without one of the values are left out.
+            ridge: "adaptive": none where the released sums tell the regressors apart, else as little as does.
+                A number: that one, or `IllConditionedError`.
+
+        See Also
+        --------
+            onlineic.questions.least_squares: How it is worked out, bounded, and what is refused.
+
+        Examples
+        --------
+            >>> session.least_squares("education_num", ["age", {"sex": "Male"}])
+            least_squares(education_num on age, sex = 'Male') (0.95 sure, 48... records, 8 answers...)
+              intercept: ...
+              age: 0.00... ± ... by simulated noise
+              sex = 'Male': 0.0... ± ... by simulated noise
+              R squared 0.00..., residual 2.5...
+        """
+        return least_squares(self, outcome, on, where, ridge=ridge)
+
+    @final
+    def least_squares_by(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        by: str,
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquaresByGroup:
+        """Return least squares in each group by the label of an attribute; all are asked at once.
+
+        Args:
+            outcome: As of `least_squares`.
+            on: As of `least_squares`.
+            by: Attribute of at most 100 labels.
+            where: Among whom.
+            ridge: As of `least_squares`.
+
+        See Also
+        --------
+            onlineic.questions.least_squares_by: What is refused.
+
+        Examples
+        --------
+            >>> session.least_squares_by("education_num", "age", by="sex")["Male"].slopes
+            array([...])
+        """
+        return least_squares_by(self, outcome, on, by, where, ridge=ridge)
+
+    @final
+    def chi_square(self, first: str, second: str, where: Where = None) -> ChiSquare:
+        """Return chi-square and Cramer's V of the table of two attributes; nothing bounds them.
+
+        Args:
+            first: An attribute.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.chi_square: What is done about noise.
+
+        Examples
+        --------
+            >>> session.chi_square("sex", "income")
+            chi_square(sex, income): chi-square 2,2... of 1 degrees of freedom, p 0.00249; Cramer's V 0.2...
+        """
+        return chi_square(self, first, second, where)
+
     @overload
     def quantile(
         self, attribute: str, q: float, where: Where = None, *, narrow: bool = False
@@ -161,44 +294,6 @@ class Answering(AnsweringLinear):
     def quantile(
         self, attribute: str, q: Iterable[float], where: Where = None, *, narrow: bool = False
     ) -> list[Quantile]: ...
-    @final
-    def covariance(self, one: str, other: str, where: Where = None) -> Derived:
-        """Return the covariance of two attributes among the records that have both, over their number.
-
-        Args:
-            one: Whole numbers, numbers or booleans.
-            other: Another attribute of these.
-            where: Among whom; by default all records.
-
-        Examples
-        --------
-        >>> session.covariance("age", "education_num")
-        covariance(age, education_num) = ... ± ... (0.95 sure), 48... records, 4 answers...
-        """
-        return covariance(self, one, other, where)
-
-    @final
-    def correlation(self, one: str, other: str, where: Where = None) -> Derived:
-        """Return the correlation of two attributes among the records that have both, from -1 to 1.
-
-        Args:
-            one: Whole numbers, numbers or booleans.
-            other: Another attribute of these.
-            where: Among whom; by default all records.
-        """
-        return correlation(self, one, other, where)
-
-    @final
-    def slope(self, of: str, on: str, where: Where = None) -> Derived:
-        """Return by how much one attribute rises with another, by least squares.
-
-        Args:
-            of: What the line tells.
-            on: What it is told from; the result is in units of `of` for one unit of it.
-            where: Among whom; by default all records.
-        """
-        return slope(self, of, on, where)
-
     @final
     def quantile(
         self, attribute: str, q: float | Iterable[float], where: Where = None, *, narrow: bool = False

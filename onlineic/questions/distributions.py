@@ -35,7 +35,8 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
-from onlineic.queries.expressions import Expression, below, weights, where
+from onlineic.queries.cuts import is_long
+from onlineic.queries.expressions import Expression, below, between, where
 from onlineic.questions.formulas import Leaf, Number
 from onlineic.questions.groups import Groups, of_made
 from onlineic.questions.keys import GroupKeys
@@ -665,11 +666,11 @@ class _Cuts:
             )
         condition = narrowing(domain, where)
         known = kind.size - kind.missing
-        if kind.missing:  # the last code is no value, and may be the only one that meets the condition
+        if kind.missing and not is_long(kind):
             codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
             first, last = (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
-        else:
-            first, last = allowed_ends(domain, axis, condition)
+        else:  # the last code is no value, and may be the only one that meets the condition
+            first, last = (min(end, known) for end in allowed_ends(domain, axis, condition))
         if first == last:
             raise nobody(attribute, where)
         if isinstance(kind, Binned):
@@ -723,7 +724,9 @@ def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
         return where({attribute: below(kind.start + cut)})
     if isinstance(kind, Binned):
         return where({attribute: below(kind.edges[cut])})
-    return where({attribute: weights((np.arange(kind.size) < cut).astype(np.float64))})
+    if cut < kind.size - kind.missing:
+        return where({attribute: below(kind.label(cut))})
+    return where({attribute: between(kind.label(0), kind.label(cut - 1))})
 
 
 def _typed(kind: Binned, edge: float) -> int | float:

@@ -138,7 +138,8 @@ class Groups(Combined, Framed):
         Args:
             k: How many.
 
-        Raises:
+        Raises
+        ------
             InvalidParameterError: If it is no whole number from 1.
         """
         k = checked_integer("k", k, at_least=1)
@@ -155,7 +156,8 @@ class Groups(Combined, Framed):
     def __getitem__(self, group: Any) -> Derived:
         """Return the number of one group: groups["F"], or of several keys groups["F", 2024].
 
-        Raises:
+        Raises
+        ------
             InvalidQueryError: If there is no such group.
         """
         labels = group if isinstance(group, tuple) and len(self.keys) > 1 else (group,)
@@ -539,7 +541,8 @@ def tabled(
 ) -> "tuple[Found, Floats]":
     """Return the shares of all groups, as one cross table where that can be asked; `more` are further keys.
 
-    Raises:
+    Raises
+    ------
         InvalidQueryError: If further keys are asked, and no cross table can have them.
     """
     condition = narrowing(session.domain, condition)

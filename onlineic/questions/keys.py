@@ -25,7 +25,8 @@ MOST_GROUPS = 10_000  # answers of one GROUP BY
 class GroupKey:
     """One key over a domain.
 
-    Attributes:
+    Attributes
+    ----------
         key: As it was given.
         name: As its column is called.
         labels: Of its groups, in order.
@@ -45,7 +46,8 @@ class GroupKey:
     def of(cls, key: Key, domain: Domain) -> "GroupKey":
         """Return a key over a domain.
 
-        Raises:
+        Raises
+        ------
             InvalidQueryError: If the attribute is unknown, or has no such groups.
         """
         if isinstance(key, str):
@@ -78,7 +80,8 @@ class GroupKeys:
     def of(cls, domain: Domain, keys: Any) -> "GroupKeys":
         """Return keys over a domain.
 
-        Raises:
+        Raises
+        ------
             InvalidQueryError: If a key is unknown, or stands there twice.
             TooLargeError: If there are too many groups.
         """

@@ -23,6 +23,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.answers import Answer
+from onlineic.queries.cuts import is_long
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.query import Query
 
@@ -283,6 +284,14 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
 def allowed_ends(domain: Domain, axis: int, condition: Expression | None) -> tuple[int, int]:
     """Return the half-open range of codes from the first that may meet a condition to the last."""
     return (where() if condition is None else condition).bind(domain).ends(axis)
+
+
+def most_allowed(domain: Domain, axis: int, condition: Expression | None) -> int:
+    """Return how many codes of an axis may meet a condition, at most; of long ones none is written."""
+    if is_long(domain.attributes[axis]):
+        low, high = allowed_ends(domain, axis, condition)
+        return high - low
+    return int(allowed(domain, axis, condition).sum())
 
 
 def nobody(attribute: str, condition: object) -> InvalidQueryError:

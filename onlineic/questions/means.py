@@ -49,6 +49,7 @@ from onlineic.questions.linear import (
     check_answering,
     check_ends,
     counted,
+    most_allowed,
     narrowing,
     nobody,
     of_what,
@@ -630,7 +631,7 @@ def _rounded(
     wrong, fewest = (1.0 / units, units) if alone else (1.0, 1)
     if not any(ends[axis + 1 :]):
         others = (place for place in range(len(ends)) if place != axis)
-        cells = bins * math.prod(int(allowed(domain, place, condition).sum()) for place in others) / units
+        cells = bins * math.prod(most_allowed(domain, place, condition) for place in others) / units
         if before := sum(ends[:axis]):  # the ends of these share out a record first
             wrong, fewest = min(1.0, wrong * 2.0 ** min(before, 64)), 1
     return wrong, cells, fewest

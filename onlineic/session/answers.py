@@ -18,7 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, SessionExhaustedError
+from onlineic.errors import SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
@@ -32,7 +32,6 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     Ledger,
     Opened,
     Record,
@@ -115,7 +114,7 @@ class AnswerBook:
     __slots__ = (
         "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard", "_ledger",
         "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled",
-        "_spending", "_taken", "_told_anew", "_untaken", "raises",
+        "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -140,8 +139,6 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
         self._expectations = Expectations.begun(plan, domain, counted)
-        # of questions that a file tells anew: the first answer, and the place of the latest record
-        self._told_anew: dict[Any, tuple[Remembered, int]] = {}
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -175,9 +172,7 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
-        # of other rules a certificate could begin with tables, from whose fit of now nothing is proven
-        planned = planned and not self._plan.purchases.ended
+        planned = self._taken.spent.restarts <= self._plan.restarts
         kept = planned and not self._bounds.tables and not self._lost
         return self._plan.certified and kept and not self.belief.failures
 
@@ -197,7 +192,6 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.still()
-        other._told_anew = dict(self._told_anew)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -238,10 +232,6 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
-        if isinstance(record, Improved):
-            answer = self._anew(record, at.records)
-            self._taken = attrs.evolve(at, records=at.records + 1)
-            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -401,25 +391,6 @@ class AnswerBook:
         return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
     # -- what was told --
-
-    def _anew(self, record: Improved, place: int) -> Answer:
-        """Take in what an older file tells anew: off by what the first answer is, and by how far it moved."""
-        question, known = record.query, self._memory.recall(record.query, self._stands)
-        if known is None:
-            raise LedgerCorruptError(
-                f"ledger must tell anew what it told before, got record {place} of what it did not tell; "
-                "restore the file from a backup."
-            )
-        first, _ = self._told_anew.get(question.key, (known, place))
-        value, slack = stated_value(question, record.guess, self._n), self._bounds.slack
-        moved = float(np.abs(np.asarray(value) - first.again(question)[0]).max())
-        moved += slack * (question.complement != first.question.complement)
-        self._told_anew[question.key] = first, place
-        self._memory.remember(question, value, first.radius + moved, self._stands)
-        self._bounds.tell_anew(moved)
-        self._bounds.state(question, value, inside=True)
-        better = Remembered(question, value, first.radius + moved, self._stands)
-        return Answer.deferred(value, "repeat", self.settled, better, question, "known")
 
     def told(self, question: Question) -> Answer | None:
         """Return what was told of a question, and is told again, or None."""
@@ -671,15 +642,12 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Improved):
+        if not isinstance(record, Easy | Hard):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
-        _, latest = self._told_anew.get(query.key, (None, place))
-        if known is None or place < latest:
+        if known is None:
             return None
-        if isinstance(record, Improved):
-            return self._repeated(query, known)
         status: Status = "hard" if isinstance(record, Hard) else "easy"
         return self._repeated(query, known, status, self._reason(query, status))
 

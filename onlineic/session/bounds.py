@@ -66,7 +66,7 @@ class Bounds:
 
     __slots__ = (
         "_counted", "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments",
-        "_ledger", "_moved", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
+        "_ledger", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
         "tables",
     )  # fmt: skip
 
@@ -89,7 +89,6 @@ class Bounds:
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation, pure=pure)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
-        self._moved = 0.0  # how far an answer told anew, in an older file, is from the first of its question
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
@@ -248,10 +247,6 @@ class Bounds:
         if not inside or isinstance(question, BoundMarginal):
             self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
-    def tell_anew(self, moved: float) -> None:
-        """Take in an answer of an older file that is so far from the first of its question."""
-        self._moved = max(self._moved, moved)
-
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
         """Return the bound on all tested answers of so many records at once.
 
@@ -261,7 +256,7 @@ class Bounds:
         coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
         easy = worst if begun and self._plan.buys else max(coming, worst)
         # numbers err by less than a certificate's bound
-        bound = self._moved + (easy if certified else max(easy, self._hardest))
+        bound = easy if certified else max(easy, self._hardest)
         return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(

@@ -50,7 +50,7 @@ from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.older import BoughtBefore, of_one_keyword, of_other_rules, older_plan
+from onlineic.plan.older import BoughtBefore, of_other_rules, older_plan
 from onlineic.plan.plan import Plan
 from onlineic.plan.purchases import FixedTables, TestsOnly
 from onlineic.plan.settings import Settings
@@ -175,24 +175,11 @@ class LedgerFile:
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
-            check_settings(of_one_keyword(ledger.beginning), _as_held(self.settings, ledger.beginning))
+            check_settings(ledger.beginning, self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise
-
-
-def _as_held(settings: Line, beginning: Line) -> Line:
-    """Return settings as the file would hold them.
-
-    Files that hold kinds of questions told of those announced their attributes alone. What the kinds were
-    told for stands in their plan.
-    """
-    held, told = beginning["settings"], settings.get("questions")
-    if "kinds" not in held:
-        return settings
-    sets = {"questions": told["fields"]["sets"]} if isinstance(told, dict) else {}
-    return {**settings, "kinds": held["kinds"], **sets}
 
 
 def ledger_choice(
