@@ -724,7 +724,8 @@ class _Selects:
         for place, one in enumerate(inner.found):
             asked = self.asked(attrs.evolve(one, keys=(), apart=apart))
             moved[place] = asked.place
-        return _moved(formula, moved)
+        outer: Formula = _moved(formula, moved)
+        return outer
 
     # -- aggregates --
 
@@ -1250,7 +1251,9 @@ def _moved(formula: Any, moved: Mapping[int, int]) -> Any:
     """Return a formula, or a test, whose aggregates stand at other places."""
     if isinstance(formula, Part):
         return Part(moved[formula.place])
-    if isinstance(formula, Made | Joined):
+    if isinstance(formula, Made):
+        return attrs.evolve(formula, parts=tuple(_moved(part, moved) for part in formula.parts))
+    if isinstance(formula, Joined):
         return attrs.evolve(formula, parts=tuple(_moved(part, moved) for part in formula.parts))
     if isinstance(formula, Choice):
         parts = {name: _moved(getattr(formula, name), moved) for name in ("test", "one", "other")}

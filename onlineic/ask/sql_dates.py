@@ -73,10 +73,9 @@ def _part(word: str, conditions: Any, node: Any) -> str:
 
 
 def _text(form: str, conditions: Any, node: Any) -> tuple[str, str]:
-    found = TEXTS.get(form)
-    if found is None:
+    if form not in TEXTS:
         conditions.trees.refuse_node(node, f"write one of the forms {', '.join(TEXTS)}")
-    return found
+    return TEXTS[form]
 
 
 def _column(node: Any, conditions: Any) -> str:
@@ -87,6 +86,7 @@ def _column(node: Any, conditions: Any) -> str:
         node = trees.bare(node.this)
     if type(node) is not trees.exp.Column:
         trees.refuse_node(node)
+    name: str
     name, kind = conditions.column(node)
     if not isinstance(kind, Dates):
         raise InvalidQueryError(
@@ -108,7 +108,7 @@ def where_dated(node: Any, operator: str, value: Any, conditions: Any, negated: 
     text = conditions.trees.text(node)
     known = [label for label in found.labels if label is not None]
     if grouping.form == "date_trunc":
-        held = _periods(text, kind, known, operator, value)  # type: ignore[arg-type]
+        held = _periods(text, kind, known, operator, value)
     elif type(known[0]) is str:
         if type(value) is not str or operator not in ("=", "<>"):
             raise InvalidQueryError(
@@ -123,7 +123,7 @@ def where_dated(node: Any, operator: str, value: Any, conditions: Any, negated: 
             )
         held = [bool(COMPARE[operator](label, value)) for label in known]
     classes = found.classes[: kind.size - kind.missing]  # type: ignore[index]
-    return true_of(name, kind, _line(kind, np.array(held)[classes]), negated)  # type: ignore[arg-type]
+    return true_of(name, kind, _line(kind, np.array(held)[classes]), negated)
 
 
 def _periods(text: str, kind: Dates, known: Sequence[Any], operator: str, value: Any) -> list[bool]:

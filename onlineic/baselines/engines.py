@@ -456,8 +456,17 @@ class _Shell:
 
     def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        said = {"query": query, "n": self.n, "n_bound": self.off, "beta": self.beta}
-        return Answer(value, self.n * value, status, error_bound, self.private, **said)
+        return Answer(
+            value,
+            self.n * value,
+            status,
+            error_bound,
+            self.private,
+            query=query,
+            n=self.n,
+            n_bound=self.off,
+            beta=self.beta,
+        )
 
     def constant(self, query: Query) -> Answer:
         value = (query.constant or 0) / (1 << query.grid_bits)

@@ -254,10 +254,8 @@ def _numbers(answer: Answer | Derived | AnswerTable | Groups) -> Iterator[tuple[
                 status = FEW if answer.few_records[place, column] else ""
                 yield cell, value, "", status, bound, answer.biases[column], expected
     elif isinstance(answer, Groups):
-        measures = (answer.values, answer.error_bounds, answer.expected_errors, answer.few_records)
-        told = zip(
-            itertools.product(*answer.labels), *(one.ravel().tolist() for one in measures), strict=True
-        )
+        columns = (answer.values, answer.error_bounds, answer.expected_errors, answer.few_records)
+        told = zip(itertools.product(*answer.labels), *(one.ravel().tolist() for one in columns), strict=True)
         for labels, value, bound, expected, few in told:
             cell = json.dumps(dict(zip(answer.keys, labels, strict=True)))
             yield cell, value, "", FEW if few else "", bound, answer.bias, expected

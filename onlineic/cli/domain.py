@@ -17,7 +17,6 @@ from onlineic.data.frames import frame_columns, is_parquet, opened_frame
 from onlineic.data.table_file import CsvFormat, unquoted, unreadable
 from onlineic.data.workbooks import is_workbook, workbook_columns
 from onlineic.domain.attributes import boolean, number
-from onlineic.domain.columns import whole
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.domain.proposals import Proposal, kind_of, proposals
 from onlineic.errors import (

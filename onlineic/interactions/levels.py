@@ -120,7 +120,7 @@ class Levels:
 
     @cached_property
     def _parents(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
-        """By level, but for 0: the part before that holds each part, where it begins, the share of its codes."""
+        """By level, but for 0: the part before that holds each part, where it begins, its share of codes."""
         found = []
         for coarse, starts, (before, sizes) in zip(
             self.classes, self.starts[1:], itertools.pairwise(self._sizes), strict=False

@@ -143,7 +143,7 @@ class Grouping:
         return Resolved(
             self.name,
             tuple(labels[place] for place in kept.tolist()),
-            self.form != "case",
+            True,
             axis,
             classes.astype(np.int64),
         )
@@ -241,7 +241,8 @@ def case(conditions: Mapping[Any, Expression], otherwise: Label = None) -> Group
     >>> case({"old": where(age=at_least(65))}, "younger")
     case({'old': where(age=at_least(65))}, 'younger')
     """
-    pairs = tuple(conditions.items()) if isinstance(conditions, Mapping) else ()
+    held: Any = conditions
+    pairs: tuple[tuple[Any, Any], ...] = tuple(held.items()) if isinstance(held, Mapping) else ()
     if not pairs or not all(type(one) is Expression for _, one in pairs):
         raise InvalidParameterError(
             "conditions must be a mapping of label to condition, got others; write "

@@ -1,4 +1,4 @@
-"""Covariances, correlations and straight lines of two numbers: products of their places are linear queries.
+"""Covariances of two numbers in statements, in groups too: products of their places are linear queries.
 
 Proof: docs/theory/queries.md, 1.10.
 """
@@ -12,7 +12,6 @@ import attrs
 from onlineic.ask.bind import as_condition
 from onlineic.errors import InvalidQueryError, shown
 from onlineic.queries.expressions import Expression, where
-from onlineic.questions.formulas import Number
 from onlineic.questions.groups import Groups, by_parts
 from onlineic.questions.keys import GroupKeys
 from onlineic.questions.linear import (
@@ -24,7 +23,7 @@ from onlineic.questions.linear import (
     narrowing,
     too_few,
 )
-from onlineic.questions.means import LEAST, Derived, Made, Numbers, derived, variance, worked_out
+from onlineic.questions.means import LEAST, Derived, Made, Numbers, derived, worked_out
 
 
 @final
@@ -128,63 +127,15 @@ def covariances(
 ) -> Groups:
     """Return the covariance in every group."""
     Pair.of(session, one, other, among)
-    each, asks = [], []
+    each: list[Pair | None] = []
+    asks: list[list[Expression]] = []
     for condition in groups.conditions(among):
         try:
             pair = Pair.of(session, one, other, condition)
         except InvalidQueryError:  # nobody can be there
             each.append(None)
-            asks.append(list[Expression]())
+            asks.append([])
         else:
             each.append(pair)
             asks.append(pair.asks)
-    return by_parts(session, groups, name, "covariance", each, asks)  # type: ignore[arg-type]
-
-
-def correlation(session: AnsweringLinear, one: str, other: str, where: Where = None) -> Derived:
-    """Return the correlation of two attributes among the records that have both.
-
-    The covariance over the root of the product of both variances: ten questions.
-
-    Raises:
-        TooFewRecordsError, InvalidQueryError: As `covariance`.
-    """
-    both, spreads = _parts(session, one, other, where)
-    product = spreads[0].as_number().times(spreads[1].as_number()).root()
-    name = f"correlation({both.name.partition('(')[2]}"
-    return _of(name, both.as_number().over(product).inside(-1.0, 1.0), both)
-
-
-def slope(session: AnsweringLinear, of: str, on: str, where: Where = None) -> Derived:
-    """Return the slope of the straight line of least squares, of one attribute on another.
-
-    The covariance over the variance of what it is on: seven questions.
-
-    Raises:
-        TooFewRecordsError, InvalidQueryError: As `covariance`.
-    """
-    both, spreads = _parts(session, of, on, where)
-    name = f"slope({both.name.partition('(')[2]}"
-    return _of(name, both.as_number().over(spreads[1].as_number()), both)
-
-
-def _parts(
-    session: AnsweringLinear, one: str, other: str, condition: Where
-) -> tuple[Derived, tuple[Derived, Derived]]:
-    """Return the covariance of two attributes, and the variance of each, of the records that have both."""
-    both = covariance(session, one, other, condition)
-    among = narrowing(session.domain, as_condition(condition, session.domain))
-    spreads = []
-    for name, beside in ((one, other), (other, one)):
-        has = session.domain.attribute(beside).missing
-        held = ~where({beside: None}) if has else None
-        parts = [part for part in (among, held) if part is not None]
-        spreads.append(
-            variance(session, name, parts[0] if len(parts) == 1 else parts[0] & parts[1] if parts else None)
-        )
-    return both, (spreads[0], spreads[1])
-
-
-def _of(name: str, number: Number, both: Derived) -> Derived:
-    """Return what was made of a covariance, about the records that it is about."""
-    return attrs.evolve(Derived.of_number(name, number), count=both.count, count_bound=both.count_bound)
+    return by_parts(session, groups, name, "covariance", each, asks)

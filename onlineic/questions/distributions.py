@@ -260,9 +260,9 @@ def quantile_number(
     """Return a quantile of numbers as a number with a half-width, which arithmetic can go on with."""
     found = quantile(session, attribute, q, where)
     made = _as_made(found)  # type: ignore[arg-type]
-    told = (np.array([one]) for one in (made.value, made.bound))
+    value, bound = np.array([made.value]), np.array([made.bound])
     expected, few = np.array([made.expected]), np.zeros(1, np.bool_)
-    leaf = Leaf.stated(*told, found.confidence, expected, 0.0, few, found.answers)  # type: ignore[union-attr]
+    leaf = Leaf.stated(value, bound, found.confidence, expected, 0.0, few, found.answers)  # type: ignore[union-attr]
     return Derived(
         name=name,
         value=made.value,
@@ -692,17 +692,16 @@ class _Cuts:
 
     def label(self, place: int) -> Label:
         """Return the value at a place; of numbers their bin."""
-        return (
-            self.kind.bin_label(place * self.kind.cells)
-            if isinstance(self.kind, Binned)
-            else self.kind.label(place)
-        )
+        if isinstance(self.kind, Binned):
+            return self.kind.bin_label(place * self.kind.cells)
+        return self.kind.label(place)
 
     def inside(self, place: int, passed: float) -> Label:
         """Return the value at a place, of a bin the one that lies so far between its edges."""
         if not isinstance(self.kind, Binned):
             return self.kind.label(place)
-        return _between(self.least(place), self.largest(place), passed)
+        label: Label = _between(self.least(place), self.largest(place), passed)
+        return label
 
     def least(self, place: int) -> Any:
         """Return the least value at a place: of a bin its lower edge."""

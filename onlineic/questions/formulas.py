@@ -177,10 +177,8 @@ class _Sum:
         """Return whether two are one, whatever the numbers."""
         return (
             self.terms.keys() == other.terms.keys()
-            and np.array_equal(*np.broadcast_arrays(self.constant, other.constant))
-            and all(
-                np.array_equal(*np.broadcast_arrays(self.terms[key], other.terms[key])) for key in self.terms
-            )
+            and bool(np.all(self.constant == other.constant))
+            and all(bool(np.all(factor == other.terms[key])) for key, factor in self.terms.items())
         )
 
     def value(self, leaves: Mapping[Hashable, Leaf]) -> Floats:
@@ -295,8 +293,9 @@ class Number:
                 return _quotient(
                     two.top.times(one.values), two.bottom, leaves, few, np.abs(one.values) * two.bias
                 )
-            whole = two.bottom is not None and two.bottom.is_constant and two.top is not None
-            if one.top and one.bottom and whole and one.bottom.same(two.top):  # a part of it, times all of it
+            whole = two.bottom is not None and two.bottom.is_constant
+            # a part of it, times all of it
+            if one.top and one.bottom and two.bottom and two.top and whole and one.bottom.same(two.top):
                 top = one.top.times(1.0 / two.bottom.constant)
                 bias = np.abs(two.values) * one.bias + np.abs(one.values) * two.bias
                 return _quotient(top, _Sum(np.ones(1), {}), leaves, few, bias)
@@ -401,23 +400,23 @@ class Number:
             first: The condition.
         """
         leaves, sure = {**self.leaves, **other.leaves, **first.leaves}, first.sure
-        first, values = np.broadcast_arrays(first.true, np.where(first.true, self.values, other.values))
+        held, values = np.broadcast_arrays(first.true, np.where(first.true, self.values, other.values))
         spans = {}
         for way in WAYS:
             (low, high), (other_low, other_high) = self.spans[way], other.spans[way]
             both = Span(np.fmin(low, other_low), np.fmax(high, other_high))
             spans[way] = Span(
-                np.where(sure[way], np.where(first, low, other_low), both.low),
-                np.where(sure[way], np.where(first, high, other_high), both.high),
+                np.where(sure[way], np.where(held, low, other_low), both.low),
+                np.where(sure[way], np.where(held, high, other_high), both.high),
             )
             # what is NULL in one case and a number in the other has no bound
             split = ~sure[way] & (np.isnan(self.values) != np.isnan(other.values))
             spans[way] = Span(
                 np.where(split, -math.inf, spans[way].low), np.where(split, math.inf, spans[way].high)
             )
-        slopes = _slopes((self, np.where(first, 1.0, 0.0)), (other, np.where(first, 0.0, 1.0)))
-        bias = np.where(first, self.bias, other.bias)
-        return Number(values, slopes, leaves, spans, bias, np.where(first, self.few, other.few))
+        slopes = _slopes((self, np.where(held, 1.0, 0.0)), (other, np.where(held, 0.0, 1.0)))
+        bias = np.where(held, self.bias, other.bias)
+        return Number(values, slopes, leaves, spans, bias, np.where(held, self.few, other.few))
 
     # -- what is told of it --
 
@@ -504,6 +503,23 @@ class Stated:
     few: Bools
     confidence: float
     answers: tuple[Answer, ...]
+
+    def over(self, rows: int) -> "Stated":
+        """Return as many numbers; a single one stands in every row."""
+
+        def spread(held: Floats) -> Floats:
+            return np.array(np.broadcast_to(held, rows), np.float64)
+
+        few = np.array(np.broadcast_to(self.few, rows), np.bool_)
+        return Stated(
+            spread(self.values),
+            spread(self.bounds),
+            spread(self.expected),
+            self.bias,
+            few,
+            self.confidence,
+            self.answers,
+        )
 
 
 def _for_its_probability(stated: Stated) -> float:

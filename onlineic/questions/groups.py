@@ -178,28 +178,29 @@ class Groups(Combined, Framed):
         """Return what arithmetic goes on with."""
         if self.number is not None:
             return self.number
-        told = (self.values.ravel(), self.error_bounds.ravel(), self.confidence, self.expected_errors.ravel())
-        return Number.of(Leaf.stated(*told, self.bias, self.few_records.ravel(), self.answers))
+        values, bounds = self.values.ravel(), self.error_bounds.ravel()
+        expected = self.expected_errors.ravel()
+        return Number.of(
+            Leaf.stated(
+                values, bounds, self.confidence, expected, self.bias, self.few_records.ravel(), self.answers
+            )
+        )
 
     def with_number(self, name: str, number: Number) -> "Groups":
         """Return what arithmetic made of each group, as it is told."""
-        told, shape = number.told(), self.values.shape
-        values, bounds, expected, few = (
-            np.array(np.broadcast_to(one, self.values.size)).reshape(shape)
-            for one in (told.values, told.bounds, told.expected, told.few)
-        )
+        told, shape = number.told().over(self.values.size), self.values.shape
         return Groups(
             name=f"{name} by {', '.join(self.keys)}",
             keys=self.keys,
             labels=self.labels,
-            values=values,
-            error_bounds=bounds,
+            values=told.values.reshape(shape),
+            error_bounds=told.bounds.reshape(shape),
             bias=float(told.bias.max(initial=0.0)),
             confidence=told.confidence,
             answers=told.answers,
             ordered=self.ordered,
-            expected_errors=expected,
-            few_records=few,
+            expected_errors=told.expected.reshape(shape),
+            few_records=told.few.reshape(shape),
             number=number,
         )
 
@@ -253,10 +254,10 @@ class Groups(Combined, Framed):
             columns.append(self.few_records.ravel().tolist())
         beside = {"part": self.parts, "part_bound": self.part_bounds}
         beside |= {"count": self.counts, "count_bound": self.count_bounds}
-        for name, numbers in beside.items():
-            if numbers is not None and self.parts is not None:
+        for name, held in beside.items():
+            if held is not None and self.parts is not None:
                 names.append(free_name(name, self.keys))
-                columns.append(numbers.ravel().tolist())
+                columns.append(held.ravel().tolist())
         return dict(zip(names, columns, strict=True))
 
     def _told(self) -> Iterator[tuple[tuple[Label, ...], float, float, float, bool]]:
@@ -440,7 +441,7 @@ def by_parts(
     groups: GroupKeys,
     name: str,
     aggregate: str,
-    each: Sequence[Asks],
+    each: Sequence[Asks | None],
     asks: Sequence[Sequence[Expression]],
 ) -> Groups:
     """Return what is worked out of a few questions a group; of a group without questions, nothing."""
@@ -449,7 +450,9 @@ def by_parts(
     parts = [slice(start, stop) for start, stop in pairwise(ends)]
     nothing = Made(0.0 if aggregate == "sum" else math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0)
     made = [
-        worked_out(one, aggregate, session.n, found, part) if part.stop > part.start else nothing
+        nothing
+        if one is None or part.start == part.stop
+        else worked_out(one, aggregate, session.n, found, part)
         for one, part in zip(each, parts, strict=True)
     ]
     return of_made(session.n, groups, name, found, made, parts)

@@ -181,11 +181,10 @@ def bounded(
     if several and now is not answers:
         moved = np.abs([float(one) - float(other) for one, other in zip(now, answers, strict=True)])
         jointly = np.minimum(jointly + moved, session.joint_bounds(queries, now))
-    both = {"own": own, "joint": jointly, "event": event_of(session)}
     found = each
     if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
         found = min(_found(answers, now, jointly, 1.0 - session.beta), each, key=for_its_probability)
-    return attrs.evolve(found, **both)
+    return attrs.evolve(found, own=own, joint=jointly, event=event_of(session))
 
 
 _EVENTS: "weakref.WeakKeyDictionary[Any, Hashable]" = weakref.WeakKeyDictionary()

@@ -64,7 +64,7 @@ Aggregate = Literal["count", "mean", "sum", "variance"]
 
 @public
 @final
-@attrs.frozen
+@attrs.frozen(order=False)
 class Derived(Combined):
     """One number that was worked out from a few released answers.
 
@@ -159,10 +159,10 @@ class Derived(Combined):
         if self.number is not None:
             return self.number
         expected = math.nan if self.expected_error is None else self.expected_error
-        told = (np.array([one]) for one in (self.value, self.error_bound))
         return Number.of(
             Leaf.stated(
-                *told,
+                np.array([self.value]),
+                np.array([self.error_bound]),
                 self.confidence,
                 np.array([expected]),
                 self.bias,

@@ -75,7 +75,8 @@ class Rate:
         e_a and e_t by at most (e_a + e_t)/t.
         """
         errors = errors or [math.nan] * len(values)
-        share, off, most, slopes = 1.0, 0.0, bounds[0], (1.0,)
+        share, off, most = 1.0, 0.0, bounds[0]
+        slopes: tuple[float, ...] = (1.0,)
         if self.whole:
             share, off, most = values[1], bounds[1], bounds[0] + bounds[1]
         elif self.beside is not None:
@@ -210,8 +211,8 @@ def rates_by_group(
             found.bounds[part.start] if part.stop > part.start else 0.0 for part in parts for _ in (0, 1)
         ]
     told = of_made(session.n, groups, name, found, made, parts)
-    sized = (session.n * np.array(one[::2], np.float64).reshape(groups.shape) for one in (values, bounds))
-    return attrs.evolve(told, **dict(zip(("parts", "part_bounds"), sized, strict=True)))
+    sized = [session.n * np.array(one[::2], np.float64).reshape(groups.shape) for one in (values, bounds)]
+    return attrs.evolve(told, parts=sized[0], part_bounds=sized[1])
 
 
 def _of_tables(
@@ -243,7 +244,7 @@ def _of_tables(
     joint = session.joint_bounds(tables, answers)
     axis = -1
 
-    def side_by_side(told: Sequence[Any]) -> Floats:
+    def side_by_side(told: Iterable[Any]) -> Floats:
         spread = [
             np.broadcast_to(np.asarray(one, np.float64), cell.shape)
             for one, cell in zip(told, cells, strict=True)

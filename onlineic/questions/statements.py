@@ -462,11 +462,9 @@ def _column(formula: Formula, asked: Sequence[_Asked], groups: GroupKeys | None)
 
 def _told(number: Number, rows: int) -> _Part:
     """Return numbers as a column of so many rows."""
-    told = number.told()
-    values, bounds, expected, few = (
-        np.array(np.broadcast_to(one, rows)) for one in (told.values, told.bounds, told.expected, told.few)
-    )
-    return _Part(values, bounds, expected, few, told.confidence, float(np.max(told.bias, initial=0.0)))
+    told = number.told().over(rows)
+    bias = float(np.max(told.bias, initial=0.0))
+    return _Part(told.values, told.bounds, told.expected, told.few, told.confidence, bias)
 
 
 # -- formulas --

@@ -549,12 +549,14 @@ def _derived_block(said: str, found: Derived) -> str:
     if found.bias:
         text += f" Values in bins may put it off by {upward(found.bias)} besides."
     error = usually_and_provably(found.expected_error, found.error_bound, found.confidence)
-    about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
+    about = ""
+    if found.count is not None and found.count_bound is not None and 0.0 < found.count_bound < math.inf:
+        about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
     return card(
         around(found.value, found.error_bound, separated=True),
         f"<p>{escaped(text)}</p>",
         note(f"{_capital(error)}.") if found.expected_error else "",
-        note(about) if 0.0 < found.count_bound < math.inf else "",
+        note(about) if about else "",
         kind="answer",
         private=found.private,
     )

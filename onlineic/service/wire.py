@@ -105,7 +105,7 @@ def _product_read(sent: dict[str, Any], domain: Domain) -> Expression:
     condition = None if among is None else as_condition(among, domain)
     if not (condition is None or type(condition) is Expression):
         raise InvalidQueryError("a product must be under a condition, got another value.")
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, by in weighed.items():
         numbers = Numbers.of(domain, name, condition)
         numbers.check(condition)

@@ -58,11 +58,11 @@ class Exact(Answering):
             return self._told(moved, question)
         if question.constant is not None:
             return self._told(question.constant / (1 << question.grid_bits), question, 0.0)
-        exact = float((self.counts * question.weights()).sum() / self.n)
+        exact = float((self.counts * question.weights()).sum() / (self.n << question.grid_bits))
         return self._told(exact + self.shift * self.draw.choice([-1, 1]), question)
 
     def _told(self, value, question, off=None):
-        off = self.off if off is None else off
+        off = (self.off if off is None else off) + getattr(question, "rounding", 0.0)
         return Answer(
             value,
             self.n * value,
