@@ -37,7 +37,7 @@ from onlineic.ledger.records import (
 from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
 from onlineic.noise.sources import Noise
 from onlineic.plan.defaults import RULES
-from onlineic.plan.purchases import FixedTables
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.spending import Spent
 from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
@@ -183,7 +183,9 @@ class RecordBreach:
 
     name: str
     ledger: Callable[[], Ledger] | None = None
-    settings: dict[str, object] = attrs.field(factory=lambda: {"purchases": FixedTables(), "hard_answers": 2})
+    settings: dict[str, object] = attrs.field(
+        factory=lambda: {"purchases": DemandPurchases(), "hard_answers": 2}
+    )
     claimed: float = 1.0
 
     def found(self) -> tuple[float, tuple[str, ...]]:

@@ -4,7 +4,7 @@ from onlineic.periods.book import PeriodsBook, range_nats
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.periods import Periods, book_of
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import Bought, pooled, start_from
+from onlineic.periods.pooled import Bought, pooled
 from onlineic.periods.ranges import Range
 from onlineic.periods.served import ServedPeriods
 
@@ -19,5 +19,4 @@ __all__ = [
     "book_of",
     "pooled",
     "range_nats",
-    "start_from",
 ]

@@ -16,9 +16,7 @@ from types import TracebackType
 from typing import Any, NoReturn, final
 
 import attrs
-import numpy as np
 
-from onlineic._typing import Floats
 from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
 from onlineic.accounting.composition import zcdp_order
@@ -47,7 +45,6 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.hypothesis.histogram import Histogram
 from onlineic.known_noise.estimates import Estimates
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
@@ -71,11 +68,10 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import DESIGNS, WARM_MOST, Bought, estimates, fitted, start_from
+from onlineic.periods.pooled import Bought, estimates, fitted
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import FixedTables
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import SHARE, divided_beta
@@ -416,7 +412,7 @@ class Periods:
             n = data.n if drawn is None else max(1, drawn)
             try:
                 paid = paid_by(data, self._payer)
-                return self._new_node(label, paid, [BlockBegun(label, n, late, drawn)], self._start(n))
+                return self._new_node(label, paid, [BlockBegun(label, n, late, drawn)])
             finally:  # also where an interrupt came once it had begun
                 if label in self._sessions:
                     self._data[label] = data
@@ -433,7 +429,7 @@ class Periods:
         noise = SystemNoise() if self._noise is None else self._noise
         check_outside(data, noise)
         # what cannot be planned even of the most is refused before anything is spent
-        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1, None))
+        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1))
         self._commit([CountPaid(label, counting.charge)])
         return number_of(data, LaplaceMechanism(counting.epsilon), noise)
 
@@ -520,7 +516,7 @@ class Periods:
                 )
             covered = self._book.check_node(label)
             self._make_folder()
-            return self._new_node(label, self._union(covered), [], None)
+            return self._new_node(label, self._union(covered), [])
 
     def attach(self, label: str, data: PrivateData) -> None:
         """Hand over the table of a block that an earlier process added.
@@ -610,7 +606,7 @@ class Periods:
                 f"shares must leave a budget for the {level}, got {float(part):.3g}: {error}"
             ) from None
 
-    def _node_settings(self, label: str, blocks: int, prior: Hypothesis | None) -> Settings:
+    def _node_settings(self, label: str, blocks: int) -> Settings:
         part, level = self._book.left_for(label, blocks), self._book.calendar.level(label)
         budget = self._share_of(part, level, self._book.rows(blocks))
         known = self._settings
@@ -618,22 +614,7 @@ class Periods:
             budget,
             beta=known.beta if self._book.counting is None else divided_beta(known.beta)[1],
             max_queries=known.max_queries,
-            prior=prior,
-            purchases=None if prior is None else FixedTables(),
         )
-
-    def _start(self, n: int) -> Floats | None:
-        """Return what a block of so many records starts from besides its own tables, or None."""
-        finest = self._book.calendar.finest
-        last = [one for one in self._book.nodes if self._book.calendar.level(one) == finest]
-        if n > WARM_MOST or not last:
-            return None
-        label = self._book.calendar.following([*self._book.blocks][-1])
-        plan = session_plan(self._domain, n, self._node_settings(label, 1, None))
-        if plan.first_tables is None:
-            return None  # bought by what is asked: from there nothing is pooled
-        bought = [one for one in map(self._tables_of, last) if one is not None]
-        return start_from(plan.update, self._domain, bought)
 
     def _tables_of(self, label: str) -> Bought | None:
         """Return the first tables of a node, once it has bought some."""
@@ -652,18 +633,15 @@ class Periods:
             self._bought[label] = found
         return self._bought[label]
 
-    def _new_node(
-        self, label: str, data: PrivateData, before: list[BlockBegun], start: Floats | None
-    ) -> OnlineIC:
+    def _new_node(self, label: str, data: PrivateData, before: list[BlockBegun]) -> OnlineIC:
         """Open a session, then draw on its blocks: it can be asked, and read, only after that.
 
         A crash between the two files leaves a session that has released nothing and that the root does not
         know: it is made anew.
         """
-        prior = None if start is None else Histogram(self._domain, start)
         begun = self._book.after_all(before)
         covered = begun.check_node(label)
-        settings, file = self._node_settings(label, len(covered), prior), self._file(label)
+        settings, file = self._node_settings(label, len(covered)), self._file(label)
         counted = begun.counted(covered, divided_beta(self._settings.beta)[0])
         if counted is not None:
             counted = attrs.evolve(counted, private=self._private)
@@ -671,8 +649,6 @@ class Periods:
             session = OnlineIC(data, settings, counted=counted, noise=self._noise)
         else:
             self._clear(label, file)
-            if start is not None:
-                _keep(_start_file(file), start)
             session = OnlineIC(
                 data, settings, counted=counted, ledger=file, table=label, durability=self._durability
             )
@@ -765,8 +741,6 @@ class Periods:
                     "it by add or close."
                 )
             node, file = self._book.nodes[label], self._node_file(label)[0]
-            start = _start_file(file)
-            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
             whole = (
                 self._union(node.blocks) if len(node.blocks) > 1 or label not in self._book.blocks else None
             )
@@ -775,9 +749,7 @@ class Periods:
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            session = OnlineIC.resume(
-                file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
-            )
+            session = OnlineIC.resume(file, data, table=label, receipt=receipt, durability=self._durability)
             self._sessions[label] = session
             self._note(label)
             return session
@@ -841,13 +813,6 @@ class Periods:
                 self._finer[label] = estimates(found)
             known = self._finer[label]
             return None if known is None else known.point(query)
-
-    def designs(self, label: str) -> int:
-        """Return among how many first tables those of a node were chosen, at most."""
-        book = self._book
-        if book.calendar.level(label) == book.calendar.finest and book.n(label) <= WARM_MOST:
-            return DESIGNS  # whether it has a start depends on which nodes were asked before
-        return max(1, len(self.node(label).plan.first_choices or ()))
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.
@@ -1139,18 +1104,3 @@ def protected_over(finest: str, persons: Persons | None, n_private: bool) -> str
             f"a person with records in several {finest}s as a whole"
         )
     return f"protects {persons.said(finest)}; does not protect in which {finest}s these lie"
-
-
-def _start_file(file: str) -> str:
-    """Return where the start of a session lies: public, made of what others released."""
-    return f"{file.removesuffix('.db')}.start.npy"
-
-
-def _keep(path: str, array: Floats) -> None:
-    """Write an array whole or not at all."""
-    making = f"{path}.new"
-    with open(making, "wb") as file:
-        np.save(file, array)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(making, path)

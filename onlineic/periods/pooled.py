@@ -12,20 +12,13 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.hypothesis.base import MAX_CELLS
 from onlineic.known_noise.estimates import Estimates, TableDesign
 from onlineic.ledger.records import Opened, Record
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.updates.base import UpdateRule
 
-LEAST_CELL = 1e-12  # of a start: what is taken to be impossible could never be learned
 BRACKETS = 0.5  # of brackets that nobody asks for
-WARM_NODES = 6  # the last nodes of a level that a start is made of
-# records up to which a start is given: measured, it gains a tenth at 4,000 records and nothing at 40,000
-WARM_MOST = 20_000
-DESIGNS = 4  # of the first tables of a block: of three kinds by its first question, or those beside a start
 
 
 @final
@@ -90,14 +83,3 @@ def estimates(bought: Sequence[Bought]) -> Estimates | None:
     targets = [one.target for one in tables if isinstance(one.target, Partition)]  # all are
     design = TableDesign(targets, [one.scale * n for one in tables], pure=False)
     return Estimates(design, [one.values for one in tables], n, BRACKETS)
-
-
-def start_from(rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> Floats | None:
-    """Return weights of a public start made of the last nodes' tables, above 0 in every cell; or None."""
-    if domain.size > MAX_CELLS or not bought:
-        return None
-    hypothesis = fitted(rule, domain, bought[-WARM_NODES:])
-    if hypothesis is None or not hasattr(hypothesis, "probabilities"):
-        return None
-    weights: Floats = np.maximum(hypothesis.probabilities(), LEAST_CELL)
-    return weights

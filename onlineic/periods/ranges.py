@@ -83,9 +83,6 @@ class Nodes(Protocol):
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         """Return (fraction, standard error) that the tables of a node's own blocks say of a query."""
 
-    def designs(self, label: str) -> int:
-        """Return among how many first tables those of a node were chosen, at most."""
-
     def learned(self, label: str) -> Any:
         """Return the hypothesis of a node that has released something."""
 
@@ -367,7 +364,6 @@ class Range(Answering):
         queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
         calendar, domain = self._nodes.book.calendar, self._nodes.domain
         nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
-        nats += sum(math.log(self._nodes.designs(node)) for node in {part.node for part, _ in held})
         share = RANGE_SHARE if self._nodes.book.counting is None else RANGE_SHARE - COUNT_SHARE
         radius = error * math.sqrt(2.0 * (nats - math.log(share * self._nodes.beta)))
         return len({part.run for part, _ in held}) * radius

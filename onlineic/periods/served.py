@@ -153,9 +153,6 @@ class _Nodes:
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         return self.periods.finer(label, query)
 
-    def designs(self, label: str) -> int:
-        return self.periods.designs(label)
-
     def learned(self, label: str) -> Hypothesis:
         return self.periods.learned(label)
 

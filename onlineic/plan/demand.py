@@ -3,8 +3,8 @@
 The rule looks at public facts alone: the questions asked, what was released, and what is left. What an
 instalment may cost follows from how many questions were asked, so that a few cost little and many have
 everything; which tables it buys is what `interactions.cheapest` finds for the questions expected, by the same
-predictor that tells what an answer is worth. Of few attributes and records the first instalment may be
-settled before anything is asked (`FirstChoices`).
+predictor that tells what an answer is worth. Where one table of all cells, or the levels of one attribute,
+are expected to tell more, these are settled before anything is asked.
 
 Proof: docs/theory/session.md, 4.9.
 """
@@ -35,14 +35,13 @@ from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
-# of all purchases, after first tables and where sets were announced: it waits until it is known what is
-# asked; without it nothing is bought of what three attributes hold beyond pairs
+# of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
+# bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
@@ -97,8 +96,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         Which sets can be counted: tables of others are not bought.
     count : int, optional
         About how many questions will come, if that was told and is less than `after` was made for.
-    first : FirstChoices, optional
-        The first instalment, where it is settled beforehand, and what all purchases may cost.
+    first : FirstTables, optional
+        All that is bought, where it is settled beforehand: all cells, or the levels of one attribute.
 
     Raises
     ------
@@ -113,7 +112,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
-    first: FirstChoices | None = attrs.field(default=None, metadata={"later": True})
+    first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
@@ -122,7 +121,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
             set_fields(self, count=checked_integer("count", self.count, at_least=1))
-        for name, held, kind in (("first", self.first, FirstChoices), ("reach", self.reach, Reach)):
+        for name, held, kind in (("first", self.first, FirstTables), ("reach", self.reach, Reach)):
             if held is not None and type(held) is not kind:  # totals, and counts, go by their word
                 raise InvalidParameterError(
                     f"{name} must be a {kind.__name__} or None, got a {type(held).__name__}; leave it out."
@@ -148,17 +147,14 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
-        first: FirstChoices | None = None,
     ) -> "DemandPurchases":
-        """Return the rule for questions that were announced, or after tables that come first.
+        """Return the rule for questions that were announced.
 
-        Of these, and of sets of attributes, nearly all is bought with the first question; of a number of
-        questions all is by its end.
+        Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
+        its end.
         """
-        rule = cls(announced=announced, reach=reach, first=first)
-        if first is not None and not first.later:
-            return attrs.evolve(rule, after=(1,), parts=(Fraction(1),))
-        if announced or first is not None:
+        rule = cls(announced=announced, reach=reach)
+        if announced:
             more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             rule = attrs.evolve(rule, parts=parts)
@@ -178,16 +174,12 @@ class DemandPurchases(PurchaseRule[Listened]):
             )
 
     @property
-    def first_choices(self) -> tuple[FirstTables, ...] | None:
-        return None if self.first is None else self.first.tables
-
-    @property
     def _read(self) -> int:
         """How many questions are heard, as one call can bring all that were announced."""
         return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.share * account.capacity if self.first is None else self.first.planned
+        return self.share * account.capacity if self.first is None else self.first.charge.amount
 
     def start(self) -> Listened:
         return Listened()
@@ -246,17 +238,24 @@ class DemandPurchases(PurchaseRule[Listened]):
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
 
+    def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
+        """Return the same rule with all that it buys settled beforehand, for the questions told."""
+        most = self.share * facts.account.capacity
+        tables = self._bought(facts, Demand.of(facts.domain, (), self.announced), most, kept=1.0)
+        return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
+
     def owed(self, heard: Listened, account: Filter) -> Fraction:
         unbought = self.first if heard.predictor is None else None
-        if unbought is not None and unbought.first.charge.amount > account.left:
+        if unbought is not None and unbought.charge.amount > account.left:
             return Fraction(0)  # the first tables were burned, and no others are bought
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
-        if self.first is not None and heard.predictor is None:
-            return self._settled(self.first, question, facts.account)
+        if self.first is not None:
+            due = heard.predictor is None and not (question and question.constant is not None)
+            return self.first if due and facts.account.affords(self.first.charge) else None
         asked = [one for one in facts.questions if one.constant is None]
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
@@ -278,28 +277,15 @@ class DemandPurchases(PurchaseRule[Listened]):
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
             return super().told(account)
-        said, later = [("first tables", self.first.told(account))], float(self.first.later / account.capacity)
-        if later:
-            said.append(("later tables", f"bought by what is asked, for up to {later:.0%} of the budget"))
-        return said
-
-    def held_by(self, record: Opened, heard: Listened, n: int) -> FirstTables | None:
-        if heard.predictor is not None or self.first is None:
-            return None
-        return next((one for one in self.first.tables if one.released_by(record, n)), None)
+        part, many = float(self.first.charge.amount / account.capacity), len(self.first.targets)
+        said = f"released with the first question for {part:.0%} of the budget: {many} of counts"
+        return [("first tables", said)]
 
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
-        by_what_is_asked = self.first is None or heard.predictor is not None
-        return by_what_is_asked or self.held_by(record, heard, n) is not None
+        return self.first is None or self.first.released_by(record, n)
 
-    def _settled(self, first: FirstChoices, question: Question | None, account: Filter) -> FirstTables | None:
-        """Return the tables that were settled beforehand, if the question needs some that can be paid."""
-        if question is not None and question.constant is not None:
-            return None  # it is answered without the table
-        if account.spent and any(one.first is not None for one in first.tables):
-            return None  # those that were burned may be paid as the first release: no Laplace follows (4.10)
-        tables = first.chosen_by(question)
-        return tables if tables.affordable(account) else None
+    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+        return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
         """Return the part of all purchases that is spent after so many questions."""
@@ -333,7 +319,7 @@ def _checked_axes(told: object) -> Axes:
     )
 
 
-def opens_with(rule: PurchaseRule[Any]) -> FirstChoices | None:
+def opens_with(rule: PurchaseRule[Any]) -> FirstTables | None:
     """Return what a rule of the package releases first for certain; of others nothing is certain."""
     return rule.first if type(rule) is DemandPurchases else None
 

@@ -26,19 +26,12 @@ from onlineic.errors import (
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.announced import Announcement, Questions
 from onlineic.plan.defaults import (
-    CELLS_FOR_PAIRS,
-    CELLS_FOR_PAIRS_PURE,
-    GROWTH,
     KNOWN_TESTS,
     LEVELS_ERR,
-    PAIRS_ERR,
-    PAIRS_ERR_PURE,
-    SINGLES_ERR,
     SPREAD_OF_CONJUNCTIONS,
     SPREAD_OF_DENSE,
-    USUAL_SIZE,
 )
-from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
+from onlineic.plan.first_tables import MOST_CELLS, levels
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.purchases import Facts
 from onlineic.plan.settings import Settings, settings_of
@@ -55,11 +48,8 @@ SAID = {
     "numbers": "so few questions are best measured one by one, without a test",
     "cells": "a table of all cells is expected to tell more than tables of pairs of attributes",
     "levels": "one attribute is known from its levels",
-    "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
+    "pairs": "tables bought as questions come, and hits for what they do not hold",
 }
-SAID_OF_MANY = "tables of every attribute, which have too many pairs, and hits for what they do not hold"
-
-SAID_OF_LISTENING = "tables bought as questions come, and hits for what they do not hold"
 MOST_FORESEEN = 128  # attributes: of more a programme takes longer than a second
 
 
@@ -184,7 +174,7 @@ def forecast(
     n = checked_integer("n", n, at_least=1, at_most=2**53, remedy=remedy)  # a table holds no more
     settings = settings_of(budget, max_queries=max_queries, questions=questions).of_domain(domain)
     settings = counted_out(settings)
-    return _listened(expected(domain, n, settings), domain, settings)
+    return expected(domain, n, settings)
 
 
 def counted_out(settings: Settings) -> Settings:
@@ -194,26 +184,6 @@ def counted_out(settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=divided(settings.budget)[1])
 
 
-def _listened(told: Forecast, domain: Domain, settings: Settings) -> Forecast:
-    """Return the forecast with what its rule expects, where the session would buy by what is asked."""
-    seen = planned(domain)
-    rule = listening_rule(seen, told.n, settings, "pairs" if told.start == "numbers" else told.start)
-    if rule is None or sum(size > 1 for size in seen.shape) > MOST_FORESEEN:
-        return told
-    account = account_of_purchases(told.n, settings)
-    facts = Facts(seen, told.n, account, settings.of_row.neighbours, rule.start())
-    rms = min(UNKNOWN, rule.expected(facts, told.max_queries))
-    rows = [
-        EngineForecast("session that listens", rms, 2.0 * rms, row.start)
-        if row.start in ("pairs", "cells")
-        else row
-        for row in told.engines
-    ]
-    ranked = tuple(sorted(rows, key=lambda row: row.rms))
-    said = told.reason if told.start == "numbers" else SAID_OF_LISTENING
-    return attrs.evolve(told, engines=ranked, reason=said)
-
-
 def expected(domain: Domain, n: int, settings: Settings, announced: Announcement | None = None) -> Forecast:
     """Return the forecast of a session to which all of this budget is left, as n is public or was counted.
 
@@ -221,16 +191,16 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
     """
     domain, announced = planned(domain), settings.announced if announced is None else announced
     asked = announced.count or settings.max_queries
-    rows = _rows(domain, n, alike(settings.of_row), asked, announced.dense)
+    rows = _rows(domain, n, settings, asked, announced.dense)
     if announced.count is None:  # nobody knows for how many numbers to pay
         rows = [row for row in rows if row.start != "numbers"]
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = next(row.start for row in ranked if row.start is not None)
-    said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
-    return Forecast(ranked, start, said, n, asked)
+    return Forecast(ranked, start, SAID[start], n, asked)
 
 
-def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
+def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: bool) -> list[EngineForecast]:
+    budget = alike(settings.of_row)
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     size = min(domain.size, 10**300)  # of more cells no float tells the number
     spread = math.sqrt(size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
@@ -245,21 +215,14 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
         rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
-    of_cells, of_pairs = spread * cell / float(1 - KNOWN_TESTS), error_of_pairs(n, budget)
-    clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
-    if (
-        len(axes) > 1
-        and domain.size <= MOST_CELLS
-        and (dense or clear or laplace_suits(domain, n, budget, float(1 - KNOWN_TESTS)))
-    ):
-        rms = min(UNKNOWN, of_cells)
-        rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
-    elif len(axes) > 1:
-        many = too_many_pairs(domain)
-        # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
-        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs + SINGLES_ERR if many else of_pairs)
-        engine = "session from single attributes" if many else "session from pairs"
-        rows.append(EngineForecast(engine, rms, 2.0 * rms, "pairs"))
+    if len(axes) > 1:
+        # all that is bought must be one of the sets that were counted at load
+        counted = settings.reach is not None and settings.reach.sets is not None
+        if domain.size <= MOST_CELLS and not counted:
+            rms = min(UNKNOWN, spread * cell / float(1 - KNOWN_TESTS))
+            rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
+        rms = UNKNOWN if dense else _expected_of_listening(domain, n, settings, max_queries)
+        rows.append(EngineForecast("session that listens", rms, 2.0 * rms, "pairs"))
     elif axes:
         tables = len(levels(domain, axes[0]))
         unit = math.sqrt(2.0) * l1 * tables / budget.epsilon
@@ -274,13 +237,10 @@ def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool)
     return rows
 
 
-def error_of_pairs(n: int, budget: Budget) -> float:
-    """Expected error of a session from pairs: a rule of thumb, fraction of records."""
-    near = budget.neighbours  # found for those that replace a record, whose tables move by 2
-    if budget.pure:
-        noise = PAIRS_ERR_PURE * (near.table_l1() / 2) / budget.epsilon
-    else:
-        moved = math.sqrt(near.table_squared() / 2)
-        noise = PAIRS_ERR * moved / gaussian_mu(budget.epsilon, budget.delta)
-    growth: float = max(1.0, n * budget.epsilon / USUAL_SIZE) ** GROWTH
-    return noise * growth / n
+def _expected_of_listening(domain: Domain, n: int, settings: Settings, questions: int) -> float:
+    """Return what a session that listens is expected to err by, of questions over all attributes alike."""
+    if sum(size > 1 for size in domain.shape) > MOST_FORESEEN:
+        return UNKNOWN
+    rule = listening_rule(domain, settings.announced, settings.reach)
+    facts = Facts(domain, n, account_of_purchases(n, settings), settings.of_row.neighbours, rule.start())
+    return min(UNKNOWN, rule.expected(facts, questions))

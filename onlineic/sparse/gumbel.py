@@ -17,7 +17,6 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
-from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import gumbel_charge, renyi_capacity
 from onlineic.errors import (
@@ -229,16 +228,6 @@ class GumbelSparse(NumericSparse):
 
     def account(self) -> Filter:
         return Filter(Fraction(self.capacity), "ticks", self.order)
-
-    def first_release(self) -> FirstRelease:
-        """Return what pays for Gaussian tables before every test of this mechanism, and of it stretched."""
-        near, steepest = self.neighbours, self.widest / self.scale
-        # how far a test moves over how far its answer does, a number or a table, rounded up
-        numbers = Fraction(near.test(0, 1), near.number(0, 1))
-        tables = Fraction(near.any_gap(), math.isqrt(near.table_squared()))
-        # sigma is rounded up to a unit of a grid that may be as coarse as one count
-        ratio = (self.ratio + Fraction(1 << self.grid_bits) / self.scale) * max(numbers, tables)
-        return FirstRelease(self.order, self.epsilon, self.delta, steepest, ratio, neighbours=near)
 
     def start_charge(self) -> Charge | None:
         return None
