@@ -421,7 +421,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
             which, before, opened = "later tables" if opened else "first tables", opened, True
-            named = [rule.next(facts(*record.heard))]
+            named: list[Any] = [rule.next(facts(*record.heard))]
             if isinstance(rule, BoughtBefore):
                 named = [] if before else [*rule.tables]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]

@@ -35,7 +35,7 @@ from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
+from onlineic.plan.first_tables import FirstTables, least_scale
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
@@ -254,8 +254,9 @@ class DemandPurchases(PurchaseRule[Listened]):
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if self.first is not None:
-            due = heard.predictor is None and not (question and question.constant is not None)
-            return self.first if due and facts.account.affords(self.first.charge) else None
+            known = question is not None and question.constant is not None  # answered without the table
+            wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
+            return self.first if wanted else None
         asked = [one for one in facts.questions if one.constant is None]
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
@@ -338,12 +339,7 @@ def _priced(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTabl
     whole = max(Fraction(1), sum(map(Fraction, design.parts.values()), Fraction(0)))  # floats round up, too
     parts = [Fraction(part) / whole for part in design.parts.values()]
     order, pure = account.order, account.order is None
-    scales = [
-        least_laplace(most * part, neighbours)
-        if order is None
-        else least_gaussian(order, most * part, neighbours)
-        for part in parts
-    ]
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
     bought = [
         (table_of(facts.domain, key), scale)
         for key, scale in zip(design.parts, scales, strict=True)

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import final
 
 import attrs
@@ -244,10 +244,8 @@ def settled_tables(
         return _laplace_tables(mechanism, domain, axes, share * whole)
     wanted = levels(domain, axes[0]) if axes else []
     account, pure = mechanism.account(), isinstance(mechanism, ExponentialSparse)
-    most = share / max(1, len(wanted)) * account.capacity
-    least = least_laplace if pure else partial(least_gaussian, mechanism.order)
-    scale = least(most, mechanism.neighbours) if wanted else None
-    if scale is None:
+    scale = least_scale(account.order, share / max(1, len(wanted)) * account.capacity, mechanism.neighbours)
+    if scale is None or not wanted:
         return None
     unpaid = Charge(share * account.capacity, f"{len(wanted)} opening tables", account.unit, account.order)
     tables = FirstTables(tuple(wanted), (scale,) * len(wanted), unpaid, pure, neighbours=mechanism.neighbours)
@@ -322,6 +320,11 @@ def _levels(domain: Domain, axis: int) -> tuple[Partition, ...]:
         # of whole blocks of the level before: least squares wants a tree
         levels.append(Partition(domain, (axis,), (before.classes[0] * parts // before.blocks,)))
     return tuple(levels)
+
+
+def least_scale(order: Fraction | None, most: Fraction, neighbours: Neighbours) -> Fraction | None:
+    """Return the least scale, records, of a table for so much of an account of this order, or None."""
+    return least_laplace(most, neighbours) if order is None else least_gaussian(order, most, neighbours)
 
 
 def least_laplace(most: Fraction, neighbours: Neighbours) -> Fraction | None:
