@@ -11,7 +11,7 @@ Proof: docs/theory/session.md, 4.9.
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any, final
 
@@ -31,9 +31,9 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.designs import Design, cheapest
+from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
-from onlineic.interactions.sizes import table_of
+from onlineic.interactions.sizes import Key, table_of
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
 from onlineic.plan.first_tables import FirstTables, least_scale
 from onlineic.plan.purchases import Facts, PurchaseRule
@@ -222,7 +222,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         """Return the root-mean-square error expected of so many questions, fraction of records.
 
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
-        who asks of a few has less error.
+        who asks of a few has less error. By one design, as the first purchase is made: what it leaves out
+        later ones may buy, if it is asked.
         """
         account, order = facts.account, facts.account.order
         demand, planned = Demand.of(facts.domain, (), self.announced), self.planned(facts.account)
@@ -240,9 +241,25 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
-        most = self.share * facts.account.capacity
-        tables = self._bought(facts, Demand.of(facts.domain, (), self.announced), most, kept=1.0)
+        parts: dict[Key, float] = {}
+        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced)):
+            parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
+        tables = _priced(facts, parts, self.share * facts.account.capacity)
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
+
+    def _foreseen(
+        self, facts: Facts[Listened], demand: Demand
+    ) -> Iterator[tuple[Predictor, dict[Key, float]]]:
+        """Yield what is known after each instalment for a demand, and which part of all each table gets."""
+        pure, before, predictor = facts.account.order is None, Fraction(0), Predictor(facts.domain)
+        for spent in self.parts:
+            part, before = spent - before, spent
+            due = part * self.planned(facts.account)
+            budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
+            design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
+            known = {key: budget * (one**2 if pure else one) for key, one in design.parts.items()}
+            predictor = predictor.with_planned(known.items())
+            yield predictor, {key: float(part) * one for key, one in design.parts.items()}
 
     def owed(self, heard: Listened, account: Filter) -> Fraction:
         unbought = self.first if heard.predictor is None else None
@@ -305,7 +322,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         predictor = facts.heard.predictor or Predictor(facts.domain)
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return None if design.after > kept * design.before else _priced(facts, design, most)
+        return None if design.after > kept * design.before else _priced(facts, design.parts, most)
 
 
 def _checked_axes(told: object) -> Axes:
@@ -333,16 +350,16 @@ def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float
     return float(2 * most * TICK / (account.order * neighbours.table_squared()))
 
 
-def _priced(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables | None:
-    """Return the tables of a design with the least noise that so much pays, if it can be drawn."""
+def _priced(facts: Facts[Listened], design: dict[Key, float], most: Fraction) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
     account, neighbours = facts.account, facts.neighbours
-    whole = max(Fraction(1), sum(map(Fraction, design.parts.values()), Fraction(0)))  # floats round up, too
-    parts = [Fraction(part) / whole for part in design.parts.values()]
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
     order, pure = account.order, account.order is None
     scales = [least_scale(order, most * part, neighbours) for part in parts]
     bought = [
         (table_of(facts.domain, key), scale)
-        for key, scale in zip(design.parts, scales, strict=True)
+        for key, scale in zip(design, scales, strict=True)
         if scale is not None
     ]
     if not bought:

@@ -29,8 +29,6 @@ from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_lea
 from onlineic.plan.defaults import (
     BRANCH,
     FLAT,
-    MOST_PARTS,
-    PARTS_AT_MOST,
     ROOT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
@@ -289,11 +287,6 @@ def _laplace_price(order: Fraction, scales: Sequence[Fraction], neighbours: Neig
     if neighbours.largest_gap() > 1:  # of a block that moves by more than one, only the pure price is proven
         return Fraction(sum(math.ceil(moved * times / scale / TICK) for scale, times in count.items()))
     return Fraction(sum(laplace_charge(order, scale, moved * times) for scale, times in count.items()))
-
-
-def too_many_pairs(domain: Domain) -> bool:
-    """Return whether tables of all pairs would take too long to release and to fit, whatever n is."""
-    return sum(min(size, PARTS_AT_MOST) for size in domain.shape if size > 1) > MOST_PARTS
 
 
 def levels(domain: Domain, axis: int) -> list[Partition]:

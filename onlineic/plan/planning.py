@@ -218,7 +218,7 @@ def _mechanism(
     """Return the mechanism, and whether the first tables that share its account have Laplace noise."""
     budget, bought, laplace = settings.of_row, Fraction(0), False
     if settings.opens:
-        bought, laplace = shares.one_way + shares.pairs, start == "cells"
+        bought, laplace = shares.tables, start == "cells"
         if sum(size > 1 for size in domain.shape) == 1:
             laplace = laplace_opens(domain, budget, bought)
     if isinstance(settings.sparse, NumericSparse):
@@ -247,8 +247,7 @@ def _tables(
     """Return all cells, or the levels of one attribute, where these are bought first."""
     if not settings.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         return None
-    bought = shares.one_way + shares.pairs
-    return settled_tables(mechanism, domain, bought, laplace, settings.budget.order is not None)
+    return settled_tables(mechanism, domain, shares.tables, laplace, settings.budget.order is not None)
 
 
 def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fraction) -> Plan:

@@ -109,7 +109,7 @@ def test_every_instalment_costs_its_charge():
     assert all(0.9 < ratio <= 1.0 for ratio in ratios)
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_instalments_after_tables_that_come_first_cost_their_charge():
     first, *later = cost_and_charge(settled=True)
 
@@ -118,7 +118,7 @@ def test_instalments_after_tables_that_come_first_cost_their_charge():
     assert all(0.9 < ratio <= 1.0 for ratio in later)
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_instalments_after_tables_that_come_first_of_less_noise_than_charged_are_found(monkeypatch):
     def quieter(*asked):
         tables = check_bought(*asked)
@@ -181,7 +181,7 @@ def test_instalments_of_less_noise_than_they_are_charged_for_are_found(monkeypat
     assert max(cost_and_charge()) > 1.1
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("settled", [False, True], ids=["by what is asked", "after first tables"])
 @pytest.mark.parametrize("private", [False, True], ids=["as it is", "reads a count"])
 def test_tables_are_chosen_by_what_was_released_alone(monkeypatch, private, settled):

@@ -31,7 +31,7 @@ from onlineic.sparse import GumbelSparse
 from onlineic.updates import FittedTables, MaximumEntropy
 from support.sessions import all_spent
 
-pytestmark = pytest.mark.usefixtures("pairs_first")
+pytestmark = pytest.mark.usefixtures("listening")
 DOMAIN = ic.Domain.of(a=2, b=2)
 CORNER = ic.where(a=0, b=0)
 HAIR = 2**30  # of 2^64: how near its boundary each outcome is forced

@@ -17,7 +17,7 @@ from onlineic.noise.sources import SIGMA_LIMIT
 from support.noise import Wrapped
 from support.sessions import begun
 
-pytestmark = pytest.mark.usefixtures("pairs_first")
+pytestmark = pytest.mark.usefixtures("listening")
 DOMAIN = ic.Domain.of(a=["x", "y", "z"], b=["no", "yes"], c=["u", "v"])
 COUNTS = np.array([9, 0, 4, 1, 0, 0, 7, 2, 3, 0, 0, 5]).reshape(3, 2, 2)
 MOVED = COUNTS - np.eye(1, 12, 0, dtype=np.int64).reshape(3, 2, 2)

@@ -16,7 +16,7 @@ from onlineic.ledger import Hard, Opened, TableBudget, read
 from onlineic.noise import SimulatedNoise
 from support.ledgers import LABEL, quick_folder
 
-pytestmark = pytest.mark.usefixtures("pairs_first")  # where the first question tells what is bought
+pytestmark = pytest.mark.usefixtures("listening")  # where the first question tells what is bought
 DOMAIN = ic.Domain.of(a=14, b=5, c=4)
 COUNTS = np.random.default_rng(3).multinomial(6_000, np.random.default_rng(4).dirichlet(np.full(280, 0.2)))
 ASKED = [

@@ -41,7 +41,7 @@ from onlineic.periods import periods as module
 from onlineic.periods.conditions import inside
 from support.events import FOR_EVER
 from support.noise import Silent
-from support.sessions import plan_once, starts_from_pairs
+from support.sessions import listens_first, plan_once
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning"),
@@ -654,7 +654,7 @@ def test_what_is_asked_inside_a_period_is_the_question_at_that_period(expression
 
 
 def test_bounds_over_ranges_hold(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     held = grown(SimulatedNoise(5))
     held.close("2026-Q1")
     queries = [ic.where(age=age, sex=sex) for age in range(5) for sex in "FM"]
@@ -714,7 +714,7 @@ def test_a_table_told_before_a_close_is_bounded_at_once_by_its_distance_from_the
 
 
 def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     held = grown(SimulatedNoise(5))
     query = ic.where(age=2)
     answers = [held[label].answer(query) for label in LABELS]
@@ -729,7 +729,7 @@ def test_estimates_of_months_are_added_where_that_bounds_better(monkeypatch):
 
 
 def test_a_closed_quarter_is_averaged_with_what_its_months_bought(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     held = grown(SimulatedNoise(5))
     held.close("2026-Q1")
     queries = [ic.where(age=2), ic.where(age=ic.between(1, 3), sex="F")]
@@ -777,7 +777,7 @@ def second_bound(held, question):
 
 
 def test_the_pooled_radius_counts_the_first_tables_that_each_node_may_have_bought(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     question = ic.where(age=2, sex="F")
     with_starts, without = grown(SimulatedNoise(5)), grown(SimulatedNoise(5))
     with_starts.over().answer(question)
@@ -795,7 +795,7 @@ def test_the_pooled_radius_counts_the_first_tables_that_each_node_may_have_bough
 
 
 def test_bounds_from_estimates_count_the_rounding_of_weights(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     exact, rounded = ic.where(age=ic.below(3)), ic.where(age=ic.weights([1, 1, 1 - 1.5e-5, 0, 0]))
     held = grown(SimulatedNoise(5))
 
@@ -1250,7 +1250,7 @@ def _exit(arguments):
 
 @pytest.mark.exhaustive
 def test_bounds_hold_over_24_months_of_a_thousand_questions(monkeypatch):
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)
     months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
     held = Periods(None, DOMAIN, BUDGET, max_queries=1_000, noise=SimulatedNoise(9))
     tables = {label: ic.PrivateData(counts_of(seed, 4_000), DOMAIN) for seed, label in enumerate(months)}

@@ -197,7 +197,7 @@ def test_with_dense_queries_announced_pairs_are_no_start(delta, domain, n, count
         assert [domain.size] == [target.blocks for target in plan.first_tables.targets]
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_a_session_asked_or_told_of_dense_queries_errs_about_as_a_histogram_does():
     generator = np.random.default_rng(2)
     counts = generator.multinomial(10_000, generator.dirichlet(np.full(1024, 0.3)))

@@ -118,7 +118,7 @@ def test_purchases_with_something_else_in_the_place_of_tables_are_refused(name):
         planned(line, DOMAIN)
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("later", [{"fraction": "-1"}, {"fraction": "1e30"}, "much", None])
 def test_what_is_kept_for_later_tables_is_a_number_that_the_account_can_pay(later):
     line = beginning()

@@ -23,7 +23,7 @@ from onlineic.queries import Answer, Measurement, Queries, derived, marginal
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds
-from support.sessions import WIDE, WIDE_COUNTS, begun, hits, starts_from_pairs
+from support.sessions import WIDE, WIDE_COUNTS, begun, hits, settled
 
 N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
@@ -31,11 +31,11 @@ FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one is let start from pa
 BUDGET = ic.Budget(1.0, 1e-6)
 
 
+SETTLED = {"purchases": settled(WIDE, FEW.n, BUDGET)}
+
+
 def opened(data=DATA, seed=1, **settings):
-    with pytest.MonkeyPatch.context() as patched:
-        if data is FEW:
-            starts_from_pairs(patched)
-        return begun(ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings))
+    return begun(ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings))
 
 
 def first(session):
@@ -66,7 +66,7 @@ QUERIES = [
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 @pytest.mark.parametrize("data", [DATA, FEW], ids=["cells", "pairs"])
 def test_every_answer_states_the_least_of_its_own_test_and_of_the_noise_of_the_first_tables(beta, data):
-    session = opened(data, beta=beta, purchases=ic.FixedTables())
+    session = opened(data, beta=beta, **(SETTLED if data is FEW else {}))
     known = estimates(session, KNOWN * beta, data.n)
     easy = session.plan.sparse.easy_radius(EASY_OR_HARD * (1 - KNOWN) * beta)
     narrower = 0
@@ -200,7 +200,7 @@ def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
 
 
 def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
-    session = opened(FEW, purchases=ic.FixedTables())
+    session = opened(FEW, **SETTLED)
     session.answer(UNKNOWN)
 
     assert session.statistics().error_bound >= session.plan.error_bound
@@ -210,7 +210,7 @@ def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
 
 
 def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_and_others_none():
-    session = opened(FEW, purchases=ic.FixedTables())
+    session = opened(FEW, **SETTLED)
     query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
     known = estimates(session, KNOWN * 0.05, FEW.n)
     sets = ic.where(a=ic.one_of(0, 2), b=1)
