@@ -7,9 +7,8 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
-from onlineic.plan.listening import settled_purchases
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planning import session_plan
+from onlineic.plan.planning import session_plan, settled_purchases
 from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent

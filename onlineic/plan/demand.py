@@ -97,7 +97,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     count : int, optional
         About how many questions will come, if that was told and is less than `after` was made for.
     first : FirstTables, optional
-        All that is bought, where it is settled beforehand: all cells, or the levels of one attribute.
+        All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
+        sessions of several update rules begin with.
 
     Raises
     ------
@@ -179,7 +180,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.share * account.capacity if self.first is None else self.first.charge.amount
+        return self.share * account.capacity
 
     def start(self) -> Listened:
         return Listened()
@@ -222,19 +223,17 @@ class DemandPurchases(PurchaseRule[Listened]):
         """Return the root-mean-square error expected of so many questions, fraction of records.
 
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
-        who asks of a few has less error. By one design, as the first purchase is made: what it leaves out
-        later ones may buy, if it is asked.
+        who asks of a few has less error.
         """
-        account, order = facts.account, facts.account.order
-        demand, planned = Demand.of(facts.domain, (), self.announced), self.planned(facts.account)
-        budget = _precision(account, planned, facts.neighbours) * facts.n**2
-        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=order is None)
-        shares = {key: budget * (part**2 if order is None else part) for key, part in design.parts.items()}
-        predictor = Predictor(facts.domain).with_planned(shares.items())
-        spent = [float(part) for part in self.parts]
-        if order is None:  # precision goes with the square of what each instalment costs
+        demand = Demand.of(facts.domain, (), self.announced)
+        (first, _), (last, _) = self._foreseen(facts, demand, (self.parts[0], Fraction(1)))
+        known = [first.known(demand.subspaces), last.known(demand.subspaces)]
+        spent = [
+            float((part - self.parts[0]) / (1 - self.parts[0])) if part < 1 else 1.0 for part in self.parts
+        ]
+        if facts.account.order is None:  # precision goes with the square of what each instalment costs
             spent = np.cumsum(np.diff([0.0, *spent]) ** 2).tolist()
-        errors = np.square(predictor.expected_with(demand, spent))
+        errors = [float((demand.weights / (known[0] + part * (known[1] - known[0]))).sum()) for part in spent]
         # the first instalment is bought at the first question, each other one after so many
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
@@ -242,18 +241,21 @@ class DemandPurchases(PurchaseRule[Listened]):
     def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
         parts: dict[Key, float] = {}
-        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced)):
+        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
             parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
         tables = _priced(facts, parts, self.share * facts.account.capacity)
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
 
     def _foreseen(
-        self, facts: Facts[Listened], demand: Demand
+        self, facts: Facts[Listened], demand: Demand, parts: Iterable[Fraction]
     ) -> Iterator[tuple[Predictor, dict[Key, float]]]:
         """Yield what is known after each instalment for a demand, and which part of all each table gets."""
         pure, before, predictor = facts.account.order is None, Fraction(0), Predictor(facts.domain)
-        for spent in self.parts:
+        for spent in parts:
             part, before = spent - before, spent
+            if not part:
+                yield predictor, {}
+                continue
             due = part * self.planned(facts.account)
             budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
             design = cheapest(predictor, demand, budget, self.reach, laplace=pure)

@@ -12,6 +12,8 @@ import contextlib
 from fractions import Fraction
 from typing import Any
 
+import attrs
+
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
 from onlineic.bounds.certificates import least_update_alpha
@@ -22,7 +24,7 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
 )
-from onlineic.plan.announced import Announcement
+from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -53,7 +55,7 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
+from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -152,10 +154,14 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         hit_price=hit_price(mechanism, domain, chosen.partition),
         next_share=NEXT_SHARE if chosen.prices_fall else None,
         restarts=chosen.restarts,
-        purchases=TestsOnly()
-        if first is None
-        else DemandPurchases(after=(1,), parts=(Fraction(1),), first=first),
+        purchases=TestsOnly() if first is None else _all_of(first, mechanism),
     )
+
+
+def _all_of(first: FirstTables, mechanism: NumericSparse) -> DemandPurchases:
+    """Return the rule of which these tables are all that is bought."""
+    share = Fraction(first.charge.amount) / mechanism.account().capacity
+    return DemandPurchases(share=share, after=(1,), parts=(Fraction(1),), first=first)
 
 
 def _plan_of_purchases(
@@ -163,29 +169,15 @@ def _plan_of_purchases(
 ) -> Plan:
     """Return the plan of a session whose tables are bought as questions come, or settled by who asks."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
-    told = settings.sparse if isinstance(settings.sparse, str) else None
-    cutoff, name = shares.hard_answers, chosen_name(told, 1, 1, settings.of_row, partition=True)
-    account, first = account_of_purchases(n, settings), opens_with(purchases)
-    if first is not None and first.charge.amount > account.capacity:
-        raise InvalidParameterError(OTHER_ACCOUNT)
-    mechanism = mechanism_for(
-        name,
-        settings.of_row,
-        n=n,
-        hard_answers=cutoff,
-        max_queries=settings.max_queries,
-        beta=settings.beta,
-        threshold=settings.threshold,
-        partition=True,  # after tables most hits are false, which finer numbers tell
-        reserved=planned_by(purchases, account) / account.capacity,
-        room=ROOM if settings.threshold is None else 0,
-        restarts=settings.restarts,
-    )
+    cutoff, mechanism = shares.hard_answers, _mechanism_of_purchases(n, settings, purchases, shares)
+    account, first = mechanism.account(), opens_with(purchases)
     if type(purchases) is DemandPurchases:
         purchases.check(domain)
-    if first is not None and (first.neighbours, first.charge.unit, first.charge.order) != (
-        mechanism.neighbours, account.unit, mechanism.account().order,
-    ):  # fmt: skip
+    if first is not None and (
+        first.charge.amount > purchases.planned(account)
+        or (first.charge.unit, first.charge.order) != (account.unit, account.order)
+        or first.neighbours != mechanism.neighbours
+    ):
         raise InvalidParameterError(OTHER_ACCOUNT)
     check_holds(rule, planned(domain), () if first is None else first.targets)
     if not isinstance(rule, TABLE_RULES):
@@ -210,6 +202,60 @@ def _plan_of_purchases(
         restarts=settings.restarts,
         purchases=purchases,
     )
+
+
+def _mechanism_of_purchases(
+    n: int, settings: Settings, purchases: PurchaseRule[Any], shares: Shares
+) -> NumericSparse:
+    """Return the mechanism of a session that buys by a rule: what is kept for it pays no hits."""
+    account = account_of_purchases(n, settings)
+    told = settings.sparse if isinstance(settings.sparse, str) else None
+    return mechanism_for(
+        chosen_name(told, 1, 1, settings.of_row, partition=True),
+        settings.of_row,
+        n=n,
+        hard_answers=shares.hard_answers,
+        max_queries=settings.max_queries,
+        beta=settings.beta,
+        threshold=settings.threshold,
+        partition=True,  # after tables most hits are false, which finer numbers tell
+        reserved=planned_by(purchases, account) / account.capacity,
+        room=ROOM if settings.threshold is None else 0,
+        restarts=settings.restarts,
+    )
+
+
+def settled_purchases(
+    domain: Domain, n: int, settings: Settings, questions: Questions | None = None
+) -> DemandPurchases:
+    """Return one purchase that sessions of any update rule can begin with, whatever is asked first.
+
+    Parameters
+    ----------
+    domain : Domain
+    n : int
+    settings : Settings
+        Of these sessions, but for `update`, `release`, `purchases` and `questions`.
+    questions : as `Settings.questions`, optional
+        What will be asked. None: as a session that is told nothing expects.
+
+    Raises
+    ------
+    InvalidParameterError
+        If nothing can be bought for so little budget.
+    """
+    told = Announcement() if questions is None else announcement(questions).of_domain(domain)
+    seen, neighbours = planned(domain), settings.of_row.neighbours
+    rule = listening_rule(seen, told, settings.reach)
+    shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
+    account = _mechanism_of_purchases(n, settings, rule, shares).account()
+    made = rule.settled(Facts(seen, n, account, neighbours, rule.start()))
+    if made.first is None:
+        raise InvalidParameterError(
+            f"budget must pay for tables of {n:,} records, got one for which no noise can be drawn; write a "
+            "larger epsilon, or purchases=TestsOnly()."
+        )
+    return attrs.evolve(made, first=over_codes(made.first, domain))
 
 
 def _mechanism(

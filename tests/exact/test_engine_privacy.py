@@ -247,7 +247,6 @@ SETTINGS = {
         (30, 1, 1, 0),
         (29, 1, 1, 1),
         (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER),
-        settings={"purchases": ic.FixedTables()},  # and not a table of all cells for the first question
     ),
     "near the threshold": Setting(
         (24, 4, 4, 4), (23, 5, 4, 4), (CORNER, ic.where(a=0), marginal("a", "b")), ic.Budget(1.0, 0.05)
