@@ -194,9 +194,18 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
     if announced.count is None:  # nobody knows for how many numbers to pay
         rows = [row for row in rows if row.start != "numbers"]
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
-    own = [row for row in ranked if row.start is not None]
-    start = min(own, key=lambda row: row.rms * (BELIEVED if row.start == "pairs" else 1.0)).start or "pairs"
+    start = _least(rows)
     return Forecast(ranked, start, SAID[start], n, asked)
+
+
+def _least(rows: list[EngineForecast]) -> Start:
+    """Return the start of least error; of tables all cells are taken up to a multiple of what is believed."""
+    by_start = {row.start: row.rms for row in rows if row.start is not None}
+    if by_start.get("cells", math.inf) <= BELIEVED * by_start.get("pairs", math.inf):
+        by_start.pop("pairs", None)
+    else:
+        by_start.pop("cells", None)
+    return min(by_start, key=lambda start: by_start[start])
 
 
 def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: bool) -> list[EngineForecast]:

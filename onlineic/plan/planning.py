@@ -24,6 +24,7 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
 )
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
@@ -181,6 +182,8 @@ def _plan_of_purchases(
         raise InvalidParameterError(OTHER_ACCOUNT)
     check_holds(rule, planned(domain), () if first is None else first.targets)
     if not isinstance(rule, TABLE_RULES):
+        if first is not None:
+            rule.init(domain, Histogram(domain))  # refuses the prior that the tables become
         rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT)
         if first is not None:
             rule = FittedStart(rule, len(first.targets), USUAL_MISFIT)

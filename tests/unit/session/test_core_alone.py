@@ -357,7 +357,7 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
         if len(told) == 1:
             core.answer(ic.where(a=1))
 
-    with reporting(asking), pytest.raises(BudgetExceededError, match="must be the first release"):
+    with reporting(asking), pytest.raises(BudgetExceededError, match="charge must be <= left"):
         core.answer(ic.where(a=0))
 
     assert 1 == sum(isinstance(record, Opened) for record in ledger.records())
