@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, NoReturn, final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
@@ -46,6 +47,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
@@ -747,7 +749,11 @@ class Periods:
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            session = OnlineIC.resume(file, data, table=label, receipt=receipt, durability=self._durability)
+            start = f"{file.removesuffix('.db')}.start.npy"  # of other rules: fitted to others' tables
+            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
+            session = OnlineIC.resume(
+                file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
+            )
             self._sessions[label] = session
             self._note(label)
             return session

@@ -16,6 +16,7 @@ import onlineic as ic
 from onlineic.ledger import Easy, Hard, Opened
 from onlineic.plan import DemandPurchases
 from support.noise import Wrapped
+from support.sessions import settled
 
 TWO = {"a": 24, "b": 10, "c": 5}
 SMALL = {"a": 12, "b": 5, "c": 3}
@@ -102,9 +103,6 @@ SESSIONS = {
         "counts": table(SMALL, 5_000_000, 0.5), "shape": SMALL, "budget": (2.0, 1e-9),
         "asked": ranges(SMALL, 40, 5),
     },
-    "few records": {  # for their cells, which are bought all the same: pairs are expected to err by more
-        **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 12),
-    },
     "dense": {
         **PAIRS,
         "budget": (1.0, 0.0),
@@ -112,15 +110,15 @@ SESSIONS = {
             ic.dense(np.random.default_rng(seed).integers(0, 2, tuple(TWO.values())).astype(float))
             for seed in range(40)
         ],
-        "settings": {"purchases": ic.FixedTables()},
     },
-    "dense_first": {  # tells that all cells are bought
+    "settled": {  # for a rule that reads no tables
         **PAIRS,
         "budget": (1.0, DELTA),
-        "asked": [
-            ic.dense(np.random.default_rng(7).integers(0, 2, tuple(TWO.values())).astype(float)),
-            *ranges(TWO, 30, 8),
-        ],
+        "asked": ranges(TWO, 30, 8),
+        "settings": {
+            "purchases": settled(ic.Domain.of(TWO), 30_000, ic.Budget(1.0, DELTA)),
+            "update": ic.MultiplicativeWeights(),
+        },
     },
     "numbers": {
         **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 6), "settings": {"release": "answer"},
