@@ -439,20 +439,20 @@ class Range(Answering):
         shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
         apart = len(names) < len(question.names)
         values = np.zeros((len(self._blocks) if apart else 1, *shape))
-        bounds, squares = np.zeros(len(values)), np.zeros(values.shape)
+        bounds, errors = np.zeros(len(values)), np.zeros(values.shape)
         for at, _, one in self._runs(question):
             if one is EVERYBODY:
                 values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
                 bounds[at] = self._off(at, at) / self.n
-                squares[at] = math.nan if self.n_bound else 0.0
+                errors[at] = math.nan if self.n_bound else 0.0
         for part, answer in held:
             at = part.run if apart else 0
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
-            squares[at] += (self._share(part) * known_error(answer)) ** 2
+            errors[at] += self._share(part) * known_error(answer)
         value, expected = (
             np.moveaxis(each, 0, question.names.index(self._name)) if apart else each[0]
-            for each in (values, np.sqrt(squares))
+            for each in (values, errors)
         )
         return value, float(bounds.max()), expected
 

@@ -78,7 +78,7 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
 
 
 def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
-    session = opened(purchases=settled(WIDE, N, BUDGET))
+    session = opened(purchases=settled(WIDE, N, BUDGET, hard_answers=20))
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
     poor = session.paid_by(Purse("ann", price * 99 / 100))  # who cannot pay a test sets nothing in motion
 
@@ -198,7 +198,7 @@ def test_answers_are_those_of_the_session_itself():
 
 def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_path):
     # a threshold beyond which no noise takes an answer
-    settings = {"purchases": settled(WIDE, N, BUDGET), "threshold": 0.45}
+    settings = {"purchases": settled(WIDE, N, BUDGET, hard_answers=20, threshold=0.45), "threshold": 0.45}
     session, ledger = with_ledger(opened, ledger=tmp_path / "a.db", table="t", durability="all", **settings)
     asker = begun(session).paid_by(None)
     with session.together():
@@ -212,7 +212,7 @@ def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_pat
 
 
 def test_a_block_whose_write_fails_says_so(tmp_path, monkeypatch):
-    rule = settled(WIDE, N, BUDGET)
+    rule = settled(WIDE, N, BUDGET, hard_answers=20)
     session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", purchases=rule))
 
     def full(*_):

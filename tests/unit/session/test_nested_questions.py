@@ -108,7 +108,7 @@ def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chose
         report = verified(read(folder / "ledger.db"))
 
     assert refused
-    assert 2 == sum(isinstance(record, Opened) for record in session.transcript)
+    assert 3 == sum(isinstance(record, Opened) for record in session.transcript)
     assert not [problem for problem in report.problems if "later" in problem or "due" in problem]
 
 

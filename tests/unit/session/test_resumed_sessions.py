@@ -369,9 +369,10 @@ def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
     "rule", [ic.MultiplicativeWeights(), ic.Perceptron(), ic.MaximumEntropy(), ic.MeasuredWeights()], ids=repr
 )
 def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
+    opening = settled(DOMAIN, table().n, ic.Budget(4.0, 1e-6), hard_answers=9)
     session, ledger = with_ledger(
         OnlineIC, table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9,
-        purchases=settled(DOMAIN, table().n, ic.Budget(4.0, 1e-6)), ledger=path, table=LABEL,
+        purchases=opening, ledger=path, table=LABEL,
     )  # fmt: skip
     session.answer_many(ASKED)
     queried = [query.bind(DOMAIN) for query in queries(20, seed=3)]
