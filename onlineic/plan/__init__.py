@@ -7,6 +7,7 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
+from onlineic.plan.older import BoughtBefore, TablesBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planning import session_plan, settled_purchases
 from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
@@ -18,6 +19,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "BoughtBefore",
     "DemandPurchases",
     "EngineForecast",
     "Facts",
@@ -29,6 +31,7 @@ __all__ = [
     "SparseName",
     "Spending",
     "Spent",
+    "TablesBefore",
     "TestsOnly",
     "forecast",
     "session_plan",

@@ -1,9 +1,6 @@
-"""The tables that a partition session buys before its first query: every pair of attributes, coarsely.
+"""Tables to buy together, what they cost, and those that are settled beforehand: all cells, or levels of one.
 
-Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
-hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
-they are charged before they are drawn. Where the cells are few, or few for n epsilon, one table of all of
-them is better, and a single attribute has its cells, or levels of them, in the place of pairs.
+Like every release they are charged before they are drawn.
 """
 
 import math
@@ -173,9 +170,8 @@ def check_bought(
 ) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
-    Its class prices it when it is made, by the neighbours and the first release that the rule handed over: so
-    it is priced once more by those of the mechanism. Tables that are paid as the first release of a filter
-    (theory 4.10) are, and easy tests before them are releases too, although they cost nothing.
+    Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
+    more by those of the mechanism.
 
     Parameters
     ----------
@@ -186,13 +182,10 @@ def check_bought(
     domain : Domain
         Of the table that is read.
     planned : bool
-        Whether the rule releases these first for certain (`demand.opens_with`): of what it saves as the first
-        release a total of the table knows, and nothing but Gaussian tables and tests comes after it.
+        Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan tells.
 
     Raises
     ------
-    BudgetExceededError
-        If something was released before a first release.
     InvalidParameterError
         If it is something else than tables of this package, is priced for another account, or cannot be
         read or drawn.

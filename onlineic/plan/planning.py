@@ -4,8 +4,8 @@ With neither an accuracy nor a number of hard answers given, the shares and the 
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and how many questions were announced, never on the data.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; docs/theory/periods.md,
-13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a;
+docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
 import contextlib

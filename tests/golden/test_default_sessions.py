@@ -80,7 +80,8 @@ def ranges(shape, count, seed):
 
 
 PAIRS = {"counts": table(TWO, 30_000, 0.02), "shape": TWO}
-DELTA = 1e-6  # of a smaller one all cells are bought: Gaussian noise grows, Laplace noise does not
+DELTA = 1e-6
+LISTENS = {"purchases": DemandPurchases()}  # else all cells are bought: they are few
 SESSIONS = {
     "gumbel": {**PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 150, 1)},
     "pure": {**PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 150, 2)},
@@ -92,6 +93,7 @@ SESSIONS = {
             ic.where(a=ic.between(2, 7), b=1), ic.marginal("a", "b", "c"),
             ic.marginal("b", where=ic.where(c=0)),
         ],
+        "settings": LISTENS | {"threshold": 0.002},
     },
     "one attribute": {
         "counts": table(ONE, 3_000, 0.02), "shape": ONE, "budget": (1.0, 1e-9), "asked": ranges(ONE, 60, 3),
@@ -110,6 +112,7 @@ SESSIONS = {
             ic.dense(np.random.default_rng(seed).integers(0, 2, tuple(TWO.values())).astype(float))
             for seed in range(40)
         ],
+        "settings": LISTENS | {"threshold": 0.003},
     },
     "settled": {  # for a rule that reads no tables
         **PAIRS,
@@ -127,10 +130,12 @@ SESSIONS = {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 7), "settings": {"release": "answer"},
     },
     "hits": {
-        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 80, 9), "settings": {"threshold": 0.003},
+        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 80, 9),
+        "settings": LISTENS | {"threshold": 0.003},
     },
     "hits, pure": {
-        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10), "settings": {"threshold": 0.001},
+        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10),
+        "settings": LISTENS | {"threshold": 0.001},
     },
     "hits, one attribute": {
         "counts": table(LEVELS, 3_000, 0.02), "shape": LEVELS, "budget": (1.0, 1e-9),
@@ -139,11 +144,11 @@ SESSIONS = {
     },
     "listening": {
         **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 13),
-        "settings": {"purchases": DemandPurchases()},
+        "settings": LISTENS,
     },
     "listening, pure": {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 14),
-        "settings": {"purchases": DemandPurchases()},
+        "settings": LISTENS,
     },
     "announced": {
         **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 15),
