@@ -54,7 +54,7 @@ from onlineic.plan.kinds import check_supported
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import FixedTables, PurchaseRule
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Exhausted, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -262,7 +262,7 @@ class OnlineIC(Answering):
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         exhausted: Exhausted = "untested",
-        purchases: PurchaseRule[Any] | FixedTables | None = None,
+        purchases: PurchaseRule[Any] | None = None,
         questions: Questions | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
