@@ -1,4 +1,4 @@
-"""Levels of an attribute: nested, with bins whole and the missing cell apart, and nothing lost between them."""
+"""Levels of an attribute: nested, with whole bins and a missing cell apart, and nothing lost between them."""
 
 import numpy as np
 import pytest
