@@ -16,7 +16,7 @@ from onlineic.cli.table import add_form, form_of
 from onlineic.data.frames import frame_columns, is_parquet, opened_frame
 from onlineic.data.table_file import CsvFormat, unquoted, unreadable
 from onlineic.data.workbooks import is_workbook, workbook_columns
-from onlineic.domain.attributes import number
+from onlineic.domain.attributes import boolean, number
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.domain.proposals import Proposal, kind_of, proposals
 from onlineic.errors import (
@@ -27,9 +27,9 @@ from onlineic.errors import (
 )
 
 HELP = (
-    "range 17 90 | labels F, M | number 0 50000 | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | "
-    "skip; then, after ';': optional, missing ?, NA, others missing, clip, other, whole, round, "
-    "written $1,234.5, clock hours, zone Europe/Paris, format %b-%Y, epoch s"
+    "range 17 90 | labels F, M | boolean yes no | number 0 50000 | bins 0 20000 50000 inf | "
+    "dates 2020-01 2024-12 month | skip; then, after ';': optional, missing ?, NA, others missing, clip, "
+    "other, whole, round, written $1,234.5, clock hours, zone Europe/Paris, format %b-%Y, epoch s"
 )
 FLAGS = {"clip": "clip", "other": "other", "whole": "integer", "round": "round"}
 LISTED = {"written": "written", "format": "formats"}  # said again for more
@@ -170,15 +170,19 @@ def _written(name: str, answer: str) -> dict[str, Any]:
     if word == "range" and len(parts) == 2:
         kind = {"range": [_number(part) for part in parts]}
     elif word == "number" and len(parts) in (2, 3):
-        low, high, bins = map(_number, [*parts, "64"][:3])
+        low, high, *bins = map(_number, parts)
         try:
-            kind = json.loads(Domain.of({name: number(low, high, bins=bins)}).to_json())[name]
+            declared = number(low, high, bins=bins[0] if bins else None)
+            kind = json.loads(Domain.of({name: declared}).to_json())[name]
         except (InvalidDomainError, InvalidParameterError) as error:
             raise InvalidDomainError(f"{name}: {error}") from None
     elif word == "bins" and len(parts) > 1:
         kind = {"edges": [part if part in ("inf", "-inf") else _number(part) for part in parts]}
     elif word == "dates" and len(parts) in (2, 3):
         kind = {"dates": parts[:2], "by": parts[2] if len(parts) == 3 else "day"}
+    elif word == "boolean" and len(parts) in (0, 2):
+        words = [_number(part) for part in parts]
+        kind = json.loads(Domain.of({name: boolean(*words)}).to_json())[name]
     elif word == "labels" and rest:
         labels = [label.strip() for label in rest.split(",")]
         kind = {"labels": labels}

@@ -31,8 +31,8 @@ from onlineic.domain.columns import (
     whole,
 )
 from onlineic.domain.dates import Dates
+from onlineic.domain.edges import beside, decimals, edge_at, even, is_at, rounded
 from onlineic.domain.hints import in_place_of, inside, no_missing_cell
-from onlineic.domain.misfits import encoded
 from onlineic.domain.written import Numerals, check_clock, checked_written
 from onlineic.errors import (
     InvalidDomainError,
@@ -198,10 +198,6 @@ class Categorical:
             return len(self.labels)
         return self._synonyms.get((type(value), value)) if isinstance(value, Word) else None
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column's values."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         missing = absent(column, self.markers)
@@ -324,10 +320,6 @@ class IntegerRange:
             f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {shown(outside)}; write "
             f"{near}, or at_least or below for one side."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of whole numbers."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
@@ -504,17 +496,13 @@ class Binned:
     def _cut(self, name: str, value: float) -> int:
         if math.isinf(value):
             return 0 if value < 0 else len(self.edges) - 1
-        if value in self.edges:
-            return self.edges.index(value)
-        nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
+        at = edge_at(self.edges, value)
+        if at is not None:
+            return at
         raise InvalidQueryError(
             f"{name} must be cut at a bin edge, got {short(value)}; the nearest edges are "
-            f"{' and '.join(map(short, sorted(nearest)))}."
+            f"{' and '.join(map(short, beside(self.edges, value)))}."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the bins of a numeric column."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the bins of a column, marks where a value does not fit; of two ends the nearer one."""
@@ -698,6 +686,52 @@ def categorical(
 
 
 @public
+def boolean(true: Any = (), false: Any = ()) -> Categorical:
+    """Return the kind of a value that is true or false; its mean is a rate.
+
+    True and False, 1 and 0 and the texts true and false are read as they are, with any case.
+
+    Args:
+        true: A word or a number of the table that stands for True, or a list of them, such as "yes".
+        false: Such as "no"; numbers that are given replace 1 and 0.
+
+    Raises
+    ------
+        InvalidDomainError: If a word stands for both, or for none that a table could hold.
+
+    Examples
+    --------
+    >>> boolean("yes", "no").code("smokes", "yes")
+    1
+    >>> boolean(1, 2).code("smokes", 2)
+    0
+    """
+    told = {True: _words("true", true), False: _words("false", false)}
+    numbers = any(type(word) is not str for words in told.values() for word in words)
+    synonyms: list[tuple[Word, bool]] = []
+    for label, words in told.items():
+        text = str(label)
+        given = [*words, text, text.lower(), text.upper()]
+        given += [] if numbers else [int(label)]
+        # a CSV file holds a number as a text
+        given += [str(word) for word in given if type(word) is int]
+        synonyms += [(word, label) for word in dict.fromkeys(given)]
+    return Categorical((False, True), synonyms=tuple(synonyms))
+
+
+def _words(name: str, given: Any) -> list[Word]:
+    """Return the words that stand for one of two values."""
+    alone = isinstance(given, str | int | float) or not isinstance(given, Iterable)
+    listed = [plain(word) for word in ([given] if alone else given)]
+    if not all(type(word) in (str, int) for word in listed):
+        raise InvalidDomainError(
+            f"{name} must be a word or a whole number of the table, got {shown(given)}; write "
+            "boolean('yes', 'no')."
+        )
+    return listed
+
+
+@public
 def integers(
     first: int,
     last: int,
@@ -762,7 +796,8 @@ def binned(
     ----------
     edges : iterable of float
         Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are then
-        in the bin that ends there.
+        in the bin that ends there. What arithmetic made, as of `np.arange(0, 1, 0.1)`, stands for its
+        decimal: .30000000000000004 for .3.
     integer : bool
         Whether the column holds whole numbers only.
     clip : bool
@@ -780,7 +815,7 @@ def binned(
         raise InvalidDomainError(
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
-    return Binned(tuple(given), integer, clip=clip, written=written, clock=clock)
+    return Binned(decimals(_floats(given)), integer, clip=clip, written=written, clock=clock)
 
 
 @public
@@ -788,7 +823,7 @@ def number(
     low: float,
     high: float,
     *,
-    bins: int | Iterable[float] = 64,
+    bins: int | Iterable[float] | None = None,
     written: str | Iterable[str] = (),
     clock: Clock | None = None,
 ) -> Binned:
@@ -807,9 +842,10 @@ def number(
     ----------
     low, high : float
         Public: never the least and the largest number of the table.
-    bins : int >= 1, or iterable of float
-        So many bins of equal width, or their public edges from `low` to `high`. Every bin has two cells. More
-        bins can be cut finer, and make sums no more accurate.
+    bins : int >= 1, or iterable of float, optional
+        So many bins of equal width, or their public edges from `low` to `high`. By default about 64, cut at
+        multiples of a width 1, 2 or 5 times a power of ten. Every bin has two cells. More bins can be cut
+        finer, and make sums no more accurate.
     written : str or list of str
         How texts of the table write the number 1234.5: "1,234.5", "1.234,5 €", "$1,234.5", "1234,5",
         "1234.5%". A text must have the signs of the example, of several examples those of one; what stands
@@ -826,12 +862,16 @@ def number(
     --------
     >>> number(0, 1000, bins=10).size
     20
+    >>> number(0, 50_000).edges[:4]
+    (0.0, 1000.0, 2000.0, 3000.0)
     """
     if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
         raise InvalidDomainError(
             f"number must have two finite ends that rise, got {shown(low)} and {shown(high)}; write "
             "number(0, 1000)."
         )
+    if bins is None:
+        return Binned(rounded(low, high), clip=True, ends=True, written=written, clock=clock)
     whole_bins = whole(bins)
     if whole_bins is None and not isinstance(bins, Iterable):
         raise InvalidDomainError(f"bins must be a number of bins or their edges, got {shown(bins)}.")
@@ -840,15 +880,15 @@ def number(
             raise InvalidDomainError(
                 f"bins must be from 1 to {MOST_BINS:,}, got bins={shown(bins)}; change it."
             )
-        edges: list[Any] = np.linspace(float(low), float(high), whole_bins + 1).tolist()
+        edges = even(low, high, whole_bins)
     else:
-        edges = list(binned(bins, clip=True).edges)  # type: ignore[arg-type]  # no number
-        if (edges[0], edges[-1]) != (float(low), float(high)):
+        edges = binned(bins, clip=True).edges  # type: ignore[arg-type]  # no number
+        if not (is_at(low, edges[0]) and is_at(high, edges[-1])):
             raise InvalidDomainError(
                 f"bins must have edges from low to high, got {short(edges[0])} to {short(edges[-1])} for "
                 f"{short(float(low))} to {short(float(high))}; add the ends."
             )
-    return Binned(tuple(edges), clip=True, ends=True, written=written, clock=clock)
+    return Binned(edges, clip=True, ends=True, written=written, clock=clock)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

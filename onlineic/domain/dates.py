@@ -28,7 +28,6 @@ from onlineic.domain.columns import (
     settled,
 )
 from onlineic.domain.hints import in_place_of, no_missing_cell
-from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
@@ -245,10 +244,6 @@ class Dates:
             last = self._cut(name, stretch[1] + INSTANT if closed else stretch[0])
         return first, max(first, last)
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of dates."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column of dates, marks where a value does not fit."""
         missing = absent(column, self.markers)
@@ -289,6 +284,24 @@ class Dates:
             return _microseconds((stretch or (SAMPLE,))[0])
         stretch = _stretch(self.last, self.by)
         return _microseconds((stretch or (SAMPLE, SAMPLE))[1] + INSTANT)
+
+    def instants(self) -> Column:
+        """Return the minutes in which the periods begin, (periods,) datetime64."""
+        index = np.arange(self._start, self._start + self._periods)
+        if self.by == "year":
+            return (index - 1970).astype("M8[Y]").astype("M8[m]")
+        if self.by in ("quarter", "month"):
+            months = index * (3 if self.by == "quarter" else 1) - 1970 * 12
+            return months.astype("M8[M]").astype("M8[m]")
+        if self.by in MINUTES:
+            return (index * MINUTES[self.by] - EPOCH * 1440).astype("M8[m]")
+        days = index if self.by == "day" else index * 7 + 1
+        return (days - EPOCH).astype("M8[D]").astype("M8[m]")
+
+    def within(self, unit: str) -> tuple[Ints, list[str]]:
+        """Return of every period the number of the longer one that it lies in, from 0, and their labels."""
+        index = _indices(self.instants(), unit)
+        return index - index[0], [_label(one, unit) for one in range(int(index[0]), int(index[-1]) + 1)]
 
     def holding(self, microsecond: int) -> int:
         """Return the code of the period in which a microsecond lies, if the domain has it."""

@@ -16,8 +16,9 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain, short
+from onlineic.domain.columns import Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates, dates
+from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -302,8 +303,7 @@ class Domain(metaclass=Spelled):
         InvalidDataError
             As `encode`; of a value outside the domain when its attribute's turn comes.
         """
-        arrays = self.columns_of(columns)
-        return self._encoded(arrays)
+        return codes_of(self, self.columns_of(columns))
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
@@ -325,16 +325,6 @@ class Domain(metaclass=Spelled):
                     f"{nearest_column(lacking, [name for name in row if isinstance(name, str)])}; {remedy}."
                 )
         return {name: [row[name] for row in rows] for name in names}
-
-    def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
-        found: list[Misfit] = []
-        for name, kind in self:
-            with reading(name):
-                codes = kind.read(arrays.pop(name))
-            found += misfits(name, kind, codes)
-            if not found:
-                yield codes
-        refuse(found)
 
     def columns_of(self, columns: Records, person: str | None = None) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
@@ -377,6 +367,24 @@ class Domain(metaclass=Spelled):
                 "value a record."
             )
         return arrays
+
+
+def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
+    """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
+
+    Raises
+    ------
+    InvalidDataError
+        Of a value outside its kind, when the column's turn comes; all that follow are looked at too.
+    """
+    found: list[Misfit] = []
+    for name, kind in kinds:
+        with reading(name):
+            codes = kind.read(columns.pop(name))
+        found += misfits(name, kind, codes)
+        if not found:
+            yield codes
+    refuse(found)
 
 
 def check_domain(domain: object) -> None:
@@ -432,7 +440,7 @@ def _described(kind: Attribute) -> str:
         text += f", written {' or '.join(kind.formats)}" if kind.formats else ""
         text += f", or {kind.epoch} since 1970" if kind.epoch else ""
     elif isinstance(kind, Binned):
-        text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
+        text = _cut(f"{'whole ' * kind.integer}numbers {described(kind.edges)}")
         text += ", with both ends of each bin" * kind.ends + _written(kind)
     else:
         text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
@@ -456,8 +464,10 @@ def _cut(text: str) -> str:
 
 def _values(kind: Attribute) -> str:
     """Return the first and last labels of a kind as text."""
-    places, gap = cut_rows(kind.size, SHOWN)
-    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    ends = isinstance(kind, Binned) and kind.ends  # of which each bin is one value to a reader
+    labels = [kind.bin_label(code) for code in range(0, kind.size, 2)] if ends else None  # type: ignore[union-attr]
+    places, gap = cut_rows(kind.size if labels is None else len(labels), SHOWN)
+    said = [shortened(labels[place] if labels else kind.label(place), LONGEST_SHOWN) for place in places]
     if gap is not None:
         said.insert(gap, GAP)
     return ", ".join(said)
@@ -584,9 +594,10 @@ def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
 def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
     clip, ends = kind.get("clip", False), kind.get("ends", False)
+    found = binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind))
     return attrs.evolve(
-        binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind)), ends=ends
-    )
+        found, edges=tuple(edges), ends=ends
+    )  # a file keeps the bins that it was written with
 
 
 def _texts(kind: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     Ledger,
     NodeOpened,
     Noted,
@@ -22,7 +21,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.ledger.sqlite import SqliteLedger, read
@@ -39,7 +38,6 @@ __all__ = [
     "Easy",
     "EasyBatch",
     "Hard",
-    "Improved",
     "Ledger",
     "MemoryLedger",
     "NodeOpened",
@@ -53,7 +51,7 @@ __all__ = [
     "Shared",
     "SqliteLedger",
     "TableBudget",
-    "Told",
+    "ToldAnswer",
     "Transcript",
     "UpdateFailed",
     "Written",

@@ -1,4 +1,4 @@
-"""Locks that a forked process finds open: whichever thread held one is not there to let go of it."""
+"""Forked processes: locks that they find open, whoever held them, and how one is told from its parent."""
 
 import os
 import weakref
@@ -17,11 +17,21 @@ def renewed_by_forks(owner: HasLocks) -> None:
     _OWNERS.add(owner)
 
 
+def this_process() -> tuple[int, int]:
+    """Return what tells this process from those that it was forked from: a number alone comes back.
+
+    That of a process that has ended is given to another, and each space of process ids begins at 1.
+    """
+    return os.getpid(), len(_FORKS)
+
+
 def _in_child() -> None:
+    _FORKS.append(True)
     for owner in list(_OWNERS):
         owner.renew_locks()
 
 
+_FORKS: list[bool] = []  # between this process and the first that imported this
 _OWNERS: weakref.WeakSet[HasLocks] = weakref.WeakSet()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)

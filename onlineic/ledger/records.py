@@ -68,22 +68,6 @@ class EasyBatch:
 
 @final
 @attrs.frozen
-class Improved:
-    """A new number for an earlier answer, without a test: read from older files, and never written now.
-
-    Attributes
-    ----------
-    query : Query or BoundMarginal
-    guess : int, or tuple of int
-        What the hypothesis says, as of `Easy`; told from here on.
-    """
-
-    query: Question
-    guess: Guess
-
-
-@final
-@attrs.frozen
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
@@ -312,7 +296,7 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Improved | Reserved | Burned | Closed | Resumed
+Record = Committed | Reserved | Burned | Closed | Resumed
 Release = Hard | Opened
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
@@ -346,7 +330,7 @@ class Checkpoint:
 
 @final
 @attrs.frozen
-class Told:
+class ToldAnswer:
     """What a hard answer was, kept so that its repeats say it under whatever rules come later.
 
     Attributes
@@ -378,7 +362,7 @@ class Paid:
     name: str
 
 
-Beside = Checkpoint | Told | Paid  # what stands beside the records, and is none
+Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself
 
 
 class Ledger(abc.ABC):
@@ -489,8 +473,8 @@ class Ledger(abc.ABC):
         """Whether the last write failed: nothing more is recorded."""
         return False
 
-    def keep(self, beside: Beside) -> None:
-        """Keep what stands beside records, with the next durable ones; checkpoints where they last."""
+    def keep(self, annotation: Annotation) -> None:
+        """Keep what is known of records, with the next durable ones; checkpoints where they last."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
 
     @property
@@ -546,7 +530,7 @@ class Ledger(abc.ABC):
 
 
 @final
-class Past(Ledger):
+class FrozenLedger(Ledger):
     """What a ledger holds at one moment; nothing can be added, and what the ledger adds does not show.
 
     Parameters

@@ -5,6 +5,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.means import Derived, mean, total, variance
+from onlineic.questions.ranks import Top
 from onlineic.questions.regression import (
     LeastSquares,
     LeastSquaresByGroup,
@@ -12,6 +13,8 @@ from onlineic.questions.regression import (
     least_squares_by,
     sums_of_products,
 )
+from onlineic.questions.series import series
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable
 from onlineic.questions.synthetic import Synthetic
 
@@ -27,6 +30,7 @@ __all__ = [
     "Quantile",
     "Statistic",
     "Synthetic",
+    "Top",
     "cdf",
     "chi_square",
     "correlation",
@@ -36,6 +40,8 @@ __all__ = [
     "least_squares_by",
     "mean",
     "quantile",
+    "series",
+    "share",
     "sums_of_products",
     "total",
     "variance",

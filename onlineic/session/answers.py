@@ -18,13 +18,13 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, SessionExhaustedError
+from onlineic.errors import SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Family
-from onlineic.known_noise.instalments import Known
+from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import (
     IN_ORDER,
     Burned,
@@ -32,7 +32,6 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     Ledger,
     Opened,
     Record,
@@ -115,7 +114,7 @@ class AnswerBook:
     __slots__ = (
         "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard", "_ledger",
         "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled",
-        "_spending", "_taken", "_told_anew", "_untaken", "raises",
+        "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -140,8 +139,6 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
         self._expectations = Expectations.begun(plan, domain, counted)
-        # of questions that a file tells anew: the first answer, and the place of the latest record
-        self._told_anew: dict[Any, tuple[Remembered, int]] = {}
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -175,9 +172,7 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
-        # of other rules a certificate could begin with tables, from whose fit of now nothing is proven
-        planned = planned and not self._plan.purchases.ended
+        planned = self._taken.spent.restarts <= self._plan.restarts
         kept = planned and not self._bounds.tables and not self._lost
         return self._plan.certified and kept and not self.belief.failures
 
@@ -187,7 +182,7 @@ class AnswerBook:
         return self._bounds.family
 
     @property
-    def estimates(self) -> Known | None:
+    def estimates(self) -> Instalments | None:
         """What the noise of tables bounds."""
         return self._bounds.estimates
 
@@ -197,7 +192,6 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.still()
-        other._told_anew = dict(self._told_anew)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -238,10 +232,6 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
-        if isinstance(record, Improved):
-            answer = self._anew(record, at.records)
-            self._taken = attrs.evolve(at, records=at.records + 1)
-            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -271,27 +261,14 @@ class AnswerBook:
         return hard
 
     def _opened(self, record: Opened, before: int, followed: bool) -> None:
-        """Take in tables, which a hypothesis that failed has not followed.
-
-        Where they were planned, of those bought later no bound may depend.
-        """
+        """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, record.measurements, followed)
-        if not self._plan.opens:  # theirs are paid from the start
+        if self._plan.first_tables is None:  # those that are settled are paid from the start ..
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-        if self._plan.first_choices is None:
-            for question in record.heard:  # what was planned is bought whatever is asked
+            for question in record.heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
-            self._bounds.buy_instalment(before, record.measurements)
-            return
-        if before:
-            return
-        rule, n, said = self._plan.purchases, self._plan.sparse.n, self._plan.first_tables
-        bought = rule.held_by(record, rule.start(), n) or said
-        if bought is None or not bought.released_by(record, n):  # no bound may depend on what was not said
-            return
-        if bought is not said:
-            self._bounds.plan_tables(bought)
-        self._bounds.buy_tables(record.measurements)
+        pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
+        self._bounds.buy_instalment(before, record.measurements, pure)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -401,25 +378,6 @@ class AnswerBook:
         return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
     # -- what was told --
-
-    def _anew(self, record: Improved, place: int) -> Answer:
-        """Take in what an older file tells anew: off by what the first answer is, and by how far it moved."""
-        question, known = record.query, self._memory.recall(record.query, self._stands)
-        if known is None:
-            raise LedgerCorruptError(
-                f"ledger must tell anew what it told before, got record {place} of what it did not tell; "
-                "restore the file from a backup."
-            )
-        first, _ = self._told_anew.get(question.key, (known, place))
-        value, slack = stated_value(question, record.guess, self._n), self._bounds.slack
-        moved = float(np.abs(np.asarray(value) - first.again(question)[0]).max())
-        moved += slack * (question.complement != first.question.complement)
-        self._told_anew[question.key] = first, place
-        self._memory.remember(question, value, first.radius + moved, self._stands)
-        self._bounds.tell_anew(moved)
-        self._bounds.state(question, value, inside=True)
-        better = Remembered(question, value, first.radius + moved, self._stands)
-        return Answer.deferred(value, "repeat", self.settled, better, question, "known")
 
     def told(self, question: Question) -> Answer | None:
         """Return what was told of a question, and is told again, or None."""
@@ -550,6 +508,7 @@ class AnswerBook:
             self._counted,
             self._of_what,
             self._expectations,
+            self._plan.beta + (0.0 if self._counted is None else self._counted.beta),
         )
         self._settled = (spent.version, settled)
         return settled
@@ -562,7 +521,7 @@ class AnswerBook:
         point, ends = known.point(question), known.bracket(question)
         if point is None or ends is None:
             return None
-        value, error = point
+        value, error, _ = point
         reach = max(0.0, value - ends[0], ends[1] - value) + question.rounding
         return Estimate(value, error, reach)
 
@@ -639,6 +598,12 @@ class AnswerBook:
         # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
         return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
 
+    def unpaid(self, question: Question) -> Answer:
+        """Return what a question would be answered that is asked without a test; nothing is counted."""
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        said = stated(self.estimates, question, value, math.inf, self._bounds.slack)
+        return self._stating(question, value, "untested", said, None)
+
     # -- what was told, and what is kept --
 
     def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:
@@ -670,15 +635,12 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Improved):
+        if not isinstance(record, Easy | Hard):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
-        _, latest = self._told_anew.get(query.key, (None, place))
-        if known is None or place < latest:
+        if known is None:
             return None
-        if isinstance(record, Improved):
-            return self._repeated(query, known)
         status: Status = "hard" if isinstance(record, Hard) else "easy"
         return self._repeated(query, known, status, self._reason(query, status))
 
