@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from onlineic.ledger.total import TableBudget as TableBudget
     from onlineic.periods.periods import Periods as Periods
     from onlineic.plan.forecasts import forecast as forecast
-    from onlineic.plan.purchases import FixedTables as FixedTables
     from onlineic.plan.purchases import TestsOnly as TestsOnly
     from onlineic.queries.answers import Answer as Answer
     from onlineic.queries.expressions import at_least as at_least
@@ -73,7 +72,6 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "TableBudget": "ledger.total",
     "Periods": "periods.periods",
     "forecast": "plan.forecasts",
-    "FixedTables": "plan.purchases",
     "TestsOnly": "plan.purchases",
     "Answer": "queries.answers",
     "at_least": "queries.expressions",

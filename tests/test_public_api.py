@@ -8,7 +8,7 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "FixedTables", "Grid", "Histogram", "MaximumEntropy",
+    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy",
     "MeasuredWeights", "Measurement", "Median", "MixtureOfProducts", "MultiplicativeWeights",
     "OnlineIC", "Partition", "Perceptron", "Periods", "PrivateData", "Query", "SessionStatistics",
     "TableBudget", "TestsOnly", "Unit", "UpdateRule", "at_least", "below", "between", "binned",

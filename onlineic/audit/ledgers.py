@@ -20,15 +20,8 @@ from onlineic.domain.unit import Unit, persons_of, protected
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import (
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    line_of,
-    record_of,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import Receipt, Written, canonical_text, record_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,
@@ -42,7 +35,7 @@ from onlineic.ledger.records import (
     Paid,
     Record,
     Resumed,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
@@ -285,7 +278,7 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
             if record.record < counted or record.record > counted + 1:
                 problems.append(f"line {place}: a payer of a release that is not written with it")
             continue
-        if isinstance(record, Told):
+        if isinstance(record, ToldAnswer):
             if record.record not in hard:
                 problems.append(f"line {place}: a number that no hard answer before it has told")
             continue
@@ -396,7 +389,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
-            if (opened or plan.opens) and rule.next(facts(tested[0])) is not None:
+            if (opened or plan.first_tables is not None) and rule.next(facts(tested[0])) is not None:
                 wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
             elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
@@ -417,7 +410,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
             which, before, opened = "later tables" if opened else "first tables", opened, True
-            named = [rule.next(facts(*record.heard))]
+            named: list[Any] = [rule.next(facts(*record.heard))]
             if isinstance(rule, BoughtBefore):
                 named = [] if before else [*rule.tables]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
@@ -431,7 +424,9 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"{which} that the plan does not buy")
             elif not any(all(map(_near, held, one.deviations(sparse.n))) for one in bought):
                 wrong(place, f"{which} whose noise has another scale than the plan's")
-            elif (book.account.spent or tested_before) and any(one.first is not None for one in bought):
+            elif (book.account.spent or tested_before) and any(
+                getattr(one, "first", False) for one in bought
+            ):
                 wrong(place, f"{which} that are paid as the first release, after another one")
         if isinstance(record, Burned):
             kept = sparse.unfinished(standing, due) if record.reason in IN_ORDER else standing

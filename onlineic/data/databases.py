@@ -13,7 +13,8 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded, places
-from onlineic.data.frames import GROUPED, check_columns, grouped, streamed
+from onlineic.data.frames import GROUPED, check_columns, grouped, opened_frame, streamed
+from onlineic.data.frames import groups as counted
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, pieces
 from onlineic.data.rows import Column
@@ -47,7 +48,8 @@ def read_table(
     few = domain.size <= GROUPED
     if driver == "duckdb":  # a cursor of its own would not see temporary tables
         relation = connection.sql(f"SELECT * FROM {source}")
-        batches = (relations.groups if few else relations.rows)(relation, domain)
+        frame = opened_frame(relation)[0] if few else None
+        batches = relations.rows(relation, domain) if frame is None else counted(frame, driver, domain)
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     cursor = connection.cursor()
     try:

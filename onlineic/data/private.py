@@ -854,7 +854,7 @@ class PrivateData(metaclass=Spelled):
 
     @property
     def rows_per_person(self) -> int:
-        return max(self._spent.rows, 1 if self.total is None else self.total.rows_per_person)
+        return max(self._spent.rows, *(total.rows_per_person for total in self._spent.totals), 1)
 
     @property
     def total(self) -> TableBudget | None:

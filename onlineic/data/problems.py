@@ -17,9 +17,9 @@ import numpy as np
 from onlineic.data.persons import Persons
 from onlineic.data.table_file import (
     RAGGED,
+    Counts,
     CsvFormat,
     TextCodes,
-    TextNumbers,
     header_places,
     is_header,
     text_columns,
@@ -195,16 +195,12 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
     if len({*map(len, arrays.values())}) > 1:
         rule = "columns must have equal lengths, got others"
         found.append(_Found(Misfit("", rule, "give every row all of its values")))
-    for name, kind in kinds:
+    for name, kind in (*kinds, *(() if count is None else ((count, Counts()),))):
         if name in arrays:
             with reading(name):
                 codes = kind.read(arrays[name])
             for mark in MARKS:
                 _enter(found, misfit(name, kind, mark), kind, mark, arrays[name], codes == mark)
-    if count in arrays:
-        array, column = arrays[count], TextNumbers(count)
-        good = np.fromiter((type(plain(value)) is int and value >= 0 for value in array), bool, len(array))
-        _enter(found, column.rule, None, OUTSIDE, array, ~good)
     rows = max(map(len, arrays.values()), default=0)
     return _reported(rows, found, "row")
 
@@ -291,19 +287,18 @@ def _numbered(reader: Any) -> Iterable[tuple[int, list[str]]]:
 
 def _enter_texts(
     entries: dict[tuple[str, int], _Found],
-    column: TextCodes | TextNumbers,
+    column: TextCodes,
     texts: Sequence[str],
     lines: Sequence[int],
 ) -> None:
     codes = column.codes(texts)
     if not codes.size or codes.min() >= 0:
         return
-    kind = column.kind if isinstance(column, TextCodes) else None
     for row in np.flatnonzero(codes < 0).tolist():
         mark = int(codes[row])
         if (column.name, mark) not in entries:
-            rule = column.rule if kind is None else misfit(column.name, kind, mark)  # type: ignore[union-attr]
-            entries[column.name, mark] = _Found(rule, kind, mark)
+            rule = misfit(column.name, column.kind, mark)
+            entries[column.name, mark] = _Found(rule, column.kind, mark)
         entries[column.name, mark].rows.setdefault(_Shown.of(texts[row]), []).append(lines[row])
 
 
@@ -332,7 +327,7 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
 
 def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
     """Return what would take the values, written as code."""
-    if kind is None or mark == ABSENT or not values or isinstance(kind, Persons):
+    if kind is None or mark == ABSENT or not values or isinstance(kind, Persons | Counts):
         return ""
     texts = [value for value in values if isinstance(value, str)]
     blank = [text for text in texts if text.strip().lower() in BLANKS]

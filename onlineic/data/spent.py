@@ -159,13 +159,17 @@ class Spent:
         InvalidParameterError
             If there are several: what is planned as a share of one is none of another.
         """
-        found = {id(load.total): load.total for load in self.loads if load.total is not None}
-        if len(found) > 1:
+        if len(found := self.totals) > 1:
             raise InvalidParameterError(
                 "total must be one for all records of a table, got a union of tables with several; let these "
                 "draw on one total."
             )
-        return next(iter(found.values()), None)
+        return next(iter(found), None)
+
+    @property
+    def totals(self) -> list[TableBudget]:
+        """Those that cover some of the records: parts of a union can draw on others once it is made."""
+        return [*{id(load.total): load.total for load in self.loads if load.total is not None}.values()]
 
     @property
     def ledgers(self) -> list[Ledger]:

@@ -33,7 +33,6 @@ from onlineic.domain.columns import (
 from onlineic.domain.dates import Dates
 from onlineic.domain.edges import beside, decimals, edge_at, even, is_at, rounded
 from onlineic.domain.hints import in_place_of, inside, no_missing_cell
-from onlineic.domain.misfits import encoded
 from onlineic.domain.written import Numerals, check_clock, checked_written
 from onlineic.errors import (
     InvalidDomainError,
@@ -199,10 +198,6 @@ class Categorical:
             return len(self.labels)
         return self._synonyms.get((type(value), value)) if isinstance(value, Word) else None
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column's values."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         missing = absent(column, self.markers)
@@ -325,10 +320,6 @@ class IntegerRange:
             f"{name} must be cut inside [{self.start}, {self.stop - 1}], got {shown(outside)}; write "
             f"{near}, or at_least or below for one side."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of whole numbers."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
@@ -512,10 +503,6 @@ class Binned:
             f"{name} must be cut at a bin edge, got {short(value)}; the nearest edges are "
             f"{' and '.join(map(short, beside(self.edges, value)))}."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the bins of a numeric column."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the bins of a column, marks where a value does not fit; of two ends the nearer one."""

@@ -28,7 +28,6 @@ from onlineic.domain.columns import (
     settled,
 )
 from onlineic.domain.hints import in_place_of, no_missing_cell
-from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
@@ -244,10 +243,6 @@ class Dates:
             stretch = self._bound(name, high)
             last = self._cut(name, stretch[1] + INSTANT if closed else stretch[0])
         return first, max(first, last)
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of dates."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the codes of a column of dates, marks where a value does not fit."""

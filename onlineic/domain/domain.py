@@ -303,8 +303,7 @@ class Domain(metaclass=Spelled):
         InvalidDataError
             As `encode`; of a value outside the domain when its attribute's turn comes.
         """
-        arrays = self.columns_of(columns)
-        return self._encoded(arrays)
+        return codes_of(self, self.columns_of(columns))
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
@@ -326,16 +325,6 @@ class Domain(metaclass=Spelled):
                     f"{nearest_column(lacking, [name for name in row if isinstance(name, str)])}; {remedy}."
                 )
         return {name: [row[name] for row in rows] for name in names}
-
-    def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
-        found: list[Misfit] = []
-        for name, kind in self:
-            with reading(name):
-                codes = kind.read(arrays.pop(name))
-            found += misfits(name, kind, codes)
-            if not found:
-                yield codes
-        refuse(found)
 
     def columns_of(self, columns: Records, person: str | None = None) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
@@ -378,6 +367,24 @@ class Domain(metaclass=Spelled):
                 "value a record."
             )
         return arrays
+
+
+def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
+    """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
+
+    Raises
+    ------
+    InvalidDataError
+        Of a value outside its kind, when the column's turn comes; all that follow are looked at too.
+    """
+    found: list[Misfit] = []
+    for name, kind in kinds:
+        with reading(name):
+            codes = kind.read(columns.pop(name))
+        found += misfits(name, kind, codes)
+        if not found:
+            yield codes
+    refuse(found)
 
 
 def check_domain(domain: object) -> None:

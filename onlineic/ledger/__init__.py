@@ -21,7 +21,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
-    Told,
+    ToldAnswer,
     UpdateFailed,
 )
 from onlineic.ledger.sqlite import SqliteLedger, read
@@ -51,7 +51,7 @@ __all__ = [
     "Shared",
     "SqliteLedger",
     "TableBudget",
-    "Told",
+    "ToldAnswer",
     "Transcript",
     "UpdateFailed",
     "Written",

@@ -14,7 +14,7 @@ from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     Burned,
     Closed,
     Committed,
@@ -112,11 +112,11 @@ class MemoryLedger(Ledger):
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
         self._state = state  # here it happens
 
-    def keep(self, beside: Beside) -> None:
-        if not isinstance(beside, Paid):
-            super().keep(beside)
+    def keep(self, annotation: Annotation) -> None:
+        if not isinstance(annotation, Paid):
+            super().keep(annotation)
         else:
-            self._paid[beside.record] = beside.name
+            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:

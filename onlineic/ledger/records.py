@@ -330,7 +330,7 @@ class Checkpoint:
 
 @final
 @attrs.frozen
-class Told:
+class ToldAnswer:
     """What a hard answer was, kept so that its repeats say it under whatever rules come later.
 
     Attributes
@@ -362,7 +362,7 @@ class Paid:
     name: str
 
 
-Beside = Checkpoint | Told | Paid  # what stands beside the records, and is none
+Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself
 
 
 class Ledger(abc.ABC):
@@ -473,8 +473,8 @@ class Ledger(abc.ABC):
         """Whether the last write failed: nothing more is recorded."""
         return False
 
-    def keep(self, beside: Beside) -> None:
-        """Keep what stands beside records, with the next durable ones; checkpoints where they last."""
+    def keep(self, annotation: Annotation) -> None:
+        """Keep what is known of records, with the next durable ones; checkpoints where they last."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
 
     @property
@@ -530,7 +530,7 @@ class Ledger(abc.ABC):
 
 
 @final
-class Past(Ledger):
+class FrozenLedger(Ledger):
     """What a ledger holds at one moment; nothing can be added, and what the ledger adds does not show.
 
     Parameters

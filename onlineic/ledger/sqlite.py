@@ -36,18 +36,8 @@ from onlineic.errors import (
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.forks import this_process
-from onlineic.ledger.lines import (
-    START,
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    chained,
-    checked_text,
-    line_of,
-    linked,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import START, Receipt, Written, canonical_text, chained, checked_text, linked
 from onlineic.ledger.place import (
     check_writable,
     checked_path,
@@ -63,7 +53,7 @@ from onlineic.ledger.place import (
     unusable,
 )
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     Burned,
     Checkpoint,
     Closed,
@@ -75,7 +65,7 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
-    Told,
+    ToldAnswer,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -146,7 +136,7 @@ class SqliteLedger(Ledger):
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Beside] = []
+        self._queue: list[Record | Annotation] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
         self._told = written.told(self._domain)
@@ -401,12 +391,12 @@ class SqliteLedger(Ledger):
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, beside: Beside) -> None:
-        self._append([beside], durable=False)
-        if isinstance(beside, Told):
-            self._told.setdefault(beside.record, beside.value)
-        elif isinstance(beside, Paid):
-            self._paid[beside.record] = beside.name
+    def keep(self, annotation: Annotation) -> None:
+        self._append([annotation], durable=False)
+        if isinstance(annotation, ToldAnswer):
+            self._told.setdefault(annotation.record, annotation.value)
+        elif isinstance(annotation, Paid):
+            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:
@@ -439,11 +429,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Annotation], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Beside)]
+        records = [one for one in added if not isinstance(one, Annotation)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records

@@ -36,7 +36,8 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.ledger.forks import this_process
-from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
+from onlineic.ledger.kinds import Line, account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record, Shared

@@ -563,6 +563,7 @@ class Cdf:
             drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
         said = [
             ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
+            *([("each share", usual)] if (usual := usually(float(self.expected_errors.max()))) else []),
             ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {of_what(self.answers)}"),
         ]
         title = shortened(self.name, LONGEST_QUERY)

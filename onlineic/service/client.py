@@ -327,6 +327,8 @@ class Remote(Answering):
         sent = question if select or is_share(question, self._domain) else to_wire(question, self._domain)
         told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
         told.pop("free", None)
+        if told.pop("few_records", False):  # over too few records: infinite, for which JSON has no number
+            told["bound_derived"] = math.inf
         told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
         for name in ("bound_easy", "bound_hard"):
             told[name] = math.inf if told[name] is None else told[name]

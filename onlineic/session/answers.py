@@ -24,7 +24,7 @@ from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Family
-from onlineic.known_noise.instalments import Known
+from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import (
     IN_ORDER,
     Burned,
@@ -182,7 +182,7 @@ class AnswerBook:
         return self._bounds.family
 
     @property
-    def estimates(self) -> Known | None:
+    def estimates(self) -> Instalments | None:
         """What the noise of tables bounds."""
         return self._bounds.estimates
 
@@ -261,27 +261,14 @@ class AnswerBook:
         return hard
 
     def _opened(self, record: Opened, before: int, followed: bool) -> None:
-        """Take in tables, which a hypothesis that failed has not followed.
-
-        Where they were planned, of those bought later no bound may depend.
-        """
+        """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, record.measurements, followed)
-        if not self._plan.opens:  # theirs are paid from the start
+        if self._plan.first_tables is None:  # those that are settled are paid from the start ..
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-        if self._plan.first_choices is None:
-            for question in record.heard:  # what was planned is bought whatever is asked
+            for question in record.heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
-            self._bounds.buy_instalment(before, record.measurements)
-            return
-        if before:
-            return
-        rule, n, said = self._plan.purchases, self._plan.sparse.n, self._plan.first_tables
-        bought = rule.held_by(record, rule.start(), n) or said
-        if bought is None or not bought.released_by(record, n):  # no bound may depend on what was not said
-            return
-        if bought is not said:
-            self._bounds.plan_tables(bought)
-        self._bounds.buy_tables(record.measurements)
+        pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
+        self._bounds.buy_instalment(before, record.measurements, pure)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -534,7 +521,7 @@ class AnswerBook:
         point, ends = known.point(question), known.bracket(question)
         if point is None or ends is None:
             return None
-        value, error = point
+        value, error, _ = point
         reach = max(0.0, value - ends[0], ends[1] - value) + question.rounding
         return Estimate(value, error, reach)
 
@@ -610,6 +597,12 @@ class AnswerBook:
         joint = min(joint, bounds.known(question, value) + question.rounding)
         # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
         return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
+
+    def unpaid(self, question: Question) -> Answer:
+        """Return what a question would be answered that is asked without a test; nothing is counted."""
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        said = stated(self.estimates, question, value, math.inf, self._bounds.slack)
+        return self._stating(question, value, "untested", said, None)
 
     # -- what was told, and what is kept --
 

@@ -39,6 +39,7 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse
 from onlineic.slips import public
 
 FORMS = {  # in words
@@ -104,6 +105,11 @@ class Explanation:
         Root-mean-square error that is predicted of one answer without a test, the largest of all, with the
         tables that would be bought before; fraction of records. Nothing promises it
         (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of them.
+    shared : float
+        Share of the budget for which it buys tables first that serve every question: whoever asks next does.
+        Nobody's part pays for them.
+    tables : float
+        Share of the budget for which it buys tables for itself first; whoever asks pays for them.
     """
 
     asked: str
@@ -124,6 +130,8 @@ class Explanation:
     payable: bool
     restarts_left: int | None = None
     expected: float | None = None
+    shared: float = 0.0
+    tables: float = 0.0
 
     @property
     def free(self) -> bool:
@@ -131,8 +139,12 @@ class Explanation:
         return self.answers == self.constants + self.repeats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound."""
-        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free})
+        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound.
+
+        "few_records" tells a `bound_derived` that is infinite from none.
+        """
+        few = self.bound_derived is not None and not math.isfinite(self.bound_derived)
+        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free, "few_records": few})
         return found
 
     def __repr__(self) -> str:
@@ -228,6 +240,12 @@ class Outlook:
         What would be bought before questions, by the record as it stands.
     seen : dict
         What was looked up of questions, for one explanation.
+    purse : Purse or None
+        Of who asks; None: they may spend all of the budget.
+    paid : Fraction
+        What that purse has paid.
+    past : Ledger or None
+        The ledger that grows no more, of one that another thread may ask.
     """
 
     domain: Domain
@@ -243,6 +261,9 @@ class Outlook:
     named: Callable[[Sequence[Question]], FirstTables | None]
     reach: Reach | None = None
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
+    purse: Purse | None = None
+    paid: Fraction = Fraction(0)
+    past: Ledger | None = None
 
     @classmethod
     def of(cls, loop: Loop) -> "Outlook":
@@ -268,17 +289,27 @@ class Outlook:
 
     def still(self, ledger: Ledger) -> "Outlook":
         """Return that of now, by a ledger that grows no more: another thread may ask it."""
-        return attrs.evolve(self, book=self.book.still(ledger), prices=self.prices.still(ledger), seen={})
+        book, prices = self.book.still(ledger), self.prices.still(ledger)
+        return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
+
+    def apart(self) -> "Outlook":
+        """Return the same, to be asked by a thread of its own: it shares nothing that is written to."""
+        return attrs.evolve(self, seen={}) if self.past is None else self.still(self.past)
+
+    def of_asker(self, purse: Purse | None, paid: Fraction) -> "Outlook":
+        """Return what is known for one who pays by a purse, which has paid so much."""
+        return attrs.evolve(self, purse=purse, paid=paid, seen={})
 
     @property
     def left(self) -> Fraction:
-        """What no release has used up, or will with the first question, in the unit of the account."""
-        return self.account.left - self.owed
+        """What who asks can spend on hits: no release has used it up, or will with the first question."""
+        left = self.account.left - self.owed
+        return left if self.purse is None else max(Fraction(0), min(left, self.purse.limit - self.paid))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that can still be paid."""
-        return 0 if self.sealed else self.prices.hard_left(self.owed, self.account)
+        """Hits of the largest price that who asks can still pay."""
+        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
 
     @property
     def restarts_left(self) -> int | None:
@@ -307,6 +338,8 @@ class Outlook:
         predictor = self.book.predictor
         new = [question for question in questions if not self.prospect(question).known]
         named = self.named(new) if new and predictor is not None and not self.sealed else None
+        if named is not None and not any(self.bought(new[0])):
+            named = None  # who asks buys nothing
         if predictor is None or not (named or predictor.releases):
             return None
         if named is not None:
@@ -341,9 +374,25 @@ class Outlook:
         key = (question.key, question.complement)
         if key not in self.seen:
             answer, hard, joint, known = self.book.prospect(question, self.prices.target(question))
-            price = Fraction(0) if known else self.prices.cost(question) / self.account.capacity
-            self.seen[key] = Prospect(answer, hard, joint, price, known)
+            price = Fraction(0) if known else self.prices.cost(question)
+            if not known and price > self.left and self.purse is not None:
+                answer = self.book.unpaid(question)
+                hard = joint = answer.error_bound
+            self.seen[key] = Prospect(answer, hard, joint, price / self.account.capacity, known)
         return self.seen[key]
+
+    def bought(self, question: Question | None) -> tuple[Fraction, Fraction]:
+        """Return what a new question buys first, in the unit of the account: for everybody, and for itself.
+
+        Who cannot pay for a measured answer sets nothing of it in motion.
+        """
+        none = Fraction(0)
+        if question is None or self.sealed or (named := self.named((question,))) is None:
+            return none, none
+        charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
+        if self.named(()) is not None:
+            return (charge if self.purse is None or payable else none), none
+        return none, (charge if self.purse is None or charge <= self.left else none)
 
 
 @final
@@ -433,6 +482,8 @@ def _explanation(
             largest = max(largest, prospect.price)
             total += prospect.price
     one = questions[0] if len(questions) == 1 else None
+    new = (each for each in questions if each.constant is None and not outlook.prospect(each).known)
+    shared, own = outlook.bought(next(new, None))
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -452,6 +503,8 @@ def _explanation(
         payable=payable,
         restarts_left=outlook.restarts_left,
         expected=outlook.expected(questions),
+        shared=float(shared / outlook.account.capacity),
+        tables=float(own / outlook.account.capacity),
     )
 
 

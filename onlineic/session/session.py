@@ -42,7 +42,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger, Past
+from onlineic.ledger.records import FrozenLedger, Ledger
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
@@ -54,7 +54,7 @@ from onlineic.plan.kinds import check_supported
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import FixedTables, PurchaseRule
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Exhausted, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -262,7 +262,7 @@ class OnlineIC(Answering):
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         exhausted: Exhausted = "untested",
-        purchases: PurchaseRule[Any] | FixedTables | None = None,
+        purchases: PurchaseRule[Any] | None = None,
         questions: Questions | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -631,13 +631,15 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
-            outlook = Outlook.of(loop).still(Past(loop.ledger))
+            loop.book.catch_up()
+            statistics = loop.statistics(self._settings)  # what it works out is in the copy
+            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
-                statistics=loop.statistics(self._settings),
+                statistics=statistics,
                 hypothesis=outlook.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,

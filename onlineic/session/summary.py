@@ -31,7 +31,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
-from onlineic.known_noise.instalments import Known
+from onlineic.known_noise.instalments import Instalments
 from onlineic.plan.plan import KNOWN, Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.marginals import marginal
@@ -80,7 +80,7 @@ class BelievedMarginal:
 
 
 def believed_marginals(
-    hypothesis: Hypothesis, estimates: Known | None, n: int, names: Iterable[str]
+    hypothesis: Hypothesis, estimates: Instalments | None, n: int, names: Iterable[str]
 ) -> tuple[BelievedMarginal, ...]:
     """Return the marginals of a hypothesis, those of very long attributes left out."""
     domain, found = hypothesis.domain, []

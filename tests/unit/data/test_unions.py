@@ -209,6 +209,7 @@ def test_parts_that_a_total_does_not_cover_warn_and_several_totals_are_refused(t
         with pytest.raises(InvalidParameterError, match="total must be one for all records of a table"):
             call()
     assert 1 == tables[2].total.left
+    assert (OTHER,) == both.budgets
 
 
 def test_a_ledger_that_is_open_on_a_table_is_open_on_all_of_its_records(tmp_path):

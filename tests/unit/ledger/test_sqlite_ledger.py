@@ -3,8 +3,10 @@
 import contextlib
 import gc
 import os
+import re
 import sqlite3
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,7 +42,8 @@ from onlineic.ledger import (
 )
 from onlineic.ledger import place as place_module
 from onlineic.ledger import sqlite as sqlite_module
-from onlineic.ledger.lines import canonical_text, chained, line_of, record_of
+from onlineic.ledger.kinds import KINDS, line_of
+from onlineic.ledger.lines import canonical_text, chained, record_of
 from onlineic.ledger.settings import beginning_of
 from onlineic.queries import Measurement, Partition
 from onlineic.queries.batch import Queries
@@ -404,6 +407,13 @@ def test_lines_that_are_taken_away_or_altered_are_named(path):
     path.unlink()
     with pytest.raises(LedgerCorruptError, match="got none"):
         read(path)
+
+
+def test_the_guide_tells_of_every_kind_of_line():
+    guide = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    listed, _, _ = guide.partition("| `kind` | holds |\n")[2].partition("\n\n")
+
+    assert {"ledger", *KINDS} == {*re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)}
 
 
 def test_a_file_of_another_schema_is_refused(path):

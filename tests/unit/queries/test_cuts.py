@@ -75,7 +75,7 @@ def test_a_partition_holds_cuts_of_its_attributes_alone():
         Partition(SECONDS, (1,), (Cut.at(5, [0, 2]),))
 
 
-def test_long_is_what_has_an_order_many_codes_and_no_missing_cell():
+def test_long_is_what_has_an_order_and_many_values():
     domain = ic.Domain.of(
         a=range(LONG),
         b=range(LONG + 1),

@@ -69,6 +69,16 @@ def test_noise_alone_makes_no_table_dependent_and_dependence_is_found():
     assert exact(SEX, ILLNESS)[2] == pytest.approx(np.mean(vs), abs=0.02)
 
 
+def test_what_noise_adds_in_the_mean_is_taken_off():
+    moves = np.random.default_rng(1).normal(0.0, 1.0 / 3.0, 5000).clip(-1, 1)
+    found = [
+        Exactly(DATA, 0.06, np.roll(moves, -40 * turn), error=0.02).chi_square("sex", "ward").cramers_v
+        for turn in range(40)
+    ]
+
+    assert np.mean(found) < 0.07  # what noise alone makes of it is .13
+
+
 def test_all_is_told_in_words_and_as_plain_values():
     found = Exactly(DATA, 1e-4).chi_square("sex", "ill")
 

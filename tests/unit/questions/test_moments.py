@@ -1,5 +1,6 @@
 """Covariances, correlations and least squares: of exact answers, of wrong ones in bounds, and refused."""
 
+import itertools
 import json
 import math
 
@@ -19,6 +20,11 @@ from onlineic.errors import (
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import TestsOnly
 from onlineic.questions import LeastSquares, sums_of_products
+from onlineic.questions.association import _correlated
+from onlineic.questions.linear import Found
+from onlineic.questions.moments import Released, moments_of, sums_of
+from onlineic.questions.regression import _slope_bounds
+from onlineic.service.wire import to_wire
 from support.exact_answers import Exactly
 
 DRAW = np.random.default_rng(5)
@@ -128,10 +134,9 @@ def test_whatever_the_answers_err_by_within_their_bounds_no_statistic_errs_by_mo
     except (IllConditionedError, TooFewRecordsError):
         return
     unerring = Exactly(DATA).least_squares("years", ["age", "late"], where, ridge=found.ridge)
-    slack = 1e-3 * np.abs(unerring.slopes) + 1e-4  # of weights that are rounded
 
-    assert (np.abs(found.slopes - unerring.slopes) <= found.error_bounds + slack).all()
-    assert abs(found.intercept - unerring.intercept) <= found.intercept_bound + 0.05
+    assert (np.abs(found.slopes - unerring.slopes) <= found.error_bounds + 1e-9).all()
+    assert abs(found.intercept - unerring.intercept) <= found.intercept_bound + 1e-7
     for name in ("covariance", "correlation"):
         try:
             one = getattr(session, name)("years", "age", where)
@@ -141,6 +146,68 @@ def test_whatever_the_answers_err_by_within_their_bounds_no_statistic_errs_by_mo
             abs(one.value - getattr(Exactly(DATA), name)("years", "age", where).value)
             <= one.error_bound + 1e-2
         )
+
+
+def corners(many):
+    """Return all signs of so many numbers, (2^many, many)."""
+    return np.array(list(itertools.product((-1.0, 1.0), repeat=many)))
+
+
+def test_bounds_of_covariances_hold_in_every_corner_of_those_of_answers_and_are_nearly_reached():
+    where = ic.where(sex="X", age=ic.at_least(40))  # few records, far from the middle
+    sums = sums_of(DATA.domain, ["age", "years"], where)[0]
+    exactly = np.array([float(one) for one in Exactly(DATA).answer_many(sums.queries)])
+    true, bound, ratios = None, 1e-3, []
+    for signs in np.vstack([np.zeros((1, len(exactly))), corners(len(exactly))]):
+        values = exactly + bound * signs
+        found = Found((), values, np.full(len(values), bound), 0.95, np.full(len(values), math.nan))
+        held = moments_of(sums, DATA.n, found, "", Released())
+        true = held if true is None else true
+        ratios.append(np.abs(held.covariances - true.covariances) / held.bounds)
+        ratios.append(np.diag(np.abs(held.means - true.means) / held.mean_bounds))
+
+    assert np.max(ratios) <= 1.0
+    assert np.max(ratios) > 0.6
+
+
+def test_bounds_of_slopes_hold_in_every_corner_of_those_of_covariances_and_are_nearly_reached():
+    true = np.array([[0.1, 0.05, -0.04], [0.05, 0.09, 0.03], [-0.04, 0.03, 0.12]])
+    bounds = np.array([[1e-3, 1e-4, 1e-4], [1e-4, 8e-3, 4e-3], [1e-4, 4e-3, 6e-3]])
+    slopes, ratios = np.linalg.solve(true[1:, 1:], true[1:, 0]), []
+    for signs in corners(6):
+        moved = true.copy()
+        moved[np.triu_indices(3)] += bounds[np.triu_indices(3)] * signs
+        moved = np.triu(moved) + np.triu(moved, 1).T
+        inverse = np.linalg.inv(moved[1:, 1:])
+        found = inverse @ moved[1:, 0]
+        ratios.append(np.abs(found - slopes) / _slope_bounds(inverse, found, bounds))
+
+    assert 0.6 < np.max(ratios) <= 1.0
+    assert np.isinf(_slope_bounds(inverse, found, 20.0 * bounds)).all()
+    assert np.isinf(_slope_bounds(inverse, found, np.full((3, 3), math.inf))).all()
+
+
+def test_bounds_of_correlations_hold_in_every_corner_and_are_nearly_reached():
+    for true in ([[0.1, 0.05], [0.05, 0.2]], [[0.1, -0.05], [-0.05, 0.2]], [[0.1, 0.001], [0.001, 0.2]]):
+        bounds, ratios = np.array([[0.02, 0.004], [0.004, 0.05]]), []
+        exactly = _correlated(np.array(true), bounds)[0]
+        for one, other, both in corners(3):
+            moved = np.array(true) + bounds * [[one, both], [both, other]]
+            value, low, high = _correlated(moved, bounds)
+            ratios += [(value - exactly) / (value - low), (exactly - value) / (high - value)]
+
+        assert 0.9 < np.max(ratios) <= 1.0 + 1e-12
+
+
+def test_bounds_of_an_intercept_hold_in_every_corner_and_are_nearly_reached():
+    about = ic.Domain.of(x=range(-20, 21), y=range(-40, 41))  # whose middles are 0
+    data = ic.PrivateData.from_records({"x": AGE - 40, "y": 2 * (YEARS - 20)}, about)
+    true, ratios = Exactly(data).least_squares("y", "x"), []
+    for signs in corners(5):
+        found = Exactly(data, 5e-3, signs, error=math.nan).least_squares("y", "x")
+        ratios.append(abs(found.intercept - true.intercept) / found.intercept_bound)
+
+    assert 0.5 < np.max(ratios) <= 1.0
 
 
 def test_numbers_between_two_ends_are_off_by_no_more_than_their_bias():
@@ -382,3 +449,10 @@ def test_explain_rehearses_a_regression_and_asks_nothing():
 
     assert told.answers == len(sums_of_products(DATA.domain, ["years", "age", "late"]))
     assert 0 == session.statistics().asked
+
+
+def test_over_http_sums_of_products_have_no_form_and_are_refused():
+    for query in sums_of_products(DATA.domain, ["age", "late"]):
+        if len(query.bind(DATA.domain).axes) > 1:
+            with pytest.raises(InvalidQueryError):
+                to_wire(query, DATA.domain)

@@ -58,8 +58,9 @@ def test_a_long_attribute_is_answered_as_the_coarser_one(several, budget):
         assert few.status == many.status
         # its codes are corrected part by part of the grid, as those of the coarser one
         assert few.value == pytest.approx(many.value, abs=3.0 / RECORDS)
-        # of all cells of the coarser one any weights are bounded too, at a share of beta
-        assert few.error_bound == pytest.approx(many.error_bound, rel=2e-3, abs=2.0 / RECORDS)
+        # of all cells of the coarser one any weights are bounded too
+        assert few.error_bound <= 1.002 * many.error_bound + 2.0 / RECORDS
+        assert many.error_bound <= 1.5 * few.error_bound + 2.0 / RECORDS
 
 
 def test_bounds_hold_for_ranges_that_end_between_the_cuts():

@@ -162,8 +162,11 @@ def test_a_table_cut_elsewhere_that_says_more_is_left_to_the_fit():
     assert fit.evaluate(asked) != CorrectedFit(fit, (released(1e-5),)).evaluate(asked)
 
 
+SESSIONS = ["plain", "wide", "mixture", "long", "optional", "number", "private n", "persons", "dense"]
+
+
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize("kind", ["plain", "wide", "long", "optional", "number"])
+@pytest.mark.parametrize("kind", SESSIONS)
 def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
     generator, n = np.random.default_rng(3), 20_000
     g = generator.integers(0, 2, n)
@@ -171,21 +174,54 @@ def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
     x = values if kind == "number" else values.astype(int)
     kinds = {"number": ic.number(0, 40, bins=40), "optional": ic.optional(range(40)), "long": range(10**6)}
     columns = {"x": x * 20_000 if kind == "long" else x, "g": g}
-    if kind == "wide":
-        columns |= {f"w{i}": generator.integers(0, 9, n) for i in range(9)}
-    wide = {name: 9 for name in columns if name[0] == "w"}
+    wide = dict.fromkeys([f"w{place}" for place in range({"wide": 9, "mixture": 17}.get(kind, 0))], 9)
+    columns |= {name: generator.integers(0, 9, n) for name in wide}
     domain = ic.Domain.of(x=kinds.get(kind, range(40)), g=2, **wide)
-    session = ic.OnlineIC(
-        ic.PrivateData.from_records(columns, domain), ic.Budget(1.0, delta), noise=SimulatedNoise(0)
-    )
+    assert (domain.size > 10**18) is (kind == "mixture")
+    more = {"neighbours": "add-remove", "n_at_most": 50_000} if kind == "private n" else {}
+    if kind == "persons":
+        columns["id"], more = np.arange(n), {"unit": ic.Unit("id")}
+    data = ic.PrivateData.from_records(columns, domain, **more)
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(0))
     least = [5, 10, 15, 20]
-    answers = [
-        session.answer(ic.where(x=ic.at_least(low * 20_000 if kind == "long" else low), g=1)) for low in least
-    ]
-    exact = [np.mean((values.astype(int) >= low) & (g == 1)) for low in least]
+    if kind == "dense":
+        ends = [np.arange(40)[:, None] >= low for low in least]
+        answers = [session.answer(ic.dense((one & np.array([False, True])) * 0.5)) for one in ends]
+        exact = [np.mean((values.astype(int) >= low) & (g == 1)) / 2 for low in least]
+    else:
+        scale = 20_000 if kind == "long" else 1
+        answers = [session.answer(ic.where(x=ic.at_least(low * scale), g=1)) for low in least]
+        exact = [np.mean((values.astype(int) >= low) & (g == 1)) for low in least]
     again = ic.replay(session.transcript, domain, session.plan.update, session.plan.alpha)
 
+    assert type(session.hypothesis) is CorrectedFit
     asked = ic.where(g=1).bind(domain)
     assert again.evaluate(asked) == session.hypothesis.evaluate(asked)
-    assert all(abs(one.value - true) <= one.error_bound for one, true in zip(answers, exact, strict=True))
+    share = n / session.n if kind == "private n" else 1.0  # all counts are over the released number
+    for one, true in zip(answers, exact, strict=True):
+        assert abs(one.value - true * share) <= one.error_bound
     assert np.min(session.group_by("g").values) >= 0.0
+    mean = None if kind == "long" else session.mean("x", ic.where(g=1))
+    assert mean is None or 0.0 <= mean.value <= 40.0
+    rising = session.cdf("x", ic.where(g=1)).values if kind != "long" else np.zeros(1)
+    assert (np.diff(rising) >= 0.0).all()
+    quantiles = [session.quantile("x", q, ic.where(g=1)).value for q in (0.1, 0.5, 0.9)]
+    assert quantiles == sorted(quantiles, key=lambda one: float(str(one).strip("[").split(",")[0]))
+
+
+def test_each_node_of_periods_follows_its_tables_and_ranges_keep_their_bounds():
+    domain, budget = ic.Domain.of(x=range(40), g=2), ic.Budget(0.3, 1e-6)
+    held = ic.Periods(None, domain, budget, levels=("month", "quarter"), noise=SimulatedNoise(2))
+    rng, exact = np.random.default_rng(0), 0.0
+    for label in ("2026-01", "2026-02", "2026-03", "2026-04"):
+        g = rng.integers(0, 2, 5_000)
+        x = np.minimum(rng.exponential(np.where(g == 1, 6.0, 2.5)).astype(int), 39)
+        held.add(label, ic.PrivateData.from_records({"x": x, "g": g}, domain))
+        exact += float(((x >= 15) & (g == 1)).sum())
+    held.close("2026-Q1")
+
+    answer = held.over().answer(ic.where(x=ic.at_least(15), g=1))
+    assert abs(answer.count - exact) <= answer.count_bound
+    assert 0.0 < answer.count_expected_error < answer.count_bound
+    for label in ("2026-Q1", "2026-04"):
+        assert type(held.node(label).hypothesis) is CorrectedFit
