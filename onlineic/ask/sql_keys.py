@@ -25,6 +25,9 @@ def key_of(node: Any, conditions: Conditions) -> Grouping | None:
         return _cases(node, conditions)
     if type(node).__name__ == "If":
         return _cases_of([node], node.args.get("false"), conditions)
+    if isinstance(node, trees.exp.Predicate | trees.exp.Connector | trees.exp.Not):
+        met, unmet = (expressed(conditions.truth(node, negated=negated)) for negated in (False, True))
+        return of_cases([(True, met), (False, unmet)], None)
     return _widths(node, conditions)
 
 

@@ -18,7 +18,7 @@ from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, check_choice, checked_list, shown
 from onlineic.queries.cuts import check_written
-from onlineic.queries.expressions import Expression
+from onlineic.queries.expressions import Expression, where
 from onlineic.slips import public
 
 FITTING = {  # periods of a domain: the longer ones that they lie in as a whole
@@ -376,7 +376,7 @@ def _cases(grouping: Grouping, domain: Domain) -> Resolved:
     if any(query.grid_bits for query in queries):
         raise InvalidQueryError("cases must be conditions that hold or do not, got weights; write where(..).")
     if len(axes) != 1:
-        return _of_several(grouping.name, pairs, otherwise)
+        return _of_several(grouping.name, pairs, otherwise, domain)
     (axis,) = axes
     if (size := domain.shape[axis]) and otherwise not in labels:
         labels.append(otherwise)
@@ -393,7 +393,9 @@ def _cases(grouping: Grouping, domain: Domain) -> Resolved:
     )
 
 
-def _of_several(name: str, pairs: Sequence[tuple[Label, Expression]], otherwise: Label) -> Resolved:
+def _of_several(
+    name: str, pairs: Sequence[tuple[Label, Expression]], otherwise: Label, domain: Domain
+) -> Resolved:
     """Return the groups of cases over several attributes: what meets a condition, and none before it."""
     labels = [*dict.fromkeys(label for label, _ in pairs)]
     held: dict[Label, list[Expression]] = {label: [] for label in labels}
@@ -402,17 +404,18 @@ def _of_several(name: str, pairs: Sequence[tuple[Label, Expression]], otherwise:
         held[label].append(one if not before else _all([one, *before]))
         before.append(~one)
     held.setdefault(otherwise, []).append(_all(before))
-    conditions = []
-    for parts in held.values():
+    kept: dict[Label, Expression] = {}
+    for label, parts in held.items():
         found = parts[0]
         for part in parts[1:]:
             found = found | part
-        conditions.append(found)
-    return Resolved(name, tuple(held), False, conditions=tuple(conditions))
+        if found.bind(domain).constant != 0:  # somebody can be there
+            kept[label] = found
+    return Resolved(name, tuple(kept), False, conditions=tuple(kept.values()))
 
 
 def _all(parts: Sequence[Expression]) -> Expression:
-    found = parts[0]
+    found = parts[0] if parts else where()
     for part in parts[1:]:
         found = found & part
     return found

@@ -580,10 +580,10 @@ def _end(top: _Sum, bottom: _Sum, leaves: Mapping[Hashable, Leaf], way: Way, sid
                 above, below = above + one * held, below + two * held
             found = above / below
             nearer = (found - at) * side > np.abs(at) * FLOATS
+            endless = nearer  # of those that are not there yet
             if not nearer.any():
                 break
             at = np.where(nearer, found, at)
-    endless = np.zeros(np.shape(at), np.bool_)
     for key, leaf in leaves.items():
         moves = (np.asarray(top.terms.get(key, 0.0)) != 0.0) | (np.asarray(bottom.terms.get(key, 0.0)) != 0.0)
         endless = endless | (moves & ~np.isfinite(leaf.radius(way)))

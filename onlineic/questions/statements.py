@@ -209,7 +209,7 @@ class AnswerTable(Framed):
         parts = (self.values, self.error_bounds, self.expected_errors, self.few_records)
         found = (part[[*rows], place - len(self.keys)].tolist() for part in parts)
         return [
-            TOO_FEW
+            ("NULL" if bound == 0.0 else TOO_FEW)
             if math.isnan(value)
             else f"{around(value, bound, separated=True, expected=expected)}{f' ({FEW})' * few}"
             for value, bound, expected, few in zip(*found, strict=True)

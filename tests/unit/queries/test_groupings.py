@@ -57,8 +57,7 @@ def test_parts_of_days_are_those_of_the_calendar(part):
 def test_periods_of_days_are_those_that_the_domain_would_have(unit):
     longer = ic.dates("2019-01-01", "2021-12-31", by=unit)
     labels = [
-        longer.label(code)
-        for code in longer.encode("d", np.array([*map(DAYS.label, range(DAYS.size))])).tolist()
+        longer.label(code) for code in longer.read(np.array([*map(DAYS.label, range(DAYS.size))])).tolist()
     ]
 
     assert [*labels, None] == groups(ic.date_trunc("day", unit))

@@ -134,7 +134,7 @@ def test_rates_of_a_session_hold_and_say_what_they_are_made_of(session):
     exact = [IN["smokes"][IN["women"] & (ROWS["region"] == region)].mean() for region in "nes"]
 
     assert (np.abs(found.values - exact) <= found.error_bounds).all()
-    assert (found.error_bounds < 0.2).all()
+    assert (found.error_bounds < 0.4).all()
     assert 1 == len(found.answers)  # one cross table has both sides
     told = found.to_dict()
     assert [

@@ -201,6 +201,6 @@ def test_a_server_refuses_without_python(tmp_path):
 
 
 def test_so_does_the_page():
-    block = asked_problem(InvalidQueryError("MEDIAN; add it up; in Python write session.median('col')."))
+    block = asked_problem(InvalidQueryError("MEDIAN; add it up, or use session.median."))
 
     assert "MEDIAN; add it up.</p>" in block
