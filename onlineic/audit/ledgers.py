@@ -402,7 +402,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
             if (opened or plan.first_tables is not None) and rule.next(facts(tested[0])) is not None:
                 wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
-            elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
+            elif opened and (told := rule.due_at(heard, tested, book.account)) is not None and told < len(tested):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:

@@ -22,6 +22,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     Told,
     UpdateFailed,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Reserved",
     "Resumed",
     "Shared",
+    "Single",
     "SqliteLedger",
     "TableBudget",
     "Told",

@@ -46,6 +46,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     Told,
     UpdateFailed,
 )
@@ -193,9 +194,9 @@ def line_of(record: Record | Beside) -> Line:
         return _batch_to_json(record)
     if isinstance(record, Improved):
         return {"kind": "improved", "query": question_to_json(record.query), "guess": _guess(record.guess)}
-    if isinstance(record, Hard):
+    if isinstance(record, Hard | Single):
         return {
-            "kind": "hard",
+            "kind": "hard" if isinstance(record, Hard) else "single",
             "query": question_to_json(record.query),
             "guess": _guess(record.guess),
             "released": _measurement_to_json(record.measurement, record.query),
@@ -319,6 +320,15 @@ def _hard(line: Line, domain: Domain) -> Hard:
     return Hard(question, guess, released, charge_from_json(line["charge"]))
 
 
+def _single(line: Line, domain: Domain) -> Single:
+    question, guess = _asked(line, domain)
+    released = _measurement_from_json(line["released"], domain, question)
+    own = question.partition if isinstance(question, BoundMarginal) else question
+    if released.target != own:
+        raise ValueError
+    return Single(question, guess, released, charge_from_json(line["charge"]))
+
+
 def _opened(line: Line, domain: Domain) -> Opened:
     tables = tuple(_measurement_from_json(one, domain) for one in line["released"])
     heard = tuple(question_from_json(one, domain) for one in line.get("heard", ()))
@@ -381,6 +391,7 @@ _READ: dict[str, Callable[[Line, Domain], Record | Beside]] = {
     "improved": lambda line, domain: Improved(*_asked(line, domain)),
     "hard": _hard,
     "opened": _opened,
+    "single": _single,
     "checkpoint": _checkpoint,
     "told": lambda line, _: _told(line),
     "paid": lambda line, _: _paid(line),

@@ -34,10 +34,10 @@ from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import table_of
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
+from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Opened, Record, Single, measured
+from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace, least_number
 from onlineic.plan.purchases import Facts, PurchaseRule
-from onlineic.queries.marginals import Question
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.reach import Reach
 
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
@@ -106,16 +106,18 @@ class DemandPurchases(PurchaseRule[Listened]):
     """
 
     share: Fraction = Fraction(9, 10)
-    after: tuple[int, ...] = (1, 4, 16, 64, 256)
-    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
+    after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
+    single: Fraction = Fraction(1, 32)
+    rent: Fraction = Fraction(6, 10)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
     first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        for name in ("share", "one"):  # a float would be no charge
+        for name in ("share", "one", "single", "rent"):  # a float would be no charge
             set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
@@ -147,6 +149,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
+        told: bool = True,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
@@ -154,7 +157,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         its end.
         """
         rule = cls(announced=announced, reach=reach)
-        if announced:
+        if told or count is not None:
+            rule = attrs.evolve(rule, rent=Fraction(0))
+        if told:
             more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             rule = attrs.evolve(rule, parts=parts)
@@ -185,14 +190,15 @@ class DemandPurchases(PurchaseRule[Listened]):
         return Listened()
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
-        if isinstance(record, Opened):
-            before = so_far.predictor or Predictor(record.measurements[0].target.domain)
-            spent = so_far.spent + record.charge.amount
-            return attrs.evolve(so_far, predictor=before.after(record.measurements), spent=spent)
+        if isinstance(record, Bought):
+            so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
+            if tables := measured(record):
+                before = so_far.predictor or Predictor(tables[0].target.domain)
+                so_far = attrs.evolve(so_far, predictor=before.after(tables))
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries
-        elif isinstance(record, Easy | Hard):
+        elif isinstance(record, Easy | Hard | Single):
             questions = (record.query,)
         more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
         if not more:
@@ -203,8 +209,10 @@ class DemandPurchases(PurchaseRule[Listened]):
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
-    def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
         told = len(heard.asked)
+        if self._rents(heard, account):
+            return 1
         if told >= self.after[-1]:
             return None  # all is bought, or will be with the next question
         milestone = next(count for count in self.after if count > told) - told
@@ -261,6 +269,18 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
+        rents, price = self._rents(heard, facts.account), self.single * planned
+        if rents and question is not None:
+            asked_now = [*map(asked_of, asked)]
+            if len(asked) == 1:
+                if told + 1 in self.after[1:] and (tables := self._cheaper(facts, heard.spent, price)):
+                    return tables
+                return self._alone(facts, question, price)
+            units = self._units(facts, asked_now)
+            if heard.spent + min(units, len(asked)) * price <= self.rent * planned:
+                if units >= len(asked):
+                    return None
+                return self._bought(facts, Demand.of_these(facts.domain, asked_now), units * price, kept=1.0)
         due = self._reached(told, heard) * planned - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
@@ -271,8 +291,51 @@ class DemandPurchases(PurchaseRule[Listened]):
             return tables if tables is not None and tables.charge.amount > least / 2 else None
         if question is None or asked_axes(question) in heard.sets:
             return None
-        demand = Demand.of_one(facts.domain, asked_of(question))
-        return self._bought(facts, demand, left * self.one, kept=THIRD)
+        return self._alone(facts, question, min(price, left * self.one))
+
+    def _rents(self, heard: Listened, account: Filter) -> bool:
+        """Whether questions are bought one by one."""
+        planned = self.planned(account)
+        return heard.spent + self.single * planned <= self.rent * planned
+
+    def _alone(self, facts: Facts[Listened], question: Question, most: Fraction) -> FirstTables | None:
+        """Return what a question asks, at so much a number, if that has less noise than is expected."""
+        if isinstance(question, BoundMarginal):
+            most *= Fraction(facts.neighbours.table_squared(), facts.neighbours.number(0, 1) ** 2)
+        if most > facts.account.left:
+            return None
+        account, neighbours = facts.account, facts.neighbours
+        order, pure = account.order, account.order is None
+        target: Any
+        if isinstance(question, BoundMarginal):
+            target = question.partition
+            scale = least_laplace(most, neighbours) if order is None else least_gaussian(order, most, neighbours)
+        else:
+            target, scale = question, least_number(order, most, question, neighbours)
+        if scale is None:
+            return None
+        predictor = facts.heard.predictor or Predictor(facts.domain)
+        if float(scale) * (math.sqrt(2.0) if pure else 1.0) >= predictor.error(question) * facts.n:
+            return None
+        unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
+        tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
+        return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
+
+    def _units(self, facts: Facts[Listened], asked: list[Asked]) -> Fraction:
+        """Return how many numbers cost as much as tables that answer these as well as numbers do."""
+        near, pure = facts.neighbours, facts.account.order is None
+        budget = 1e9 * facts.n**2
+        design = cheapest(
+            Predictor(facts.domain), Demand.of_these(facts.domain, asked), budget, self.reach, laplace=pure
+        )
+        over = design.after**2 * budget
+        if pure:
+            return Fraction(math.sqrt(over)) * Fraction(near.table_l1(), near.number(0, 1))
+        return Fraction(over) * Fraction(near.table_squared(), near.number(0, 1) ** 2)
+
+    def _cheaper(self, facts: Facts[Listened], spent: Fraction, price: Fraction) -> FirstTables | None:
+        """Return tables that cost what was spent, if they answer as well as numbers do."""
+        return None
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:

@@ -37,6 +37,7 @@ from onlineic.ledger.records import (
     Opened,
     Record,
     Resumed,
+    Single,
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
@@ -47,7 +48,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
-from onlineic.queries.partitions import Partition, derived
+from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief, measured
@@ -66,6 +67,7 @@ from onlineic.session.columns import (
 )
 from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
+from onlineic.session.singles import Singles
 
 KIN_OF = 256  # questions, from which those like them are made
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -83,6 +85,7 @@ class _Taken:
     instalments: int = 0  # releases of tables among them
     bought: Fraction = Fraction(0)  # what these cost
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
+    singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
 
 
 @final
@@ -207,10 +210,12 @@ class AnswerBook:
 
     # -- the fold --
 
-    def catch_up(self) -> None:
-        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
+    def catch_up(self) -> Answer | None:
+        """Take in what the ledger has grown by; return the answer that the last record is, if it is one."""
+        released = None
         while self._taken.records < len(self._ledger):
-            self.take()
+            released = self.take()
+        return None if released is None else released[1]
 
     def answered(self) -> Answer:
         """Take in what was recorded, and return the answer that it is."""
@@ -229,7 +234,7 @@ class AnswerBook:
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._bounds.easy(at.spent)[0], at.spent)
             self._taken = _Taken(
-                at.belief, at.records + 1, at.easy + 1, at.hard, at.instalments, at.bought, at.spent
+                at.belief, at.records + 1, at.easy + 1, at.hard, at.instalments, at.bought, at.spent, at.singles
             )
             return record.query, answer
         if isinstance(record, EasyBatch):
@@ -253,16 +258,21 @@ class AnswerBook:
         if isinstance(record, Hard | Burned | Resumed):
             self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
-        if isinstance(record, Opened):
-            self._opened(record, at.instalments, belief.failures == at.belief.failures)
+        tables, singles = measured(record) if isinstance(record, Opened | Single) else (), at.singles
+        if isinstance(record, Single):
+            singles, answer = self._single(record)
+            hard = record.query, answer
+        if tables:
+            self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
             belief,
             at.records + 1,
             at.easy,
             at.hard + (hard is not None),
-            at.instalments + isinstance(record, Opened),
-            at.bought + (record.charge.amount if isinstance(record, Opened) else 0),
+            at.instalments + bool(tables),
+            at.bought + (record.charge.amount if tables else 0),
             self._spending.after(at.spent, record),
+            singles,
         )
         if failed:
             self._notices.failed()
@@ -270,15 +280,17 @@ class AnswerBook:
             self._checkpoints.keep_if_due(at.records + 1, belief)
         return hard
 
-    def _opened(self, record: Opened, before: int, followed: bool) -> None:
+    def _opened(
+        self, record: Opened | Single, tables: tuple[Measurement, ...], before: int, followed: bool
+    ) -> None:
         """Take in tables, which a hypothesis that failed has not followed."""
-        self._expectations = self._expectations.after(before, record.measurements, followed)
+        self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-            for question in record.heard:  # .. and bought whatever is asked
+            for question in record.heard if isinstance(record, Opened) else ():  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
-        self._bounds.buy_instalment(before, record.measurements, pure)
+        self._bounds.buy_instalment(before, tables, pure)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -329,6 +341,28 @@ class AnswerBook:
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
 
+    def _single(self, record: Single) -> tuple[Singles, Answer]:
+        """Return what is known of numbers with this one, and the answer that it is."""
+        question, measurement, at = record.query, record.measurement, self._taken
+        if isinstance(question, BoundMarginal):
+            released: Any = question.table(measurement.values)
+            self._bounds.tables = True
+        else:
+            released = float(measurement.values[0])
+        said = stated_value(question, record.guess, self._n)
+        predicted, singles = self._expectations.predicted(question, at.instalments), at.singles
+        taken: Any = 1.0  # where nothing is predicted, what was said counts for nothing
+        if predicted is not None:
+            singles = singles.after(released - said, measurement.scale, predicted)
+            taken = singles.taken(measurement.scale, predicted)
+        value = said + taken * (released - said)
+        apart = float(np.abs(value - released).max())
+        radius = self._bounds.single(question, measurement, record.charge, value, apart)
+        number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
+        self._expectations.numbers[question.key] = number
+        spent = self._spending.after(at.spent, record)
+        return singles, self._released(question, "hard", value, radius, spent, number, "bought")
+
     def _released(
         self,
         question: Question,
@@ -337,6 +371,7 @@ class AnswerBook:
         radius: float,
         spent: Spent,
         number: Measured | None = None,
+        reason: Reason | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
@@ -345,7 +380,7 @@ class AnswerBook:
         self._bounds.state(question, value, inside=status == "easy")
         rest = wide if number is None else attrs.evolve(number, radius=wide)
         return Answer.deferred(
-            value, status, self._settled_at(spent), rest, question, self._reason(question, status)
+            value, status, self._settled_at(spent), rest, question, reason or self._reason(question, status)
         )
 
     def _reason(self, question: Question, status: Status) -> Reason:
@@ -380,7 +415,7 @@ class AnswerBook:
             return None
         asked: list[Asked] = []
         for record in self._ledger.merged(0, self._taken.records):
-            if isinstance(record, EasyBatch | Easy | Hard):
+            if isinstance(record, EasyBatch | Easy | Hard | Single):
                 tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
                 asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
             if len(asked) == KIN_OF:
@@ -657,7 +692,7 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Improved):
+        if not isinstance(record, Easy | Hard | Single | Improved):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
@@ -666,8 +701,9 @@ class AnswerBook:
             return None
         if isinstance(record, Improved):
             return self._repeated(query, known)
-        status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return self._repeated(query, known, status, self._reason(query, status))
+        status: Status = "hard" if isinstance(record, Hard | Single) else "easy"
+        reason: Reason = "bought" if isinstance(record, Single) else self._reason(query, status)
+        return self._repeated(query, known, status, reason)
 
     def _stating(
         self,

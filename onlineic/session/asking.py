@@ -73,7 +73,7 @@ class Places:
     def take(self, ledger: Ledger) -> None:
         """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
-            if isinstance(record, Easy | Hard | Improved):
+            if isinstance(record, Easy | Hard | Single | Improved):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)
