@@ -10,6 +10,7 @@ Proof: docs/theory/session.md, 4.9.
 """
 
 import itertools
+import os
 import math
 from collections.abc import Iterable
 from fractions import Fraction
@@ -68,6 +69,7 @@ class Listened:
     sets: frozenset[Axes] = frozenset()
     predictor: Predictor | None = None
     spent: Fraction = Fraction(0)
+    rented: Fraction = Fraction(0)
 
 
 @final
@@ -109,8 +111,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
-    single: Fraction = Fraction(1, 32)
-    rent: Fraction = Fraction(6, 10)
+    single: Fraction = Fraction(os.environ.get("SINGLE", "1/28"))
+    rent: Fraction = Fraction(os.environ.get("RENT", "1/2"))
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
@@ -192,6 +194,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     def heard(self, so_far: Listened, record: Record) -> Listened:
         if isinstance(record, Bought):
             so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
+            if isinstance(record, Single):
+                so_far = attrs.evolve(so_far, rented=so_far.rented + record.charge.amount)
             if tables := measured(record):
                 before = so_far.predictor or Predictor(tables[0].target.domain)
                 so_far = attrs.evolve(so_far, predictor=before.after(tables))
@@ -269,7 +273,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        rents, price = self._rents(heard, facts.account), self.single * planned
+        rents, price = self._rents(heard, facts.account), self.single * left
         if rents and question is not None:
             asked_now = [*map(asked_of, asked)]
             if len(asked) == 1:
@@ -281,7 +285,11 @@ class DemandPurchases(PurchaseRule[Listened]):
                 if units >= len(asked):
                     return None
                 return self._bought(facts, Demand.of_these(facts.domain, asked_now), units * price, kept=1.0)
-        due = self._reached(told, heard) * planned - heard.spent
+        free = planned - heard.rented
+        reached = self._reached(told, heard)
+        if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
+            reached = min(reached, self.parts[0])
+        due = heard.rented + reached * free - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -291,12 +299,12 @@ class DemandPurchases(PurchaseRule[Listened]):
             return tables if tables is not None and tables.charge.amount > least / 2 else None
         if question is None or asked_axes(question) in heard.sets:
             return None
-        return self._alone(facts, question, min(price, left * self.one))
+        demand = Demand.of_these(facts.domain, [asked_of(question)])
+        return self._bought(facts, demand, left * self.one, kept=THIRD)
 
     def _rents(self, heard: Listened, account: Filter) -> bool:
         """Whether questions are bought one by one."""
-        planned = self.planned(account)
-        return heard.spent + self.single * planned <= self.rent * planned
+        return heard.spent < self.rent * self.planned(account)
 
     def _alone(self, facts: Facts[Listened], question: Question, most: Fraction) -> FirstTables | None:
         """Return what a question asks, at so much a number, if that has less noise than is expected."""
@@ -352,8 +360,6 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
         """Return the part of all purchases that is spent after so many questions."""
-        if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
-            return self.parts[0]
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
         return reached[-1] if reached else self.parts[0]
 
