@@ -8,7 +8,7 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "FixedTables", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights",
+    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights",
     "Measurement", "Partition", "Query",
     "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
     "PrivateData", "SessionStatistics", "TableBudget", "TestsOnly", "Unit",

@@ -402,7 +402,11 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
             if (opened or plan.first_tables is not None) and rule.next(facts(tested[0])) is not None:
                 wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
-            elif opened and (told := rule.due_at(heard, tested, book.account)) is not None and told < len(tested):
+            elif (
+                opened
+                and (told := rule.due_at(heard, tested, book.account)) is not None
+                and told < len(tested)
+            ):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:
@@ -421,7 +425,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
             which, before, opened = "later tables" if opened else "first tables", opened, True
-            named = [rule.next(facts(*record.heard))]
+            named: list[Any] = [rule.next(facts(*record.heard))]
             if isinstance(rule, BoughtBefore):
                 named = [] if before else [*rule.tables]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]

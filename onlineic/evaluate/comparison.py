@@ -26,7 +26,7 @@ from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.plan.announced import announcement
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import counted_out
-from onlineic.plan.listening import settled_purchases
+from onlineic.plan.planning import settled_purchases
 from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.progress import advance
@@ -37,6 +37,7 @@ from onlineic.updates.base import UpdateRule
 TABLE_CELLS = 2**24  # all noisy tables together
 ASKED = 10_000  # `max_queries` of a session that is not told; baselines pay for as many answers to an analyst
 OWN = {"noise", "ledger", "update"}
+ASIDE = {"purchases", "questions", "release", "progress"}  # of which no opening depends
 BOOK: Mapping[str, Any] = {"purchases": TestsOnly(), "release": "answer"}  # nothing is bought without a test
 
 
@@ -144,7 +145,8 @@ def compare(
     for held, table in tables.items():
         begun = dict[str, Any]()
         if isinstance(said, DemandPurchases):  # one opening, whatever each rule would ask for
-            settings = counted_out(Settings(budget, sparse=options.get("sparse")))
+            alike = {name: one for name, one in options.items() if name not in ASIDE}
+            settings = counted_out(Settings(budget, **alike))
             begun["purchases"] = settled_purchases(table.domain, table.n, settings, options.get("questions"))
             begun["questions"] = None if options.get("questions") is None else announced.count
         for asked, questions in fixed.items():

@@ -401,7 +401,6 @@ class Paid:
     name: str
 
 
-
 def measured(record: Record) -> tuple[Measurement, ...]:
     """Return what an update rule is shown of a record: nothing, unless it is a release.
 

@@ -8,6 +8,7 @@ Proof: docs/theory/periods.md, 13.1, 13.2, 13.6, 13.7.
 
 import contextlib
 import datetime
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from types import TracebackType
 from typing import Any, NoReturn, final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
@@ -45,7 +47,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.known_noise.estimates import Estimates
+from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.lines import Receipt, Written, account_from_json
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
@@ -68,7 +70,7 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import Bought, estimates, fitted
+from onlineic.periods.pooled import Bought, Fit, Known
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
@@ -79,7 +81,7 @@ from onlineic.queries.query import Query
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.counting import number_of
-from onlineic.session.durable import Durability
+from onlineic.session.durable import Durability, planned
 from onlineic.session.session import OnlineIC
 from onlineic.slips import public
 
@@ -207,10 +209,9 @@ class Periods:
         self._data: dict[str, PrivateData] = {}
         self._payer = object()  # of all that its sessions spend
         self._sessions: dict[str, OnlineIC] = {}
-        self._bought: dict[str, Bought] = {}
-        self._empty = set[str]()  # nodes that have bought nothing, as long as they are not opened
-        self._finer: dict[str, Estimates | None] = {}
-        self._fits: dict[tuple[str, ...], Any] = {}
+        # what nodes have bought, and what each had spent then: None of one that is not opened
+        self._bought: dict[str, tuple[Fraction | None, Bought | None]] = {}
+        self._fits: dict[tuple[str, ...], tuple[list[Bought], Fit | None]] = {}
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
         self._persons, account = persons, BlockAccount(whole, rows=rows)
@@ -617,21 +618,20 @@ class Periods:
         )
 
     def _tables_of(self, label: str) -> Bought | None:
-        """Return the first tables of a node, once it has bought some."""
-        if label not in self._bought:
-            n = self._book.n(label)
-            if label in self._sessions:
-                found = Bought.of(n, self._sessions[label].transcript)
-            elif self._path is None or label in self._empty:
-                found = None
-            else:
+        """Return the tables of a node, once it has bought some."""
+        session, n = self._sessions.get(label), self._book.n(label)
+        spent = None if session is None else session.account.spent
+        held = self._bought.get(label)
+        if held is None or held[0] != spent:
+            found = None
+            if session is not None:
+                found = Bought.of(n, session.transcript.records, session.plan)
+            elif self._path is not None:
                 _, written = self._node_file(label)
-                found = Bought.of(n, written.records(written.domain())[0])
-                self._empty |= {label} if found is None else set()
-            if found is None:
-                return None
-            self._bought[label] = found
-        return self._bought[label]
+                plan = planned(written.beginning, self._domain)
+                found = Bought.of(n, written.records(self._domain)[0], plan)
+            held = self._bought[label] = spent, found
+        return held[1]
 
     def _new_node(self, label: str, data: PrivateData, before: list[BlockBegun]) -> OnlineIC:
         """Open a session, then draw on its blocks: it can be asked, and read, only after that.
@@ -749,7 +749,11 @@ class Periods:
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            session = OnlineIC.resume(file, data, table=label, receipt=receipt, durability=self._durability)
+            start = f"{file.removesuffix('.db')}.start.npy"  # of other rules: fitted to others' tables
+            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
+            session = OnlineIC.resume(
+                file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
+            )
             self._sessions[label] = session
             self._note(label)
             return session
@@ -779,40 +783,41 @@ class Periods:
             if self._book.known.get(node.file) != noted:
                 self._commit([noted])
 
-    def fit(self, labels: tuple[str, ...]) -> Any:
-        """Return the hypothesis of the pooled tables of some nodes, or None where they do not pool."""
+    def fit(self, labels: tuple[str, ...]) -> Fit | None:
+        """Return the fit to the pooled tables of some nodes, or None where they do not pool."""
         with self._lock:
-            if labels in self._fits:
-                return self._fits[labels]
             bought = [self._tables_of(label) for label in labels]
             found = [one for one in bought if one is not None]
             if len(found) < len(labels):
                 return None
+            held = self._fits.pop(labels, None)
+            if held is None or any(one is not other for one, other in zip(held[0], found, strict=True)):
+                held = found, Fit.of(self.node(labels[-1]).plan.update, self._domain, found)
             while len(self._fits) >= KEPT_FITS:
                 del self._fits[next(iter(self._fits))]
-            self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
-            return self._fits[labels]
+            self._fits[labels] = held
+            return held[1]
+
+    def known(self, label: str, query: Query) -> Known | None:
+        """Return what all tables of a node say of a query, or None: free, as they were released."""
+        with self._lock:
+            bought = self._tables_of(label) if label in self._book.nodes else None
+            return None if bought is None else bought.known(query)
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
-        """Return (fraction, standard error) that the tables of a node's own blocks say of a query, pooled.
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query.
 
-        Free, as they were released: no session is opened for it. None where a block has bought none, where
-        their tables do not pool, or say nothing of it.
+        Free, as they were released: no session is opened for it. None where a block has bought none, or its
+        tables say nothing of it.
         """
-        with self._lock:
-            blocks = self._book.nodes[label].blocks
-            if len(blocks) < 2:
-                return None
-            if label not in self._finer:
-                found = list[Bought]()
-                for one in blocks:
-                    bought = self._tables_of(one) if one in self._book.nodes else None
-                    if bought is None:
-                        return None
-                    found.append(bought)
-                self._finer[label] = estimates(found)
-            known = self._finer[label]
-            return None if known is None else known.point(query)
+        blocks = self._book.nodes[label].blocks
+        held = [one for one in blocks if self._book.blocks[one].n] if len(blocks) > 1 else []
+        told = [(self._book.n(one) / self._book.n(label), self.known(one, query)) for one in held
+                if one in self._book.nodes]  # fmt: skip
+        if not told or len(told) < len(held) or any(known is None for _, known in told):
+            return None
+        parts = [(share * known.value, share * known.error) for share, known in told if known is not None]
+        return math.fsum(value for value, _ in parts), math.hypot(*[error for _, error in parts])
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.

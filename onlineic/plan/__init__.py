@@ -7,9 +7,9 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
-from onlineic.plan.listening import settled_purchases
+from onlineic.plan.older import BoughtBefore, TablesBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planning import session_plan
+from onlineic.plan.planning import session_plan, settled_purchases
 from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
@@ -19,6 +19,7 @@ __all__ = [
     "ALL_HARD",
     "EASY_OR_HARD",
     "KNOWN",
+    "BoughtBefore",
     "DemandPurchases",
     "EngineForecast",
     "Facts",
@@ -30,6 +31,7 @@ __all__ = [
     "SparseName",
     "Spending",
     "Spent",
+    "TablesBefore",
     "TestsOnly",
     "forecast",
     "session_plan",

@@ -10,9 +10,8 @@ Proof: docs/theory/session.md, 4.9.
 """
 
 import itertools
-import os
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -32,19 +31,20 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.designs import Design, cheapest
+from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
-from onlineic.interactions.sizes import table_of
+from onlineic.interactions.sizes import Key, table_of
 from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Opened, Record, Single, measured
-from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace, least_number
+from onlineic.plan.first_tables import FirstTables, least_scale, single
 from onlineic.plan.purchases import Facts, PurchaseRule
-from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
 
@@ -99,7 +99,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     count : int, optional
         About how many questions will come, if that was told and is less than `after` was made for.
     first : FirstTables, optional
-        All that is bought, where it is settled beforehand: all cells, or the levels of one attribute.
+        All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
+        sessions of several update rules begin with.
 
     Raises
     ------
@@ -111,8 +112,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
-    single: Fraction = Fraction(os.environ.get("SINGLE", "1/28"))
-    rent: Fraction = Fraction(os.environ.get("RENT", "1/2"))
+    single: Fraction = Fraction(1, 32)
+    rent: Fraction = Fraction(2, 5)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
@@ -120,7 +121,7 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one", "single", "rent"):  # a float would be no charge
-            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+            set_fields(self, **{name: checked_ratio(name, getattr(self, name), at_least=0.0, at_most=1.0)})
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
@@ -186,7 +187,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.share * account.capacity if self.first is None else self.first.charge.amount
+        return self.share * account.capacity
 
     def start(self) -> Listened:
         return Listened()
@@ -236,25 +237,43 @@ class DemandPurchases(PurchaseRule[Listened]):
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
         who asks of a few has less error.
         """
-        account, order = facts.account, facts.account.order
-        demand, planned = Demand.of(facts.domain, (), self.announced), self.planned(facts.account)
-        budget = _precision(account, planned, facts.neighbours) * facts.n**2
-        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=order is None)
-        shares = {key: budget * (part**2 if order is None else part) for key, part in design.parts.items()}
-        predictor = Predictor(facts.domain).with_planned(shares.items())
-        spent = [float(part) for part in self.parts]
-        if order is None:  # precision goes with the square of what each instalment costs
+        demand = Demand.of(facts.domain, (), self.announced)
+        (first, _), (last, _) = self._foreseen(facts, demand, (self.parts[0], Fraction(1)))
+        known = [first.known(demand.subspaces), last.known(demand.subspaces)]
+        spent = [
+            float((part - self.parts[0]) / (1 - self.parts[0])) if part < 1 else 1.0 for part in self.parts
+        ]
+        if facts.account.order is None:  # precision goes with the square of what each instalment costs
             spent = np.cumsum(np.diff([0.0, *spent]) ** 2).tolist()
-        errors = np.square(predictor.expected_with(demand, spent))
+        errors = [float((demand.weights / (known[0] + part * (known[1] - known[0]))).sum()) for part in spent]
         # the first instalment is bought at the first question, each other one after so many
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
 
     def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
-        most = self.share * facts.account.capacity
-        tables = self._bought(facts, Demand.of(facts.domain, (), self.announced), most, kept=1.0)
+        parts: dict[Key, float] = {}
+        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
+            parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
+        tables = _priced(facts, parts, self.share * facts.account.capacity)
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
+
+    def _foreseen(
+        self, facts: Facts[Listened], demand: Demand, parts: Iterable[Fraction]
+    ) -> Iterator[tuple[Predictor, dict[Key, float]]]:
+        """Yield what is known after each instalment for a demand, and which part of all each table gets."""
+        pure, before, predictor = facts.account.order is None, Fraction(0), Predictor(facts.domain)
+        for spent in parts:
+            part, before = spent - before, spent
+            if not part:
+                yield predictor, {}
+                continue
+            due = part * self.planned(facts.account)
+            budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
+            design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
+            known = {key: budget * (one**2 if pure else one) for key, one in design.parts.items()}
+            predictor = predictor.with_planned(known.items())
+            yield predictor, {key: float(part) * one for key, one in design.parts.items()}
 
     def owed(self, heard: Listened, account: Filter) -> Fraction:
         unbought = self.first if heard.predictor is None else None
@@ -266,30 +285,21 @@ class DemandPurchases(PurchaseRule[Listened]):
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if self.first is not None:
-            due = heard.predictor is None and not (question and question.constant is not None)
-            return self.first if due and facts.account.affords(self.first.charge) else None
+            known = question is not None and question.constant is not None  # answered without the table
+            wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
+            return self.first if wanted else None
         asked = [one for one in facts.questions if one.constant is None]
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        rents, price = self._rents(heard, facts.account), self.single * left
-        if rents and question is not None:
-            asked_now = [*map(asked_of, asked)]
-            if len(asked) == 1:
-                if told + 1 in self.after[1:] and (tables := self._cheaper(facts, heard.spent, price)):
-                    return tables
-                return self._alone(facts, question, price)
-            units = self._units(facts, asked_now)
-            if heard.spent + min(units, len(asked)) * price <= self.rent * planned:
-                if units >= len(asked):
-                    return None
-                return self._bought(facts, Demand.of_these(facts.domain, asked_now), units * price, kept=1.0)
-        free = planned - heard.rented
-        reached = self._reached(told, heard)
-        if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
-            reached = min(reached, self.parts[0])
-        due = heard.rented + reached * free - heard.spent
+        if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
+            if len(asked) < 2:
+                return self._rented(facts, asked) if asked else None
+            units, tables = self._of_call(facts, asked)
+            if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
+                return tables
+        due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -303,47 +313,41 @@ class DemandPurchases(PurchaseRule[Listened]):
         return self._bought(facts, demand, left * self.one, kept=THIRD)
 
     def _rents(self, heard: Listened, account: Filter) -> bool:
-        """Whether questions are bought one by one."""
+        """Whether questions are bought by themselves: until these have cost as much as they may."""
         return heard.spent < self.rent * self.planned(account)
 
-    def _alone(self, facts: Facts[Listened], question: Question, most: Fraction) -> FirstTables | None:
-        """Return what a question asks, at so much a number, if that has less noise than is expected."""
-        if isinstance(question, BoundMarginal):
-            most *= Fraction(facts.neighbours.table_squared(), facts.neighbours.number(0, 1) ** 2)
-        if most > facts.account.left:
+    def _rented(self, facts: Facts[Listened], asked: Sequence[Question]) -> FirstTables | None:
+        """Return what one question asks, or the tables that many others like it would have made worth it."""
+        heard, (question,) = facts.heard, asked
+        left = self.planned(facts.account) - heard.spent
+        bought = single(question, self.single * left, facts.account, facts.neighbours)
+        if bought is None or bought.charge.amount > facts.account.left:
             return None
-        account, neighbours = facts.account, facts.neighbours
-        order, pure = account.order, account.order is None
-        target: Any
-        if isinstance(question, BoundMarginal):
-            target = question.partition
-            scale = least_laplace(most, neighbours) if order is None else least_gaussian(order, most, neighbours)
-        else:
-            target, scale = question, least_number(order, most, question, neighbours)
-        if scale is None:
-            return None
-        predictor = facts.heard.predictor or Predictor(facts.domain)
-        if float(scale) * (math.sqrt(2.0) if pure else 1.0) >= predictor.error(question) * facts.n:
-            return None
-        unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
-        tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
-        return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
+        noise, predictor = bought.deviations(facts.n)[0], facts.heard.predictor or Predictor(facts.domain)
+        if len(heard.asked) + 1 in self.after[1:] and heard.rented <= left:
+            demand = Demand.of(facts.domain, [*heard.asked, asked_of(question)], self.announced)
+            least = noise / max(predictor.expected(demand), noise)
+            if (tables := self._bought(facts, demand, heard.rented, kept=least)) is not None:
+                return tables
+        return bought if noise < predictor.error(question) else None
 
-    def _units(self, facts: Facts[Listened], asked: list[Asked]) -> Fraction:
-        """Return how many numbers cost as much as tables that answer these as well as numbers do."""
+    def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
+        """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
+
+        The tables of a demand that nothing is known of err by a fixed number over the root of what they cost.
+        """
         near, pure = facts.neighbours, facts.account.order is None
-        budget = 1e9 * facts.n**2
-        design = cheapest(
-            Predictor(facts.domain), Demand.of_these(facts.domain, asked), budget, self.reach, laplace=pure
-        )
-        over = design.after**2 * budget
+        demand, budget = Demand.of_these(facts.domain, [*map(asked_of, asked)]), UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=pure)
+        over = design.after * math.sqrt(budget)
         if pure:
-            return Fraction(math.sqrt(over)) * Fraction(near.table_l1(), near.number(0, 1))
-        return Fraction(over) * Fraction(near.table_squared(), near.number(0, 1) ** 2)
-
-    def _cheaper(self, facts: Facts[Listened], spent: Fraction, price: Fraction) -> FirstTables | None:
-        """Return tables that cost what was spent, if they answer as well as numbers do."""
-        return None
+            units = over * near.table_l1() / near.number(0, 1)
+        else:
+            units = over**2 * near.table_squared() / near.number(0, 1) ** 2
+        if units >= len(asked):
+            return len(asked), None
+        most = Fraction(units) * self.single * (self.planned(facts.account) - facts.heard.spent)
+        return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
@@ -359,7 +363,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
-        """Return the part of all purchases that is spent after so many questions."""
+        """Return the part of what numbers have left that is spent after so many questions."""
+        if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
+            return self.parts[0]
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
         return reached[-1] if reached else self.parts[0]
 
@@ -373,7 +379,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         predictor = facts.heard.predictor or Predictor(facts.domain)
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return None if design.after > kept * design.before else _priced(facts, design, most)
+        return None if design.after > kept * design.before else _priced(facts, design.parts, most)
 
 
 def _checked_axes(told: object) -> Axes:
@@ -401,21 +407,16 @@ def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float
     return float(2 * most * TICK / (account.order * neighbours.table_squared()))
 
 
-def _priced(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables | None:
-    """Return the tables of a design with the least noise that so much pays, if it can be drawn."""
+def _priced(facts: Facts[Listened], design: dict[Key, float], most: Fraction) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
     account, neighbours = facts.account, facts.neighbours
-    whole = max(Fraction(1), sum(map(Fraction, design.parts.values()), Fraction(0)))  # floats round up, too
-    parts = [Fraction(part) / whole for part in design.parts.values()]
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
     order, pure = account.order, account.order is None
-    scales = [
-        least_laplace(most * part, neighbours)
-        if order is None
-        else least_gaussian(order, most * part, neighbours)
-        for part in parts
-    ]
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
     bought = [
         (table_of(facts.domain, key), scale)
-        for key, scale in zip(design.parts, scales, strict=True)
+        for key, scale in zip(design, scales, strict=True)
         if scale is not None
     ]
     if not bought:

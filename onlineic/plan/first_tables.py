@@ -1,23 +1,20 @@
-"""The tables that a partition session buys before its first query: every pair of attributes, coarsely.
+"""Tables to buy together, what they cost, and those that are settled beforehand: all cells, or levels of one.
 
-Which tables, with what noise and at what charge is a function of the domain, n and the budget. They teach the
-hypothesis all two-way interactions at once, so that few queries are hard afterwards; and like every release
-they are charged before they are drawn. Where the cells are few, or few for n epsilon, one table of all of
-them is better, and a single attribute has its cells, or levels of them, in the place of pairs.
+Like every release they are charged before they are drawn.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget, Charge
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
@@ -30,12 +27,10 @@ from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_lea
 from onlineic.plan.defaults import (
     BRANCH,
     FLAT,
-    MOST_PARTS,
-    PARTS_AT_MOST,
     ROOT,
 )
 from onlineic.queries.cuts import Cut, grid_of, long_axes
-from onlineic.queries.marginals import Question
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Measurement, Partition, one_way
 from onlineic.queries.query import Query
 from onlineic.sparse.base import NumericSparse, steps_down, steps_up
@@ -216,9 +211,8 @@ def check_bought(
 ) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
-    Its class prices it when it is made, by the neighbours and the first release that the rule handed over: so
-    it is priced once more by those of the mechanism. Tables that are paid as the first release of a filter
-    (theory 4.10) are, and easy tests before them are releases too, although they cost nothing.
+    Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
+    more by those of the mechanism.
 
     Parameters
     ----------
@@ -229,13 +223,10 @@ def check_bought(
     domain : Domain
         Of the table that is read.
     planned : bool
-        Whether the rule releases these first for certain (`demand.opens_with`): of what it saves as the first
-        release a total of the table knows, and nothing but Gaussian tables and tests comes after it.
+        Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan tells.
 
     Raises
     ------
-    BudgetExceededError
-        If something was released before a first release.
     InvalidParameterError
         If it is something else than tables of this package, is priced for another account, or cannot be
         read or drawn.
@@ -293,10 +284,8 @@ def settled_tables(
         return _laplace_tables(mechanism, domain, axes, share * whole)
     wanted = levels(domain, axes[0]) if axes else []
     account, pure = mechanism.account(), isinstance(mechanism, ExponentialSparse)
-    most = share / max(1, len(wanted)) * account.capacity
-    least = least_laplace if pure else partial(least_gaussian, mechanism.order)
-    scale = least(most, mechanism.neighbours) if wanted else None
-    if scale is None:
+    scale = least_scale(account.order, share / max(1, len(wanted)) * account.capacity, mechanism.neighbours)
+    if scale is None or not wanted:
         return None
     unpaid = Charge(share * account.capacity, f"{len(wanted)} opening tables", account.unit, account.order)
     tables = FirstTables(tuple(wanted), (scale,) * len(wanted), unpaid, pure, neighbours=mechanism.neighbours)
@@ -342,11 +331,6 @@ def _laplace_price(order: Fraction, scales: Sequence[Fraction], neighbours: Neig
     return Fraction(sum(laplace_charge(order, scale, moved * times) for scale, times in count.items()))
 
 
-def too_many_pairs(domain: Domain) -> bool:
-    """Return whether tables of all pairs would take too long to release and to fit, whatever n is."""
-    return sum(min(size, PARTS_AT_MOST) for size in domain.shape if size > 1) > MOST_PARTS
-
-
 def levels(domain: Domain, axis: int) -> list[Partition]:
     """Return what `_levels` does, made once for all that plan with it: of long attributes it is large."""
     return [*_levels(domain, axis)]
@@ -371,6 +355,11 @@ def _levels(domain: Domain, axis: int) -> tuple[Partition, ...]:
         # of whole blocks of the level before: least squares wants a tree
         levels.append(Partition(domain, (axis,), (before.classes[0] * parts // before.blocks,)))
     return tuple(levels)
+
+
+def least_scale(order: Fraction | None, most: Fraction, neighbours: Neighbours) -> Fraction | None:
+    """Return the least scale, records, of a table for so much of an account of this order, or None."""
+    return least_laplace(most, neighbours) if order is None else least_gaussian(order, most, neighbours)
 
 
 def least_laplace(most: Fraction, neighbours: Neighbours) -> Fraction | None:
@@ -403,9 +392,7 @@ def number_law(scale: Fraction, pure: bool) -> DiscreteGaussian | DiscreteLaplac
     return DiscreteLaplace(units) if pure else DiscreteGaussian(units.numerator // units.denominator)
 
 
-def number_price(
-    order: Fraction | None, query: Query, scale: Fraction, neighbours: Neighbours
-) -> Fraction:
+def number_price(order: Fraction | None, query: Query, scale: Fraction, neighbours: Neighbours) -> Fraction:
     """Return what a number costs with Gaussian noise of this scale in ticks, or with Laplace in epsilon."""
     unit = 1 << NUMBER_BITS
     moved = _moved(query, neighbours)
@@ -419,6 +406,30 @@ def _moved(query: Query, neighbours: Neighbours) -> int:
     """Return how far a neighbour moves a number that was rounded down to multiples of 2^-8 of a record."""
     rows, moved = neighbours.rows, neighbours.number(query.lowest, query.highest)
     return rows * steps_up(-(-moved // rows), query.grid_bits, NUMBER_BITS)
+
+
+def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
+    """Return just what a question asks, with the least noise that so much pays, or None.
+
+    Parameters
+    ----------
+    most : Fraction
+        For a number, in the unit of the account; for a cross table that of the same noise.
+    """
+    order, pure = account.order, account.order is None
+    target: Partition | Query
+    if isinstance(question, BoundMarginal):
+        number, target = neighbours.number(0, 1), question.partition
+        more = Fraction(neighbours.table_l1(), number)
+        most *= more if pure else Fraction(neighbours.table_squared(), number**2)
+        scale = least_scale(order, most, neighbours)
+    else:
+        target, scale = question, least_number(order, most, question, neighbours)
+    if scale is None:
+        return None
+    unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
+    tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
 def least_number(

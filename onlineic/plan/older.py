@@ -228,8 +228,9 @@ def _ended(plan: Any, account: Filter) -> Any:
     tables = fields if settled is None or settled["class"] == "TestsOnly" else settled["fields"]
     held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
     later = [tables[name] for name in LATER if tables.get(name) is not None]
-    if settled is None:
-        amount, held = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity, []
+    if settled is None or settled["class"] == FirstTables.__name__:
+        amount = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity
+        held = [] if settled is None else [settled]
     elif settled["class"] in ("FirstChoices", "PlannedPurchases", "TestsOnly"):
         amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
     else:

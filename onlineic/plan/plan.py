@@ -1,6 +1,6 @@
 """All that a session fixes before the data are touched: its plan, a function of public facts.
 
-Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
+Proof: docs/theory/accounting.md, 4.10; docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
 """
 
 from fractions import Fraction

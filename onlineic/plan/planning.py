@@ -4,13 +4,15 @@ With neither an accuracy nor a number of hard answers given, the shares and the 
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and how many questions were announced, never on the data.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; docs/theory/periods.md,
-13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a;
+docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
 import contextlib
 from fractions import Fraction
 from typing import Any
+
+import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
@@ -22,7 +24,8 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
 )
-from onlineic.plan.announced import Announcement
+from onlineic.hypothesis.histogram import Histogram
+from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -53,7 +56,7 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
+from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -76,8 +79,8 @@ LISTED = 20  # binary logarithm of how many databases the median lists in a sess
 
 OTHER_ACCOUNT = (
     "purchases.first must be priced for the account of this session, got first tables that were priced for "
-    "another, as those of a plan that chose them itself are; write first=None beside what you change, "
-    "attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
+    "another; take them from plan.settled_purchases of these settings, or write first=None beside what you "
+    "change, attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
 )
 
 
@@ -152,10 +155,14 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         hit_price=hit_price(mechanism, domain, chosen.partition),
         next_share=NEXT_SHARE if chosen.prices_fall else None,
         restarts=chosen.restarts,
-        purchases=TestsOnly()
-        if first is None
-        else DemandPurchases(after=(1,), parts=(Fraction(1),), first=first),
+        purchases=TestsOnly() if first is None else _all_of(first, mechanism),
     )
+
+
+def _all_of(first: FirstTables, mechanism: NumericSparse) -> DemandPurchases:
+    """Return the rule of which these tables are all that is bought."""
+    share = Fraction(first.charge.amount) / mechanism.account().capacity
+    return DemandPurchases(share=share, after=(1,), parts=(Fraction(1),), first=first)
 
 
 def _plan_of_purchases(
@@ -163,32 +170,20 @@ def _plan_of_purchases(
 ) -> Plan:
     """Return the plan of a session whose tables are bought as questions come, or settled by who asks."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
-    told = settings.sparse if isinstance(settings.sparse, str) else None
-    cutoff, name = shares.hard_answers, chosen_name(told, 1, 1, settings.of_row, partition=True)
-    account, first = account_of_purchases(n, settings), opens_with(purchases)
-    if first is not None and first.charge.amount > account.capacity:
-        raise InvalidParameterError(OTHER_ACCOUNT)
-    mechanism = mechanism_for(
-        name,
-        settings.of_row,
-        n=n,
-        hard_answers=cutoff,
-        max_queries=settings.max_queries,
-        beta=settings.beta,
-        threshold=settings.threshold,
-        partition=True,  # after tables most hits are false, which finer numbers tell
-        reserved=planned_by(purchases, account) / account.capacity,
-        room=ROOM if settings.threshold is None else 0,
-        restarts=settings.restarts,
-    )
+    cutoff, mechanism = shares.hard_answers, _mechanism_of_purchases(n, settings, purchases, shares)
+    account, first = mechanism.account(), opens_with(purchases)
     if type(purchases) is DemandPurchases:
         purchases.check(domain)
-    if first is not None and (first.neighbours, first.charge.unit, first.charge.order) != (
-        mechanism.neighbours, account.unit, mechanism.account().order,
-    ):  # fmt: skip
+    if first is not None and (
+        first.charge.amount > purchases.planned(account)
+        or (first.charge.unit, first.charge.order) != (account.unit, account.order)
+        or first.neighbours != mechanism.neighbours
+    ):
         raise InvalidParameterError(OTHER_ACCOUNT)
     check_holds(rule, planned(domain), () if first is None else first.targets)
     if not isinstance(rule, TABLE_RULES):
+        if first is not None:
+            rule.init(domain, Histogram(domain))  # refuses the prior that the tables become
         rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT)
         if first is not None:
             rule = FittedStart(rule, len(first.targets), USUAL_MISFIT)
@@ -212,13 +207,67 @@ def _plan_of_purchases(
     )
 
 
+def _mechanism_of_purchases(
+    n: int, settings: Settings, purchases: PurchaseRule[Any], shares: Shares
+) -> NumericSparse:
+    """Return the mechanism of a session that buys by a rule: what is kept for it pays no hits."""
+    account = account_of_purchases(n, settings)
+    told = settings.sparse if isinstance(settings.sparse, str) else None
+    return mechanism_for(
+        chosen_name(told, 1, 1, settings.of_row, partition=True),
+        settings.of_row,
+        n=n,
+        hard_answers=shares.hard_answers,
+        max_queries=settings.max_queries,
+        beta=settings.beta,
+        threshold=settings.threshold,
+        partition=True,  # after tables most hits are false, which finer numbers tell
+        reserved=planned_by(purchases, account) / account.capacity,
+        room=ROOM if settings.threshold is None else 0,
+        restarts=settings.restarts,
+    )
+
+
+def settled_purchases(
+    domain: Domain, n: int, settings: Settings, questions: Questions | None = None
+) -> DemandPurchases:
+    """Return one purchase that sessions of any update rule can begin with, whatever is asked first.
+
+    Parameters
+    ----------
+    domain : Domain
+    n : int
+    settings : Settings
+        Of these sessions, but for `update`, `release`, `purchases` and `questions`.
+    questions : as `Settings.questions`, optional
+        What will be asked. None: as a session that is told nothing expects.
+
+    Raises
+    ------
+    InvalidParameterError
+        If nothing can be bought for so little budget.
+    """
+    told = Announcement() if questions is None else announcement(questions).of_domain(domain)
+    seen, neighbours = planned(domain), settings.of_row.neighbours
+    rule = listening_rule(seen, told, settings.reach)
+    shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
+    account = _mechanism_of_purchases(n, settings, rule, shares).account()
+    made = rule.settled(Facts(seen, n, account, neighbours, rule.start()))
+    if made.first is None:
+        raise InvalidParameterError(
+            f"budget must pay for tables of {n:,} records, got one for which no noise can be drawn; write a "
+            "larger epsilon, or purchases=TestsOnly()."
+        )
+    return attrs.evolve(made, first=over_codes(made.first, domain))
+
+
 def _mechanism(
     domain: Domain, n: int, settings: Settings, shares: Shares, cutoff: int, start: str | None
 ) -> tuple[NumericSparse, bool]:
     """Return the mechanism, and whether the first tables that share its account have Laplace noise."""
     budget, bought, laplace = settings.of_row, Fraction(0), False
     if settings.opens:
-        bought, laplace = shares.one_way + shares.pairs, start == "cells"
+        bought, laplace = shares.tables, start == "cells"
         if sum(size > 1 for size in domain.shape) == 1:
             laplace = laplace_opens(domain, budget, bought)
     if isinstance(settings.sparse, NumericSparse):
@@ -247,8 +296,7 @@ def _tables(
     """Return all cells, or the levels of one attribute, where these are bought first."""
     if not settings.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         return None
-    bought = shares.one_way + shares.pairs
-    return settled_tables(mechanism, domain, bought, laplace, settings.budget.order is not None)
+    return settled_tables(mechanism, domain, shares.tables, laplace, settings.budget.order is not None)
 
 
 def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fraction) -> Plan:

@@ -234,7 +234,14 @@ class AnswerBook:
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._bounds.easy(at.spent)[0], at.spent)
             self._taken = _Taken(
-                at.belief, at.records + 1, at.easy + 1, at.hard, at.instalments, at.bought, at.spent, at.singles
+                at.belief,
+                at.records + 1,
+                at.easy + 1,
+                at.hard,
+                at.instalments,
+                at.bought,
+                at.spent,
+                at.singles,
             )
             return record.query, answer
         if isinstance(record, EasyBatch):
@@ -287,7 +294,9 @@ class AnswerBook:
         self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-            for question in record.heard if isinstance(record, Opened) else ():  # .. and bought whatever is asked
+            for question in (
+                record.heard if isinstance(record, Opened) else ()
+            ):  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)

@@ -56,9 +56,10 @@ def test_a_long_attribute_is_answered_as_the_coarser_one(several, budget):
     for many, few in zip(*answers, strict=True):
         assert few.status == many.status
         # along long attributes nothing is corrected: the rest is the same
-        assert few.value == pytest.approx(many.value, abs=2.0 / RECORDS + 0.2 * many.error_bound)
-        # of all cells of the coarser one any weights are bounded too, at a share of beta
-        assert few.error_bound == pytest.approx(many.error_bound, rel=2e-3, abs=2.0 / RECORDS)
+        assert few.value == pytest.approx(many.value, abs=2.0 / RECORDS + many.error_bound)
+        # of all cells of the coarser one any weights are bounded too
+        assert few.error_bound <= 1.002 * many.error_bound + 2.0 / RECORDS
+        assert many.error_bound <= 1.5 * few.error_bound + 2.0 / RECORDS
 
 
 def test_bounds_hold_for_ranges_that_end_between_the_cuts():

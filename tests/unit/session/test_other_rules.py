@@ -18,7 +18,7 @@ import pytest
 import onlineic as ic
 from onlineic import audit
 from onlineic.cli import main
-from onlineic.errors import LedgerCorruptError, LedgerMismatchError, OtherRulesWarning
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError, OtherRulesWarning
 from onlineic.ledger import Hard, Opened, imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, TestsOnly, defaults
@@ -167,6 +167,21 @@ def test_a_file_of_the_first_version_tells_what_it_told_and_goes_on_without_purc
     assert report.whole, report.problems
 
 
+def test_a_total_pays_for_tables_of_other_rules_what_they_cost_wherever_they_come():
+    """As the first release of their filter they were charged less (theory 4.10)."""
+    written, _ = frozen("first_default")
+    plan = durable.planned(written.beginning, written.domain())
+    account, (tables, *_) = plan.sparse.account(), plan.purchases.tables
+
+    assert tables.first
+    assert 0 < tables.saved <= tables.charge.amount / 4
+    assert plan.drawn.capacity == account.capacity + tables.saved
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(tables, first=False)
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(tables, scales=tuple(scale * 4 / 5 for scale in tables.scales))
+
+
 def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_the_first_version(path):
     """Of a kept file it stands in a checkpoint; without one it is fitted to the measurements again."""
     written, _ = frozen("first_default")
@@ -305,9 +320,7 @@ def test_an_answer_told_anew_is_found_in_a_file_of_these_rules(path):
     assert any("told anew" in text for text in audit.verified(forged).problems)
 
 
-@pytest.mark.parametrize(
-    ("fixed", "rule"), [(True, ic.FixedTables()), (False, ic.TestsOnly()), (None, None)], ids=repr
-)
+@pytest.mark.parametrize(("fixed", "rule"), [(True, None), (False, ic.TestsOnly()), (None, None)], ids=repr)
 def test_a_file_of_two_keywords_is_opened_again_by_the_one_that_says_the_same(fixed, rule, path, monkeypatch):
     """`first_tables` stood beside `purchases`, in every file."""
     written = LedgerFile.__init__
@@ -323,7 +336,7 @@ def test_a_file_of_two_keywords_is_opened_again_by_the_one_that_says_the_same(fi
         with opened(path, purchases=rule) as session:
             told = session.answer(queries(1)[0]).value
     assert fixed is read(path).beginning["settings"]["first_tables"]
-    others = {ic.FixedTables(), ic.TestsOnly(), None} - {rule}
+    others = {ic.TestsOnly(), None} - {rule}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherRulesWarning)
         for wrong in others:
