@@ -44,6 +44,9 @@ from onlineic.queries.reach import Reach
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+KNOWN_AS_WELL = (
+    1.2  # as numbers, by the ratio of squares: tables that were bought for this may err by a hair more
+)
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -334,20 +337,27 @@ class DemandPurchases(PurchaseRule[Listened]):
     def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
-        The tables of a demand that nothing is known of err by a fixed number over the root of what they cost.
+        Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
         """
-        near, pure = facts.neighbours, facts.account.order is None
-        demand, budget = Demand.of_these(facts.domain, [*map(asked_of, asked)]), UNBOUNDED * facts.n**2
-        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=pure)
-        over = design.after * math.sqrt(budget)
-        if pure:
-            units = over * near.table_l1() / near.number(0, 1)
-        else:
-            units = over**2 * near.table_squared() / near.number(0, 1) ** 2
+        near, account = facts.neighbours, facts.account
+        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), account.order is None
+        price = self.single * (self.planned(account) - facts.heard.spent)
+        precision = _precision(account, price, near) * facts.n**2  # of a table for the price of a number
+        number = (
+            near.table_l1() / near.number(0, 1)
+            if pure
+            else math.sqrt(near.table_squared()) / near.number(0, 1)
+        )
+        predictor = facts.heard.predictor or Predictor(facts.domain)
+        if predictor.expected(demand) ** 2 * precision * number**2 <= KNOWN_AS_WELL:
+            return 0, None
+        unbounded = UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, unbounded, self.reach, laplace=pure)
+        units = design.after * math.sqrt(unbounded) * number
+        units = units if pure else units**2
         if units >= len(asked):
             return len(asked), None
-        most = Fraction(units) * self.single * (self.planned(facts.account) - facts.heard.spent)
-        return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
+        return math.ceil(units), self._bought(facts, demand, Fraction(units) * price, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:

@@ -184,9 +184,9 @@ def checked_tables(named: object) -> FirstTables:
 
     A subclass may say one thing when it is priced, and another when it is charged or drawn.
     """
-    if type(named) is FirstTables and named.targets and type(named.charge) is Charge:
-        if {*map(type, named.targets)} <= CLASSES:
-            return named
+    whole = type(named) is FirstTables and type(named.charge) is Charge and named.targets
+    if whole and {*map(type, named.targets)} <= CLASSES:
+        return named
     raise InvalidParameterError(
         "purchases must name FirstTables with a Partition or a Query or more, got a "
         f"{type(named).__name__}, or parts of other classes; nothing was spent: mend the rule."

@@ -294,9 +294,8 @@ class AnswerBook:
         self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-            for question in (
-                record.heard if isinstance(record, Opened) else ()
-            ):  # .. and bought whatever is asked
+            heard = record.heard if isinstance(record, Opened) else ()
+            for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)

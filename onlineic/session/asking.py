@@ -12,7 +12,7 @@ from onlineic.ask.places import without_python
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import OnlineICError, checked_list
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate

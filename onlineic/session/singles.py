@@ -1,7 +1,7 @@
 """What is told of a question that was bought by itself: between its number and what the hypothesis said.
 
-The answer is h + a (y - h): h was said before, y is the number, and a is the share of their distance that is no
-noise. That share follows from the predicted error, which the distances of all numbers bought so far correct.
+The answer is h + a (y - h): h was said before, y is the number, and a is the share of their distance that is
+no noise. It follows from the predicted error, which the distances of all numbers bought so far correct.
 
 Proof: docs/theory/session.md, 4.9d.
 """
