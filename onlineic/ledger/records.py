@@ -131,6 +131,11 @@ class Single:
     measurement: Measurement
     charge: Charge
 
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was released, as of tables that are bought together."""
+        return (self.measurement,)
+
 
 @final
 @attrs.frozen

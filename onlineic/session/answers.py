@@ -27,6 +27,7 @@ from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import (
     IN_ORDER,
+    Bought,
     Burned,
     Closed,
     Easy,
@@ -41,6 +42,7 @@ from onlineic.ledger.records import (
     UpdateFailed,
 )
 from onlineic.ledger.transcript import Transcript
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import Plan
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Reason, Stated, Status
@@ -84,6 +86,7 @@ class _Taken:
     hard: int = 0
     instalments: int = 0  # releases of tables among them
     bought: Fraction = Fraction(0)  # what these cost
+    alone: Fraction = Fraction(0)  # what numbers that were bought by themselves cost
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
     singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
 
@@ -240,6 +243,7 @@ class AnswerBook:
                 at.hard,
                 at.instalments,
                 at.bought,
+                at.alone,
                 at.spent,
                 at.singles,
             )
@@ -265,7 +269,8 @@ class AnswerBook:
         if isinstance(record, Hard | Burned | Resumed):
             self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
-        tables, singles = measured(record) if isinstance(record, Opened | Single) else (), at.singles
+        tables, singles = measured(record) if isinstance(record, Bought) else (), at.singles
+        cost = record.charge.amount if isinstance(record, Bought) else Fraction(0)
         if isinstance(record, Single):
             singles, answer = self._single(record)
             hard = record.query, answer
@@ -277,7 +282,8 @@ class AnswerBook:
             at.easy,
             at.hard + (hard is not None),
             at.instalments + bool(tables),
-            at.bought + (record.charge.amount if tables else 0),
+            at.bought + (cost if tables else 0),
+            at.alone + (0 if tables else cost),
             self._spending.after(at.spent, record),
             singles,
         )
@@ -364,6 +370,8 @@ class AnswerBook:
             singles = singles.after(released - said, measurement.scale, predicted)
             taken = singles.taken(measurement.scale, predicted)
         value = said + taken * (released - said)
+        value = value if isinstance(question, BoundMarginal) else float(value)
+        value = self._checkpoints.told(at.records, value, True)
         apart = float(np.abs(value - released).max())
         radius = self._bounds.single(question, measurement, record.charge, value, apart)
         number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
@@ -565,7 +573,7 @@ class AnswerBook:
             return held[1]
         whole, owed = self._plan.partitions is not None, Fraction(0)
         if not self._plan.purchases.ended:
-            owed = max(owed, self._spending.bought - self._taken.bought)
+            owed = max(owed, self._spending.bought - self._taken.bought - self._taken.alone)
             first = None if self._taken.instalments else self._plan.first_tables
             left = self._spending.sparse.account().capacity - spent.amount
             if first is not None and first.charge.amount > left:
@@ -613,6 +621,12 @@ class AnswerBook:
         What was known already, or answered without a test, has no noise of its own that a bound could miss.
         """
         return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
+
+    def radius_alone(self, bought: FirstTables) -> float:
+        """Return the radius of what would be bought by itself, as it is measured."""
+        (target,), (deviation,) = bought.targets, bought.deviations(self._plan.sparse.n)
+        blocks = target.blocks if isinstance(target, Partition) else 1
+        return self._bounds.of_noise(deviation, blocks, self._plan.tested_beta)
 
     def warn_if_more(self) -> None:
         """Say once that more was asked than announced: after the answers, which nothing may stop."""

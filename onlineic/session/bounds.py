@@ -235,19 +235,20 @@ class Bounds:
         """
         beta, account = self._plan.tested_beta, self._plan.sparse.account()
         part = float(charge.amount / account.capacity)
-        together = moved + self._noise_radius(measurement, ALL_HARD * beta * part)
+        deviation, values = measurement.scale, len(measurement.values)
+        together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
         self._hardest = max(self._hardest, min(self.known(question, value), together))
-        return moved + self._noise_radius(measurement, beta)
+        return moved + self.of_noise(deviation, values, beta)
 
-    def _noise_radius(self, measurement: Measurement, beta: float) -> float:
-        """Return by how much noise on the grid moves all values of a release, or less, but for beta.
+    def of_noise(self, deviation: float, values: int, beta: float) -> float:
+        """Return by how much noise of the account's law moves all of so many values, or less, but for beta.
 
         One record more holds what noise and weights are rounded by.
         """
-        each = beta / len(measurement.values)
+        each = beta / values
         if self._plan.sparse.account().order is None:
-            return measurement.scale / math.sqrt(2.0) * -math.log(each) + 1.0 / self._n
-        return measurement.scale * normal_quantile(each / 2.0) * (1.0 + 1e-12) + 1.0 / self._n
+            return deviation / math.sqrt(2.0) * -math.log(each) + 1.0 / self._n
+        return deviation * normal_quantile(each / 2.0) * (1.0 + 1e-12) + 1.0 / self._n
 
     def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
         """Return the largest radius that a hard answer can have, should its test fire."""
