@@ -89,7 +89,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return whether what it bought after so many purchases has Laplace noise: records do not tell."""
         return account.order is None
 
-    def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: S, questions: Iterable[Question], account: Filter) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
@@ -186,7 +186,7 @@ class Purchases:
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""
-        return self._rule.due_at(self.heard, questions)
+        return self._rule.due_at(self.heard, questions, self._ledger.account)
 
     @property
     def owed(self) -> Fraction:
