@@ -39,6 +39,7 @@ from onlineic.ledger.records import (
     Single,
     ToldAnswer,
     UpdateFailed,
+    measured,
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
@@ -54,7 +55,7 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, sets_of, whole
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
-from onlineic.session.belief import Belief, measured
+from onlineic.session.belief import Belief
 from onlineic.session.durable import (
     KNOWN,
     budget_of,

@@ -369,7 +369,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -92,6 +92,11 @@ class FirstTables:
             )
 
     @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The tables among them."""
+        return tuple(one for one in self.targets if isinstance(one, Partition))
+
+    @property
     def cost(self) -> Fraction:
         """What they cost by their scales, wherever they come, in the unit of the charge."""
         order = self.charge.order
@@ -132,14 +137,14 @@ class FirstTables:
         whole = all(unit == 1 or scale.denominator == 1 for scale, unit in zip(scales, units, strict=True))
         return whole and all(scale.numerator <= SIGMA_LIMIT for scale in scales)
 
-    def measure(self, counts: Iterable[Ints | int], noise: Noise, n: int) -> tuple[Measurement, ...]:
+    def measure(self, counts: Iterable[Any], noise: Noise, n: int) -> tuple[Measurement, ...]:
         """Return the noisy blocks or number of all, fractions of n records, from exact counts (PRIVATE)."""
         released = []
         held = zip(self.targets, self.scales, self.deviations(n), counts, strict=True)
         for target, scale, deviation, exact in held:
             if isinstance(target, Query):
                 law = number_law(scale, self.pure)
-                on_grid = steps_down(np.array([exact], np.int64), target.grid_bits, NUMBER_BITS)
+                on_grid = steps_down(int(exact), target.grid_bits, NUMBER_BITS)
                 values = (on_grid + law.draw(noise, 1)) / (n << NUMBER_BITS)
             else:
                 drawn, unit = self.noise(scale, target.blocks, noise)
@@ -168,7 +173,7 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     if not long:
         return tables
     targets = []
-    for target in tables.targets:
+    for target in tables.partitions:
         cuts = [
             Cut.at(domain.shape[axis], grid_of(domain.attributes[axis]).firsts[cut.firsts])
             if axis in long
@@ -184,9 +189,10 @@ def checked_tables(named: object) -> FirstTables:
 
     A subclass may say one thing when it is priced, and another when it is charged or drawn.
     """
-    whole = type(named) is FirstTables and type(named.charge) is Charge and named.targets
-    if whole and {*map(type, named.targets)} <= CLASSES:
-        return named
+    if type(named) is FirstTables and type(named.charge) is Charge:
+        kinds = {*map(type, named.targets)}
+        if kinds and kinds <= CLASSES:
+            return named
     raise InvalidParameterError(
         "purchases must name FirstTables with a Partition or a Query or more, got a "
         f"{type(named).__name__}, or parts of other classes; nothing was spent: mend the rule."

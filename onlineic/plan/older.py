@@ -156,7 +156,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
         return heard > 0 or not self.tables or any(one.released_by(record, n) for one in self.tables)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         targets = tuple(one.target for one in record.measurements)
         settled = [one.pure for one in self.tables if not before and one.targets == targets]
         return settled[0] if settled else super().laplace(record, before, account)
@@ -177,7 +177,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
         targets = tuple(one.target for one in record.measurements)
         with contextlib.suppress(InvalidParameterError):
-            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
+            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
             return None
         return "tables whose noise costs more than their charge"
 

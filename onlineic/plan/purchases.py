@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
-from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.ledger.records import Bought, Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.slips import public
@@ -85,7 +85,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         """Return whether what it bought after so many purchases has Laplace noise: records do not tell."""
         return account.order is None
 

@@ -39,6 +39,7 @@ from onlineic.ledger.records import (
     Resumed,
     Single,
     UpdateFailed,
+    measured,
 )
 from onlineic.ledger.transcript import Transcript
 from onlineic.plan.first_tables import FirstTables
@@ -52,7 +53,7 @@ from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
 from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.questions.linear import Estimate
-from onlineic.session.belief import Belief, measured
+from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
 from onlineic.session.columns import (
@@ -264,7 +265,7 @@ class AnswerBook:
         if isinstance(record, Single):
             singles, answer = self._single(record)
             hard = record.query, answer
-        if tables:
+        if isinstance(record, Bought) and tables:
             self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
             belief,

@@ -152,13 +152,14 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             sparse, domain = self.prices.sparse, self._data.domain
             tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
-            alone, guess = is_single(tables, questions), 0
+            alone = is_single(tables, questions)
+            guess: Guess = 0
             if alone:
                 self.book.catch_up()  # the guess is what the record before it teaches
                 guess = self.book.guesses(questions)[0]
                 self.fetching.before_number(questions[0])
             else:
-                self.fetching.before_tables(tables.targets)
+                self.fetching.before_tables(tables.partitions)
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)

@@ -352,7 +352,7 @@ class Outlook:
             return None
         if tables is not None:
             deviations = tables.deviations(self.plan.sparse.n)
-            predictor = predictor.expecting(zip(tables.targets, deviations, strict=True))
+            predictor = predictor.expecting(zip(tables.partitions, deviations, strict=True))
         largest = 0.0
         for question in questions:
             error = self.book.expected(question, predictor)
