@@ -170,6 +170,8 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
     """Return a column as it is; but where a database has no booleans, 0 and 1 stand for them."""
     if driver not in BOOLLESS or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
         return column
+    if any(type(word) is int for word, _ in kind.synonyms):  # it says itself what numbers stand for
+        return column
     return [bool(value) if type(value) is int and value in (0, 1) else value for value in column]
 
 
@@ -178,7 +180,7 @@ def _is_textless(kind: Attribute) -> bool:
     if isinstance(kind, Categorical):
         words = [kind.labels[0], kind.other, *(word for word, _ in kind.synonyms)]
         return not kind.markers and not any(isinstance(word, str) for word in words)
-    return isinstance(kind, (IntegerRange, Binned)) and not kind.markers
+    return isinstance(kind, (IntegerRange, Binned)) and not (kind.markers or kind.numerals)
 
 
 def _table(table: object, quote: str) -> str:

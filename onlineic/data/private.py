@@ -477,7 +477,7 @@ class PrivateData(metaclass=Spelled):
         Parameters
         ----------
         table : str or path, what `from_records` takes, or table of `from_frame`
-            A text is the path of a CSV or Parquet file.
+            A text is the path of a CSV or Parquet file, or of a workbook.
         domain : Domain
         count : str, optional
             Column that says how many records a row stands for.
@@ -493,11 +493,14 @@ class PrivateData(metaclass=Spelled):
             lines of the private table.
         """
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
         check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
-        if is_frame(table):
+        if is_workbook(table):
+            table = workbook_columns(table)
+        elif is_frame(table):
             table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
         return checked_table(table, kinds, count, options)
 
@@ -515,7 +518,7 @@ class PrivateData(metaclass=Spelled):
         sets: Iterable[Iterable[str]] = (),
         version: Callable[[], Hashable] | None = None,
     ) -> "PrivateData":
-        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+        """Return the table of a data frame, of a table that another engine holds, or of a file of one.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
         counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
@@ -527,7 +530,8 @@ class PrivateData(metaclass=Spelled):
         ----------
         table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
             What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
-            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
+            needs duckdb, polars or pyarrow, or of a workbook (Excel, OpenDocument) of one sheet. Columns
+            that are no attributes are ignored.
         domain : Domain
         unit : Unit, optional
             As for `from_records`: the GROUP BY counts the rows of each person then.
@@ -556,9 +560,13 @@ class PrivateData(metaclass=Spelled):
             If the extra, or a reader of Parquet files, is not installed.
         """
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         chosen = _check_counting(counting, sets, domain, unit, neighbours)
+        if chosen is None and is_workbook(table):
+            columns = workbook_columns(table)
+            return cls.from_records(columns, domain, unit=unit, neighbours=neighbours, n_at_most=n_at_most)
         if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
             chosen = _check_counting("at load", sets, domain, unit, neighbours)
         if chosen is not None:

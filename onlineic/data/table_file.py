@@ -260,9 +260,12 @@ class TextCodes:
         self._slots = Slots()
         # a marker that may read as a number is looked for as text
         marked = any(character.isdigit() for text in (*kind.markers, *form.missing) for character in text)
-        zoned = isinstance(kind, Dates) and kind.zone is not None
-        plain = isinstance(kind, Binned | IntegerRange | Dates) and not (marked or zoned)
-        self._read_plain = self._plain if plain else None
+        # texts that the kind reads in a way of its own may look like plain ones
+        if isinstance(kind, Dates):
+            plain = kind.zone is None and kind.epoch is None
+        else:
+            plain = isinstance(kind, Binned | IntegerRange) and not kind.numerals
+        self._read_plain = self._plain if plain and not marked else None
 
     def take(self, texts: Sequence[str]) -> None:
         """Read some fields more."""
@@ -338,8 +341,8 @@ def parsed(kind: Any, text: str, form: CsvFormat) -> Any:
         return None
     if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
         return TRUTHS.get(text.lower(), text)
-    if isinstance(kind, (Dates, Persons)):
-        return text
+    if isinstance(kind, (Dates, Persons)) or (not isinstance(kind, Categorical) and kind.numerals):
+        return text  # read by the kind itself
     if form.decimal != ".":
         if "." in text:  # of thousands, perhaps
             return text

@@ -34,6 +34,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     ToldAnswer,
     UpdateFailed,
 )
@@ -192,7 +193,7 @@ HEARD = _tuple(QUESTION)._replace(left_out=())
 EASY = _object(Easy, _is_of_its_blocks, query=QUESTION, guess=GUESS)
 
 
-def _hard_to_json(one: Hard) -> Line:
+def _hard_to_json(one: Hard | Single) -> Line:
     released = _measurement_to_json(one.measurement, one.query)
     return {**EASY.write(one), "released": released, "charge": CHARGE.write(one.charge)}
 
@@ -201,6 +202,14 @@ def _hard(line: Line, domain: Domain) -> Hard:
     asked = EASY.read(line, domain)
     released = _measurement(line["released"], domain, asked.query)
     return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain))
+
+
+def _single(line: Line, domain: Domain) -> Single:
+    one = _hard(line, domain)
+    own = one.query.partition if isinstance(one.query, BoundMarginal) else one.query
+    if one.measurement.target != own:
+        raise ValueError
+    return Single(one.query, one.guess, one.measurement, one.charge)
 
 
 def _batch_to_json(batch: EasyBatch) -> Line:
@@ -254,6 +263,7 @@ KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "easy": (Easy, EASY),
     "easy_batch": (EasyBatch, _Form(_batch_to_json, _batch)),
     "hard": (Hard, _Form(_hard_to_json, _hard)),
+    "single": (Single, _Form(_hard_to_json, _single)),
     "opened": _kind(Opened, released=("measurements", TABLES), charge=CHARGE, heard=HEARD),
     "reserved": _kind(Reserved, charge=CHARGE),
     "burned": _kind(Burned, charge=CHARGE, reason=_one_of("interrupted", "restarted", "closed", "bought")),

@@ -19,7 +19,7 @@ from onlineic.accounting.of_table import TableCharge
 from onlineic.errors import InternalError, set_fields
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.tables import immutable
 
 
@@ -93,6 +93,32 @@ class Opened:
     measurements: tuple[Measurement, ...]
     charge: Charge
     heard: tuple[Question, ...] = ()
+
+
+@final
+@attrs.frozen
+class Single:
+    """A question that was bought by itself, without a test: its noisy answer, and what that cost.
+
+    Attributes
+    ----------
+    query : Query or BoundMarginal
+    guess : int, or tuple of int
+        What the hypothesis said of it before, as of `Easy`.
+    measurement : Measurement
+        Of the query, or of the partition of the cross table.
+    charge : Charge
+    """
+
+    query: Question
+    guess: Guess
+    measurement: Measurement
+    charge: Charge
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was released, as of tables that are bought together."""
+        return (self.measurement,)
 
 
 @final
@@ -288,6 +314,7 @@ Committed = (
     | EasyBatch
     | Hard
     | Opened
+    | Single
     | UpdateFailed
     | Drawn
     | Noted
@@ -297,7 +324,8 @@ Committed = (
     | NodeOpened
 )
 Record = Committed | Reserved | Burned | Closed | Resumed
-Release = Hard | Opened
+Bought = Opened | Single  # without a test
+Release = Hard | Bought
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
 
@@ -360,6 +388,18 @@ class Paid:
 
     record: int
     name: str
+
+
+def measured(record: Record) -> tuple[Measurement, ...]:
+    """Return what an update rule is shown of a record: nothing, unless it is a release.
+
+    A number that was bought answers its own question, and no others are read from it.
+    """
+    if isinstance(record, Opened):
+        return record.measurements
+    if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
+        return (record.measurement,)
+    return (record.measurement,) if isinstance(record, Hard) else ()
 
 
 Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself

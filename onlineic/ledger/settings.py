@@ -233,6 +233,7 @@ def _domain_difference(held: Domain, given: Domain) -> str | None:
             return (
                 f"where {name} has {field}={_first(here[field], there[field])}, got "
                 f"{_first(there[field], here[field])}"
+                f"{', and a file keeps the bins that it was declared with' * (field == 'edges')}"
             )
     return "got another"
 

@@ -24,6 +24,7 @@ from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError,
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
+from onlineic.periods.pooled import Fit, Known
 from onlineic.periods.ranges import COUNT_SHARE, Range, every_beta
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
@@ -96,6 +97,7 @@ class _Rehearsed:
     view: View
     kept: list[Kept]
     most: int | None
+    purse: Purse | None = None
 
     @property
     def plan(self) -> Plan:
@@ -108,16 +110,16 @@ class _Rehearsed:
                 raise TooLargeError(
                     f"a question must become at most {self.most:,} questions, got more; ask fewer."
                 )
-            prospect = self.view.prospect(query)
+            prospect = self.view.prospect(query, self.purse)
             self.kept.append((self.view, query, prospect))
             found.append(prospect.answer)
         return found
 
     def told(self, question: Any) -> Answer:
-        return self.view.prospect(question).answer
+        return self.view.prospect(question, self.purse).answer
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        return np.array([self.view.prospect(query).joint for query in queries])
+        return np.array([self.view.prospect(query, self.purse).joint for query in queries])
 
 
 @final
@@ -147,14 +149,14 @@ class _Nodes:
     def node(self, label: str) -> Any:
         return self.made(label)
 
-    def fit(self, labels: tuple[str, ...]) -> Any:
+    def fit(self, labels: tuple[str, ...]) -> Fit | None:
         return self.periods.fit(labels)
+
+    def known(self, label: str, query: Query) -> Known | None:
+        return self.periods.known(label, query)
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         return self.periods.finer(label, query)
-
-    def designs(self, label: str) -> int:
-        return self.periods.designs(label)
 
     def learned(self, label: str) -> Hypothesis:
         return self.periods.learned(label)
@@ -342,13 +344,23 @@ class PeriodsView:
         """Return the view of the periods from one to another."""
         return attrs.evolve(self, blocks=self.periods.book.span(since, until))
 
-    def explain(self, question: Any, most: int | None = None) -> Explanation:
+    def hits_left(self, purse: Purse | None) -> int:
+        """Return how many hits of the largest price can at least be paid from a purse, of the poorest node."""
+        return min(view.hits_left(_own(purse, view)) for view in self.views.values())
+
+    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
         """Return what a question over the range may cost, and what it is worth if all tests turn out easy.
 
         Price and what is left are those of the node that has least; `at_most` of the node that pays most.
+        The purse's limit is the part of what hits can spend in each node.
         """
         kept: list[Kept] = []
-        nodes = _Nodes(self.periods, lambda label: _Rehearsed(self.views[label], kept, most))
+
+        def rehearsed(label: str) -> _Rehearsed:
+            view = self.views[label]
+            return _Rehearsed(view, kept, most, _own(purse, view))
+
+        nodes = _Nodes(self.periods, rehearsed)
         asked, result = Range(nodes, self.blocks), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
             result = asked.sql(question)
@@ -360,7 +372,7 @@ class PeriodsView:
         for view, query, one in kept:
             paid[id(view)] = paid.get(id(view), Fraction(0)) + (Fraction(0) if one.known else one.price)
             if id(view) not in first:
-                first[id(view)] = view.explain(query)
+                first[id(view)] = view.explain(query, purse=_own(purse, view))
         left = min((one.left for one in first.values()), default=1.0)
         each = [one for _, _, one in kept]
         constants = sum(
@@ -389,6 +401,8 @@ class PeriodsView:
             at_most=min(float(max(paid.values(), default=Fraction(0))), left),
             left=left,
             payable=all(one.known or one.price <= left for one in each),
+            shared=max((one.shared for one in first.values()), default=0.0),
+            tables=max((one.tables for one in first.values()), default=0.0),
         )
 
     def known(self, question: Any) -> Outcome | None:
@@ -476,9 +490,8 @@ class ServedPeriods(_OfRange):
 
         def made(label: str) -> _Payer:
             session = self._sessions[label]
-            own = None if purse is None else Purse(purse.name, purse.limit * pool_of(self._views[label]))
             self._asked.add(label)
-            return _Payer(session.paid_by(own), session.plan, session.told)
+            return _Payer(session.paid_by(_own(purse, self._views[label])), session.plan, session.told)
 
         def over(since: object, until: object) -> Range:
             return Range(_Nodes(self._periods, made), self._periods.book.span(since, until))
@@ -552,6 +565,11 @@ class PeriodsSummary:
             if self.view.length
             else note("Nothing was asked."),
         )
+
+
+def _own(purse: Purse | None, view: View) -> Purse | None:
+    """Return the purse of a node: a part of what hits can spend there."""
+    return None if purse is None else Purse(purse.name, purse.limit * pool_of(view))
 
 
 def pool_of(view: View) -> Fraction:

@@ -14,8 +14,9 @@ import logging
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 from urllib.parse import parse_qsl, urlsplit
@@ -35,43 +36,39 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.ask.places import without_python
 from onlineic.display.plain import csv_field, strict
-from onlineic.errors import (
-    BudgetError,
-    EngineError,
-    InvalidInputError,
-    InvalidQueryError,
-    LedgerError,
-    MissingExtraError,
-    OnlineICError,
-    SessionStateError,
-    TooFewRecordsError,
-    TooLargeError,
-    shown,
-)
+from onlineic.errors import InvalidQueryError, OnlineICError, SessionStateError, TooLargeError, shown
 from onlineic.ledger.settings import package_version
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
+from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
-from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
-from onlineic.service.face import ALL, Grown, Servable, Span, Spanned, over, span_of
+from onlineic.service.desk import CELLS, Capped, Desk, Job
+from onlineic.service.face import ALL, Grown, Servable, Span, over, span_of
 from onlineic.service.openapi import openapi
 from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
+from onlineic.service.rates import Rates
+from onlineic.service.refusals import Problem, RefusedError, UnreadyError
+from onlineic.service.replies import encoded, written_answers
 from onlineic.service.users import User, Users, digest_of
 from onlineic.service.wire import cost_of, from_wire
 from onlineic.session.asking import Outcome
+from onlineic.session.purse import Purse
 
 MOST_BYTES = 2**16  # of a body
 MOST_QUESTIONS = 256  # of a request
 MOST_COST = 4096  # plain questions that those of a request may cost as much as
 LONGEST_TEXT = 4096  # letters of a condition or a statement
 MOST_ROWS = 10_000  # of synthetic records
-PAGE_OF_RECORDS, SHEET_OF_RECORDS = 256, 4096
+PAGE_OF_RECORDS = 256
+READS, LEAST_READS = 10, 1200  # that a user may do a minute for each question that they may ask, and at least
 VISIT = 12 * 3600.0  # seconds that a login lasts
 MOST_VISITS = 10_000
-LONG = 5e-3  # seconds after which questions that are read let other requests in
+LETTERS, FEW = 2048, 16  # of a body, and its questions, that are read and told in the loop
 TICK = 0.5  # seconds between looks for something new, for those who listen to events
 QUIET = 15.0  # seconds after which a listener is told that the line stands
 MOST_LISTENING = 8  # streams of events of one user
@@ -86,29 +83,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ADDED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-STATUS = (  # the first that fits
-    (TooLargeError, 413),
-    (InvalidInputError, 422),
-    (TooFewRecordsError, 422),
-    (BudgetError, 409),
-    (RevokedError, 401),
-    (BusyError, 503),
-    (UnreadyError, 503),
-    (EngineError, 503),
-    (SessionStateError, 503),
-    (LedgerError, 503),
-    (MissingExtraError, 501),
-)
 _log = logging.getLogger("onlineic.service")
-
-
-@final
-class RefusedError(Exception):
-    """A request that is refused before it is a question."""
-
-    def __init__(self, status: int, code: str, detail: str, **headers: str) -> None:
-        super().__init__(code)
-        self.status, self.code, self.detail, self.headers = status, code, detail, headers
 
 
 @final
@@ -135,6 +110,45 @@ class Limits:
 
 
 @final
+@attrs.frozen
+class Read:
+    """Questions of a request, as far as they can be asked.
+
+    Attributes:
+        refused: What is told of the others, by their place.
+    """
+
+    questions: list[Any]
+    costs: list[int]
+    refused: dict[int, Outcome]
+
+    @classmethod
+    def of(cls, asked: list[Any], bound: Callable[[Any], tuple[Any, int]]) -> "Read":
+        """Return what can be asked of what was sent, up to the cost of a request."""
+        found, total = cls([], [], {}), 0
+        for place, one in enumerate(asked):
+            try:
+                question, own = bound(one)
+                if total + own > MOST_COST:
+                    raise TooLargeError(
+                        f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
+                        f"one for {CELLS} cells; ask the rest in another request, or a smaller table."
+                    )
+            except OnlineICError as error:
+                found.refused[place] = Outcome(error=error)
+            else:
+                found.questions.append(question)
+                found.costs.append(own)
+                total += own
+        return found
+
+    def merged(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Return the outcomes of all, in the order in which they were sent."""
+        answered, many = iter(outcomes), len(outcomes) + len(self.refused)
+        return [self.refused[at] if at in self.refused else next(answered) for at in range(many)]
+
+
+@final
 class Service:
     """The routes of one session.
 
@@ -152,8 +166,9 @@ class Service:
     def __init__(self, session: Servable, desk: Desk, users: Users, limits: Limits) -> None:
         self._session, self._desk, self._users, self._limits = session, desk, users, limits
         self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digests of cookie and token, end
-        self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
+        self._asking, self._reading = Rates("questions", limits.clock), Rates("reads", limits.clock)
         self._requests: dict[int, int] = {}
+        self._summaries: dict[int, tuple[Any, Any]] = {}  # by answers: the view that it was made of, and it
         self._listening: Counter[str] = Counter()  # streams of events, by user
         self.ending: Callable[[], bool] = lambda: False  # whether the server goes down, and streams must end
         self._about = self._told(ALL)
@@ -165,6 +180,7 @@ class Service:
             Route("/v1/about", self._answered(self.about), methods=get),
             Route("/v1/answers", self._answered(self.answers), methods=post),
             Route("/v1/sql", self._answered(self.sql), methods=post),
+            Route("/v1/share", self._answered(self.share), methods=post),
             Route("/v1/explain", self._answered(self.explain), methods=post),
             Route("/v1/bounds", self._answered(self.bounds), methods=post),
             Route("/v1/snapshot", self._answered(self.snapshot), methods=post),
@@ -213,8 +229,8 @@ class Service:
 
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
-                problem = _problem(400, "host", "the host must be one that this server is called by.")
-                await problem(scope, receive, sending)
+                problem = Problem(400, "host", "the host must be one that this server is called by.")
+                await problem.json()(scope, receive, sending)
                 return
             try:
                 await self._app(scope, receive, sending)
@@ -228,13 +244,17 @@ class Service:
     def _user(self, request: Request) -> User:
         """Return who asks, by the token of a program or the cookie of a visit."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
-        user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
-        if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
-            token, end = self._visits.get(digest_of(cookie), ("", 0.0))
-            if end > self._limits.clock():
-                if request.method != "GET" and not _same_origin(request):
-                    raise RefusedError(403, "forbidden", "the request must come from this page.")
-                user = self._users.by_digest(token)
+        try:
+            user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
+            if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
+                token, end = self._visits.get(digest_of(cookie), ("", 0.0))
+                if end > self._limits.clock():
+                    if request.method != "GET" and not _same_origin(request):
+                        raise RefusedError(403, "forbidden", "the request must come from this page.")
+                    user = self._users.by_digest(token)
+        except OnlineICError as error:  # of the file: where it lies is nobody's business
+            _log.error("users not read: %s", error.code)
+            raise UnreadyError("who may ask must be known, got no users; ask later.") from None
         if user is None:
             said = {"WWW-Authenticate": "Bearer"}
             raise RefusedError(401, "unauthorized", "a token must be given that is valid.", **said)
@@ -246,17 +266,22 @@ class Service:
         except RefusedError:
             return None
 
-    def _count(self, user: User, questions: int) -> None:
-        """Refuse more questions a minute than a user may ask."""
-        now = self._limits.clock()
-        left, at = self._rates.get(user.name, (float(user.per_minute), now))
-        left = min(float(user.per_minute), left + (now - at) * user.per_minute / 60.0)
-        if questions > left and left < user.per_minute:  # a full minute's worth is always let in
-            wait = math.ceil((min(questions, user.per_minute) - left) * 60.0 / user.per_minute)
-            self._rates[user.name] = (left, now)
-            detail = f"at most {user.per_minute:,} questions a minute may be asked; wait {wait} s."
-            raise RefusedError(429, "rate", detail, **{"Retry-After": str(wait)})
-        self._rates[user.name] = (left - questions, now)
+    def _reads(self, user: User, count: int = 1) -> None:
+        """Refuse more reading a minute than a user may do: about so many milliseconds of the processor."""
+        self._reading.admit(user.name, max(LEAST_READS, READS * user.per_minute), count)
+
+    def _owes(self, user: User) -> Callable[[int], None]:
+        return lambda count: self._asking.owe(user.name, user.per_minute, count)
+
+    async def _worked(self, user: User, act: Callable[[Capped], Any], raw: bytes, span: Span) -> Any:
+        """Return what is worked out of answers, each of which counts as a question."""
+        over(self._session, span)
+        self._asking.admit(user.name, user.per_minute, 0)  # it is counted as it begins
+
+        def admit() -> None:
+            self._asking.admit(user.name, user.per_minute)
+
+        return await self._desk.work(Job.of(user, raw, span), act, admit, self._owes(user))
 
     def _answered(
         self, endpoint: Callable[[Request, User], Awaitable[Response]]
@@ -267,7 +292,7 @@ class Service:
             try:
                 return await endpoint(request, self._user(request))
             except OnlineICError as error:
-                return problem_of(error)
+                return Problem.of(error).json()
 
         return known
 
@@ -306,31 +331,23 @@ class Service:
         face = over(self._session, span)
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
-        self._count(user, max(1, len(asked)))
-        refused: dict[int, dict[str, Any]] = {}
-        questions, cost, began = [], 0, self._limits.clock()
-        for place, one in enumerate(asked):
-            if self._limits.clock() - began > LONG:  # other requests are let in between
-                await asyncio.sleep(0)
-                began = self._limits.clock()
-            try:
-                question, own = self._bound(one, face)
-                if cost + own > MOST_COST:
-                    raise TooLargeError(
-                        f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
-                        "one for 64 cells; ask the rest in another request, or a smaller table."
-                    )
-            except OnlineICError as error:
-                refused[place] = Outcome(error=error).to_dict()
-            else:
-                questions.append(question)
-                cost += own
-        found: list[dict[str, Any]] = []
-        if questions:
-            found = await self._desk.outcomes(user, questions, cost, raw, span)
-        answered = iter(found)
-        told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
-        return JSONResponse({"answers": told})
+        self._asking.admit(user.name, user.per_minute, max(1, len(asked)))
+
+        def read() -> Read:
+            return Read.of(asked, lambda one: self._bound(one, face))
+
+        light = len(raw) <= LETTERS and len(asked) <= FEW
+        found = read() if light else await self._desk.reading.run(user.name, read)
+        self._asking.owe(user.name, user.per_minute, sum(found.costs) - len(found.costs))
+        questions = found.questions
+        outcomes = await self._desk.outcomes(user, questions, found.costs, raw, span) if questions else []
+
+        def rendered() -> bytes:
+            return written_answers(found.merged(outcomes))
+
+        if len(asked) <= FEW and sum(found.costs) <= FEW:
+            return _json(rendered())
+        return _json(await self._desk.reading.run(user.name, rendered))
 
     def _read(self, sent: Any, face: Any) -> Any:
         """Return a question that was sent."""
@@ -345,38 +362,56 @@ class Service:
         """
         question = self._read(sent, face)
         bound = face.bind(question)
-        return question if isinstance(self._session, Spanned) else bound, cost_of(sent, face.domain)
+        return question if self._desk.spanned else bound, cost_of(sent, face.domain)
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
         raw = await _body(request)
         sent = _parsed(raw)
         text, span = _member(sent, "sql", str), span_of(sent)
-        over(self._session, span)
-        self._count(user, 1)
-        return JSONResponse(await self._statement(user, text, raw, span))
-
-    async def _statement(self, user: User, text: str, raw: bytes, span: Span) -> dict[str, Any]:
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.over(span).sql(text)), raw)
-        return found
+        return _json(await self._worked(user, lambda to: encoded(told(to.sql(text))), raw, span))
+
+    async def share(self, request: Request, user: User) -> Response:
+        """Answer a rate, by group or not."""
+        raw = await _body(request)
+        sent = _parsed(raw)
+        span = span_of(sent)
+        face = over(self._session, span)
+        asked = self._shared(sent, face)
+        return _json(await self._worked(user, lambda to: encoded(told(asked.asked(to))), raw, span))
+
+    def _shared(self, sent: Any, face: Any) -> Share:
+        """Return a rate that was sent, with the periods that it is over or not."""
+        inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
+        cost_of(inner, face.domain)
+        return shared(inner, face.domain)
 
     async def explain(self, request: Request, user: User) -> Response:
         """Tell what a question may cost."""
         raw = await _body(request)
         sent = _parsed(raw)
         asked = sent.get("question") if isinstance(sent, dict) else None
-        self._count(user, 1)
+        self._reads(user)
         statement = isinstance(asked, str) and asked.lstrip()[:6].upper() == "SELECT"
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        question = asked if statement else self._read(asked, over(self._session, span))
-        found = await self._desk.look(
-            user, lambda view: over(view, span).explain(question, EXPLAINED).to_dict()
-        )
+        face, purse = over(self._session, span), self._purse(user)
+        rate = not statement and is_share(asked, face.domain)
+
+        def explained(view: Any) -> dict[str, Any]:
+            question = asked if statement else self._shared(asked, face) if rate else self._read(asked, face)
+            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, purse).to_dict()
+            return found
+
+        found = await self._desk.look(user, explained)
+        self._owe_reads(user, found["answers"] - 1)
         return JSONResponse(found)
+
+    def _owe_reads(self, user: User, count: int) -> None:
+        self._reading.owe(user.name, max(LEAST_READS, READS * user.per_minute), count)
 
     async def bounds(self, request: Request, user: User) -> Response:
         """Bound given answers jointly."""
@@ -400,8 +435,8 @@ class Service:
         return JSONResponse({"answers": await self._of_given(request, user, read)})
 
     async def _of_given(
-        self, request: Request, user: User, work: Callable[[Any, list[Any], list[Answer]], Any]
-    ) -> Any:
+        self, request: Request, user: User, work: Callable[[Any, list[Any], list[Answer]], list[Any]]
+    ) -> list[Any]:
         """Return what a session says of answers that a program gives back, over their periods."""
         raw = await _body(request)
         sent = _parsed(raw)
@@ -409,31 +444,39 @@ class Service:
         bounds = _member(sent, "bounds", list) if "bounds" in sent else [None] * len(asked)
         if not len(asked) == len(values) == len(statuses) == len(bounds) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
-        self._count(user, 1)
+        self._reads(user, max(1, len(asked)))
         span = span_of(sent)
         face = over(self._session, span)
-        questions, cost = [], 0
-        for one in asked:
-            question, own = self._bound(one, face)
-            questions.append(question)
-            cost += own
-            await asyncio.sleep(0)
-        answers = [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        def done(to: Capped) -> Any:
-            return work(to.over(span), questions, answers)
+        def read() -> tuple[list[tuple[Any, int]], list[Answer]]:
+            each = [self._bound(one, face) for one in asked]
+            return each, [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        return await self._desk.do(user, max(1, cost // 8), done, raw)
+        questions, answers = await self._desk.reading.run(user.name, read)
+
+        def act(part: slice) -> Callable[[Any, Any], list[Any]]:
+            return lambda to, session: work(to, [one for one, _ in questions[part]], answers[part])
+
+        # a snapshot is of one moment; what a program gives back in one request is short enough for one part
+        cost = max(1, sum(own for _, own in questions) // 8)
+        (found,) = await self._desk.parts(user, [(cost, act(slice(None)))], raw, span)
+        told: list[Any] = found
+        return told
+
+    def _purse(self, user: User) -> Purse:
+        """Return what a user may spend, as their next question finds it."""
+        return self._desk.purse(user, self._users.active)
 
     def _facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
-        view, pool = self._desk.view, self._desk.pool()
-        limit, paid = user.part(self._users.active) * pool, view.paid.get(user.name, Fraction(0))
+        view, pool, purse = self._desk.view, self._desk.pool(), self._purse(user)
+        paid = view.paid.get(user.name, Fraction(0))
         own = {
             "name": user.name,
             "share": float(user.part(self._users.active)),
             "paid": float(paid / pool) if pool else 0.0,
-            "left": float(max(Fraction(0), limit - paid) / pool) if pool else 0.0,
+            "left": float(max(Fraction(0), purse.limit - paid) / pool) if pool else 0.0,
+            "hard_left": view.hits_left(purse),
         }
         return {**view.to_dict(), "you": own}
 
@@ -474,48 +517,64 @@ class Service:
 
     async def transcript(self, request: Request, user: User) -> Response:
         """Tell what was released."""
-        start, limit = _number(request, "from", 0), _number(request, "limit", PAGE_OF_RECORDS)
-        found = await self._released(user, start, min(limit, PAGE_OF_RECORDS))
-        rows = [{"at": at, **answer.to_dict()} for at, answer in found]
-        length = self._desk.view.length
-        after = min(start + min(limit, PAGE_OF_RECORDS), length)
-        return JSONResponse({"answers": rows, "next": after if after < length else None, "length": length})
+        start = _number(request, "from", 0)
+        limit = min(_number(request, "limit", PAGE_OF_RECORDS), PAGE_OF_RECORDS)
+        if not limit:
+            raise InvalidQueryError("limit must be at least 1, got 0.")
+        self._reads(user, 1 + limit // 8)
+
+        def rendered(view: Any) -> bytes:
+            rows = [{"at": at, **answer.to_dict()} for at, answer in view.released(start, start + limit)]
+            after = min(start + limit, view.length)
+            more = {"next": after if after < view.length else None, "length": view.length}
+            return encoded({"answers": rows, **more})
+
+        return _json(await self._desk.look(user, rendered))
 
     async def _released(self, user: User, start: int, many: int) -> list[tuple[int, Answer]]:
         return await self._desk.look(user, lambda view: view.released(start, start + many))
 
     async def sheet(self, request: Request, user: User) -> Response:
-        """Tell what was released as CSV, one row a number."""
-        start = _number(request, "from", 0)
-        found = await self._released(user, start, SHEET_OF_RECORDS)
-        rows = io.StringIO()
-        out = csv.writer(rows, lineterminator="\n")
-        out.writerow(("at", "question", "cell", "value", "count", "low", "high", "status", "expected_error"))
-        for at, answer in found:
-            held = answer.columns()
-            label = (
-                held.pop("query", [""] * len(held["status"]))
-                if not answer.labels
-                else [""] * len(held["status"])
-            )
-            said = answer.to_dict()["query"] if answer.labels else ""
-            for place in range(len(held["status"])):
-                cell = " x ".join(str(held[name][place]) for name in answer.labels) if answer.labels else ""
-                numbers = [np.ravel(part)[place] for part in (answer.value, answer.count, *answer.bracket)]
-                error = held["expected_error"][place]
-                row = (at, said or label[place], cell, *map(float, numbers), answer.status, error)
-                out.writerow(map(csv_field, row))
-        return _file(rows.getvalue(), "answers.csv")
+        """Tell what was released as CSV, one row a number: all of it, a part at a time."""
+        start, view = _number(request, "from", 0), self._desk.view
+        self._reads(user)
+
+        def part(view: Any, at: int) -> str:
+            return sheet_of(view.released(at, min(at + PAGE_OF_RECORDS, view.length)))
+
+        async def sheets() -> AsyncIterator[str]:
+            yield sheet_head()
+            for at in range(start, view.length, PAGE_OF_RECORDS):
+                if self.ending():
+                    return  # cut before its end, which a client sees
+                self._owe_reads(user, PAGE_OF_RECORDS // 8)
+                yield await self._desk.look(user, partial(part, at=at), view)
+
+        headers = {"content-disposition": 'attachment; filename="answers.csv"'}
+        return StreamingResponse(sheets(), headers=headers, media_type="text/csv; charset=utf-8")
 
     async def summary(self, request: Request, user: User) -> Response:
         """Tell the session on a page."""
         answers = min(_number(request, "answers", 20), PAGE_OF_RECORDS)
+        self._reads(user, 16 + answers)
+        found = await self._summary(user, answers)
 
-        def summed_up(to: Capped) -> dict[str, str]:
-            found = to.session.summary(answers)
-            return {"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()}
+        def rendered() -> bytes:
+            return encoded({"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()})
 
-        return JSONResponse(await self._desk.do(user, 8, summed_up, b"summary"))
+        return _json(await self._desk.reading.run(user.name, rendered))
+
+    async def _summary(self, user: User, answers: int) -> Any:
+        """Return the summary of now, made once for all who ask for it before something changes."""
+        key, view = (answers, user.name), self._desk.view
+        if (held := self._summaries.get(answers)) is not None and held[0] is view:
+            return held[1]
+        parts = [(8 + answers // 4, lambda to, session: session.summary(answers))]
+        (found,) = await self._desk.parts(user, parts, repr(key).encode())
+        self._summaries[answers] = (view, found)
+        while len(self._summaries) > FEW:
+            self._summaries.pop(next(iter(self._summaries)))
+        return found
 
     async def synthetic(self, request: Request, user: User) -> Response:
         """Hand out synthetic rows, stamped as such."""
@@ -525,9 +584,15 @@ class Service:
             raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
         if not isinstance(self._desk.view, Grown) and not self._desk.view.account.spent:
             raise SessionStateError("something must be asked before rows can be drawn from what was learned.")
+        self._reads(user, 16 + rows // 16)
 
-        def drawn(to: Capped) -> str:
-            columns = over(to.session, span).synthetic(rows, seed).to_dict()
+        def drawn(to: Any, session: Any) -> Any:
+            return over(session, span).synthetic(rows, seed)
+
+        (found,) = await self._desk.parts(user, [(16 + rows // 64, drawn)], b"synthetic")
+
+        def written() -> str:
+            columns = found.to_dict()
             text = io.StringIO()
             out = csv.writer(text, lineterminator="\n")
             out.writerow(map(csv_field, columns))
@@ -535,7 +600,7 @@ class Service:
                 out.writerow("" if one is None else csv_field(one) for one in row)
             return text.getvalue()
 
-        return _file(await self._desk.do(user, 16, drawn, b"synthetic"), "synthetic.csv")
+        return _file(await self._desk.reading.run(user.name, written), "synthetic.csv")
 
     async def described(self, request: Request, user: User) -> Response:
         """Describe the routes."""
@@ -604,13 +669,12 @@ class Service:
             rows.append((one.name, state, *shares, f"{one.per_minute:,}", _day(one.created)))
         log = [
             (_moment(when), line.user, line.digest[:12], f"{line.start} to {line.stop}", line.statuses)
-            for when, line in self._users.logged(20)
+            for when, line in [
+                *((line.when, line) for line in self._desk.unwritten()),
+                *self._users.logged(20),
+            ][:20]
         ]
-
-        def summed_up(to: Capped) -> str:
-            return str(to.session.summary(20)._repr_html_())
-
-        summary = await self._desk.do(user, 8, summed_up, b"summary")
+        summary = str((await self._summary(user, 20))._repr_html_())
         return _html(curator_page(rows, log, summary, view.statistics.private))
 
     async def login(self, request: Request) -> Response:
@@ -644,15 +708,16 @@ class Service:
         raw = await _body(request)
         form = _fields(raw)
         try:
-            self._count(user, 1)
             span = span_of({name: form.get(name) or None for name in ("since", "until")})
             asked = read_form(form, over(self._session, span).domain)
             if len(asked.text) > LONGEST_TEXT:
                 raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
             if form.get("act") == "explain":
-                result = await self._desk.look(user, lambda view: asked.explained(over(view, span)))
+                self._reads(user)
+                purse = self._purse(user)
+                result = await self._desk.look(user, lambda view: asked.explained(over(view, span), purse))
             else:
-                result = await self._desk.do(user, 8, lambda to: asked.answered(to.over(span)), raw)
+                result = await self._worked(user, asked.answered, raw, span)
         except OnlineICError as error:
             result = asked_problem(error)
         except RefusedError as error:
@@ -673,9 +738,11 @@ def asked_problem(error: OnlineICError) -> str:
     return problem_block(error.code, without_python(str(error)))
 
 
-def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
-    """Return what a statement found as plain values."""
+def told(found: Answer | Derived | AnswerTable | Groups) -> dict[str, Any]:
+    """Return what a statement or a rate found as plain values."""
     said: dict[str, Any] = strict(found.to_dict())
+    if isinstance(found, Groups):
+        return {"columns": said, "confidence": found.confidence, "name": found.name, "private": found.private}
     if isinstance(found, AnswerTable):
         sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
         more = {"chosen": found.chosen} if found.chosen else {}
@@ -683,45 +750,48 @@ def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
     return said
 
 
-def problem_of(error: OnlineICError) -> Response:
-    """Return a refusal of the package as a problem; what was released before it stands in it."""
-    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-    if status == 500:
-        return _problem(500, "internal", "")
-    more = {}
-    if answers := getattr(error, "answers", ()):
-        more["answers"] = [one.to_dict() for one in answers][:MOST_QUESTIONS]
-    headers = {"Retry-After": "1"} if status == 503 else {}
-    return _problem(status, error.code, without_python(str(error)), headers, **more)
+def sheet_head() -> str:
+    """Return the first line of a sheet of answers."""
+    return "at,question,cell,value,count,low,high,status,expected_error\n"
 
 
-def _problem(
-    status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
-) -> JSONResponse:
-    said = {"type": code, "title": code.replace("-", " "), "status": status, "detail": detail, **more}
-    return JSONResponse(said, status, headers, media_type="application/problem+json")
+def sheet_of(found: Iterable[tuple[int, Answer]]) -> str:
+    """Return answers as lines of a sheet, one a number."""
+    rows = io.StringIO()
+    out = csv.writer(rows, lineterminator="\n")
+    for at, answer in found:
+        held = answer.columns()
+        label = (
+            held.pop("query", [""] * len(held["status"])) if not answer.labels else [""] * len(held["status"])
+        )
+        said = answer.to_dict()["query"] if answer.labels else ""
+        for place in range(len(held["status"])):
+            cell = " x ".join(str(held[name][place]) for name in answer.labels) if answer.labels else ""
+            numbers = [np.ravel(part)[place] for part in (answer.value, answer.count, *answer.bracket)]
+            error = held["expected_error"][place]
+            row = (at, said or label[place], cell, *map(float, numbers), answer.status, error)
+            out.writerow(map(csv_field, row))
+    return rows.getvalue()
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RefusedError):
-        return _problem(500, "internal", "")
-    return _problem(error.status, error.code, error.detail, error.headers)
+    return Problem.of(error).json()
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     code = {404: "not-found", 405: "method", 400: "form"}.get(status, "http")
-    return _problem(status, code, "", headers)
+    return Problem(status, code, headers=headers).json()
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return _problem(400, "gone", "")
+    return Problem(400, "gone").json()
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("request failed: %s", type(error).__name__)
-    return _problem(500, "internal", "")
+    return Problem(500, "internal").json()
 
 
 async def _body(request: Request) -> bytes:
@@ -839,6 +909,10 @@ def _day(when: float) -> str:
 
 def _html(text: str, status: int = 200) -> Response:
     return Response(text, status, media_type="text/html; charset=utf-8")
+
+
+def _json(written: bytes) -> Response:
+    return Response(written, media_type="application/json")
 
 
 def _file(text: str, name: str) -> Response:

@@ -10,6 +10,7 @@ TEXTS = {
         "/v1/answers",
     ): "Answer up to 256 questions, each by itself: an answer or a refusal.",
     ("post", "/v1/sql"): "Answer one SELECT statement.",
+    ("post", "/v1/share"): "Answer one rate: which part of the records meets a condition, by group or not.",
     ("post", "/v1/explain"): "What a question may cost and what its answer will be worth; asks nothing.",
     ("post", "/v1/bounds"): "Bounds on given answers that hold all at once.",
     ("post", "/v1/snapshot"): "Given answers as the hypothesis says them now, null where one stays.",
@@ -43,6 +44,7 @@ ENDS = {  # optional, of a table that grows
 BODIES: dict[str, Any] = {
     "/v1/answers": {"questions": {"type": "array", "items": QUESTION, "maxItems": 256}},
     "/v1/sql": {"sql": {"type": "string", "maxLength": 4096}},
+    "/v1/share": {"share": QUESTION},
     "/v1/explain": {"question": QUESTION},
     "/v1/bounds": {
         "questions": {"type": "array", "items": QUESTION},

@@ -45,6 +45,7 @@ from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.face import ALL, Grown, Shown, Span, span_of
 from onlineic.session.explain import Explanation
+from onlineic.session.purse import Purse
 
 EXPLAINED = 1024  # questions that one which is explained may become
 ROWS = 3  # conditions of the form
@@ -360,9 +361,9 @@ class AskedForm:
         """Ask, and return the answer as a block."""
         return result_block(self.said, self.of(to), to.n, to.beta) + self._snippets()
 
-    def explained(self, view: Shown) -> str:
+    def explained(self, view: Shown, purse: Purse) -> str:
         """Explain, and return it as a block."""
-        return explanation_block(self.said, view.explain(self.explain, EXPLAINED), view.n)
+        return explanation_block(self.said, view.explain(self.explain, EXPLAINED, purse), view.n)
 
     def _snippets(self) -> str:
         body: dict[str, Any] | None = None
@@ -548,12 +549,14 @@ def _derived_block(said: str, found: Derived) -> str:
     if found.bias:
         text += f" Values in bins may put it off by {upward(found.bias)} besides."
     error = usually_and_provably(found.expected_error, found.error_bound, found.confidence)
-    about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
+    about = ""
+    if found.count is not None and found.count_bound is not None and 0.0 < found.count_bound < math.inf:
+        about = f"It is about {records(found.count)} ± {records_bound(found.count_bound)} records."
     return card(
         around(found.value, found.error_bound, separated=True),
         f"<p>{escaped(text)}</p>",
         note(f"{_capital(error)}.") if found.expected_error else "",
-        note(about) if 0.0 < found.count_bound < math.inf else "",
+        note(about) if about else "",
         kind="answer",
         private=found.private,
     )

@@ -13,7 +13,7 @@ from typing import Any, final
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from onlineic.errors import InvalidParameterError, checked_integer, shown
+from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
 from onlineic.service.app import Limits, Service
 from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
@@ -185,7 +185,7 @@ def standing(
     ssl_keyfile: str | None = None,
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
-    held, desk = Users(users), Desk(session, users)
+    held, desk = Users(users, waits=0.02), Desk(session, users)  # in the event loop nobody waits
     service = Service(session, desk, held, limits)
     config = uvicorn.Config(
         service.app(),
@@ -212,7 +212,8 @@ def standing(
         yield server
     finally:
         desk.stop()
-        held.good()
+        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
+            held.good()
         held.close()
         session.close()
 

@@ -26,6 +26,7 @@ PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
 SETTLED = 10**8  # nanoseconds after a change of the file, from which on the next one has another time
+STALE = 10**9  # nanoseconds for which users that were read last stand in for a file that is being written
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
@@ -81,6 +82,8 @@ class Asked:
         Records that were written while it was answered, from start up to stop.
     statuses : str
         Of the answers, such as "easy hard", or the code of an error.
+    when : float
+        Seconds since 1970.
     """
 
     user: str
@@ -88,6 +91,7 @@ class Asked:
     start: int
     stop: int
     statuses: str
+    when: float = attrs.field(factory=time.time, eq=False)
 
 
 @final
@@ -99,6 +103,8 @@ class Users:
     path : str or path
     create : bool
         Whether to make it if it is not there.
+    waits : float
+        Seconds to wait for another process that writes to it.
 
     Raises
     ------
@@ -106,37 +112,51 @@ class Users:
         If it is not there, can be read by others, or is no users file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False, waits: float = 5.0) -> None:
         self.path = os.fspath(path)
         if create and not os.path.exists(self.path):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
-            mode = os.stat(self.path).st_mode
-        except OSError:
+        if not os.path.exists(self.path):
             raise InvalidParameterError(
                 f"users must be a users file, got none at {shown(self.path, 200)}; make one by "
                 "onlineic user add NAME --users FILE."
-            ) from None
-        if stat.S_IMODE(mode) & 0o077:
-            raise InvalidParameterError(
-                f"users must be a file that its owner alone may read, got mode {stat.S_IMODE(mode):o} at "
-                f"{shown(self.path, 200)}; write chmod 600."
             )
-        self._connection = sqlite3.connect(
-            self.path, timeout=5.0, isolation_level=None, check_same_thread=False
-        )
+        self._waits = waits
         self._seen: tuple[int, dict[str, User]] | None = None
-        self._mark: tuple[int, int, int] | None = None  # time, size and number of the file that was read
+        self._mark: tuple[int, ...] | None = None  # which file was read, and of when
+        self._read_at = 0  # nanoseconds
+        self._digests: tuple[Any, frozenset[str]] = (None, frozenset())  # of those who are not revoked
+        self._connection, self._file = self._run(self._opened)
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        """Return a connection, and to which file it is."""
+        state = os.stat(self.path)
+        if stat.S_IMODE(state.st_mode) & 0o077:
+            raise InvalidParameterError(
+                "users must be a file that its owner alone may read, got mode "
+                f"{stat.S_IMODE(state.st_mode):o} at {shown(self.path, 200)}; write chmod 600."
+            )
+        made = sqlite3.connect(self.path, timeout=self._waits, isolation_level=None, check_same_thread=False)
         try:
-            self._run(lambda: self._connection.executescript(TABLES))
+            made.executescript(TABLES)
         except BaseException:
-            self._connection.close()
+            made.close()
             raise
+        return made, _which(state)
+
+    def _held(self) -> os.stat_result:
+        """Return the state of the file; one that has taken its place, as a copy does, is opened anew."""
+        state = os.stat(self.path)
+        if _which(state) != self._file:
+            before, (self._connection, self._file) = self._connection, self._opened()
+            self._seen = self._mark = None
+            before.close()
+        return state
 
     def _run(self, act: Callable[[], T]) -> T:
         try:
             return act()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise SessionStateError(
                 f"users must be a whole file that can be written, got {type(error).__name__} at "
                 f"{shown(self.path, 200)}; make room, or restore it from its backup."
@@ -208,7 +228,11 @@ class Users:
 
     def digests(self) -> frozenset[str]:
         """Return those of the tokens that are worth something, one of each user who is not revoked."""
-        return frozenset(digest for digest, user in self._read().items() if user.revoked is None)
+        users = self._read()
+        if self._digests[0] is not users:
+            active = frozenset(digest for digest, user in users.items() if user.revoked is None)
+            self._digests = (users, active)
+        return self._digests[1]
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -220,50 +244,58 @@ class Users:
         return None if user is None or user.revoked is not None else user
 
     def _read(self) -> dict[str, User]:
-        """Return users by digest: read again once another process, or this one, has changed the file."""
+        """Return users by digest: read again once another process, or this one, has changed the file.
 
-        now, state = time.time_ns(), os.stat(self.path)
-        mark = (state.st_mtime_ns, state.st_size, state.st_ino)
-        if self._seen is not None and self._mark == mark:
-            return self._seen[1]
+        While another process writes to it, those that were read within the last second stand.
+        """
 
         def read() -> dict[str, User]:
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            version = version * 2**32 + self._connection.total_changes
-            if self._seen is None or self._seen[0] != version:
-                sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
-                users = {
-                    digest: User(
-                        name, created, revoked, None if share is None else Fraction(share), many, digest
-                    )
-                    for digest, name, created, revoked, share, many in self._connection.execute(sql)
-                }
-                self._seen = (version, users)
+            now, read_at, state = time.time_ns(), time.monotonic_ns(), self._held()
+            mark = (*_which(state), state.st_mtime_ns, state.st_size)
+            if self._seen is not None and self._mark == mark:
+                self._read_at = read_at
+                return self._seen[1]
+            try:
+                (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+                version = version * 2**32 + self._connection.total_changes
+                if self._seen is None or self._seen[0] != version:
+                    sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
+                    rows = self._connection.execute(sql).fetchall()
+                    self._seen = (version, {row[0]: _user(*row) for row in rows})
+            except sqlite3.OperationalError as error:
+                locked = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not locked or self._seen is None or read_at - self._read_at > STALE:
+                    raise
+                return self._seen[1]
+            # of a file that was written just now, the next change can have the same time
+            self._mark = mark if now - state.st_mtime_ns > SETTLED else None
+            self._read_at = read_at
             return self._seen[1]
 
-        found = self._run(read)
-        # of a file that was written just now, the next change can have the same time
-        self._mark = mark if now - state.st_mtime_ns > SETTLED else None
-        return found
+        return self._run(read)
 
     def log(self, lines: Iterable[Asked]) -> None:
         """Add lines to the log."""
-        now = time.time()
-        rows = [(now, *attrs.astuple(line)) for line in lines]
+        rows = [(line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines]
 
         def write() -> None:
+            self._held()
             self._connection.execute("PRAGMA synchronous = OFF")  # no charge and no answer rests on it
             self._connection.execute("BEGIN")
-            self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
-            self._connection.execute("COMMIT")
+            try:
+                self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
 
         self._run(write)
 
     def logged(self, most: int = 100) -> Iterator[tuple[float, Asked]]:
         """Go through the latest lines of the log, newest first, with their times."""
-        sql = "SELECT * FROM audit ORDER BY rowid DESC LIMIT ?"
-        for when, *line in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
-            yield when, Asked(*line)
+        sql = "SELECT user, digest, start, stop, statuses, time FROM audit ORDER BY rowid DESC LIMIT ?"
+        for *line, when in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
+            yield when, Asked(*line, when)
 
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.
@@ -286,7 +318,12 @@ class Users:
     def good(self) -> None:
         """Note that this start has answered, or has ended in order."""
         sql = "UPDATE start SET good = 1 WHERE rowid = (SELECT max(rowid) FROM start)"
-        self._run(lambda: self._connection.execute(sql))
+
+        def noted() -> None:
+            self._held()
+            self._connection.execute(sql)
+
+        self._run(noted)
 
     def copy_to(self, path: str) -> None:
         """Write a copy that is whole, whatever another process writes meanwhile, for its owner alone."""
@@ -301,6 +338,17 @@ class Users:
 
     def __repr__(self) -> str:
         return f"Users({self.path!r}, {self.active} active)"
+
+
+def _which(state: os.stat_result) -> tuple[int, int]:
+    """Return which file it is that a path leads to."""
+    return state.st_dev, state.st_ino
+
+
+def _user(
+    digest: str, name: str, created: float, revoked: float | None, share: str | None, many: int
+) -> User:
+    return User(name, created, revoked, None if share is None else Fraction(share), many, digest)
 
 
 def digest_of(token: str) -> str:

@@ -15,6 +15,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward, usually
@@ -22,7 +24,7 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import persons_of
 from onlineic.errors import TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.first_tables import FirstTables, is_single
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -37,6 +39,7 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse
 from onlineic.slips import public
 
 FORMS = {  # in words
@@ -102,6 +105,14 @@ class Explanation:
         Root-mean-square error that is predicted of one answer without a test, the largest of all, with the
         tables that would be bought before; fraction of records. Nothing promises it
         (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of them.
+    shared : float
+        Share of the budget for which it buys tables first that serve every question: whoever asks next does.
+        Nobody's part pays for them.
+    tables : float
+        Share of the budget for which it buys tables for itself first; whoever asks pays for them.
+    bought : int
+        How many would be bought by themselves, and so measured without a test: prices and bounds are those of
+        their numbers.
     """
 
     asked: str
@@ -122,6 +133,9 @@ class Explanation:
     payable: bool
     restarts_left: int | None = None
     expected: float | None = None
+    shared: float = 0.0
+    tables: float = 0.0
+    bought: int = 0
 
     @property
     def free(self) -> bool:
@@ -129,8 +143,12 @@ class Explanation:
         return self.answers == self.constants + self.repeats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound."""
-        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free})
+        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound.
+
+        "few_records" tells a `bound_derived` that is infinite from none.
+        """
+        few = self.bound_derived is not None and not math.isfinite(self.bound_derived)
+        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free, "few_records": few})
         return found
 
     def __repr__(self) -> str:
@@ -149,6 +167,11 @@ class Explanation:
         said += f"; {usual}, " if usual else "; "
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
+        if self.bought == self.answers - known:
+            return (
+                f"{said}{one}measured, ± {upward(self.bound_hard)}{derived}, for {price} of the budget; "
+                f"{self.left:.2%} of it is left)"
+            )
         return (
             f"{said}{one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
             f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
@@ -226,6 +249,12 @@ class Outlook:
         What would be bought before questions, by the record as it stands.
     seen : dict
         What was looked up of questions, for one explanation.
+    purse : Purse or None
+        Of who asks; None: they may spend all of the budget.
+    paid : Fraction
+        What that purse has paid.
+    past : Ledger or None
+        The ledger that grows no more, of one that another thread may ask.
     """
 
     domain: Domain
@@ -241,6 +270,9 @@ class Outlook:
     named: Callable[[Sequence[Question]], FirstTables | None]
     reach: Reach | None = None
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
+    purse: Purse | None = None
+    paid: Fraction = Fraction(0)
+    past: Ledger | None = None
 
     @classmethod
     def of(cls, loop: Loop) -> "Outlook":
@@ -266,17 +298,27 @@ class Outlook:
 
     def still(self, ledger: Ledger) -> "Outlook":
         """Return that of now, by a ledger that grows no more: another thread may ask it."""
-        return attrs.evolve(self, book=self.book.still(ledger), prices=self.prices.still(ledger), seen={})
+        book, prices = self.book.still(ledger), self.prices.still(ledger)
+        return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
+
+    def apart(self) -> "Outlook":
+        """Return the same, to be asked by a thread of its own: it shares nothing that is written to."""
+        return attrs.evolve(self, seen={}) if self.past is None else self.still(self.past)
+
+    def of_asker(self, purse: Purse | None, paid: Fraction) -> "Outlook":
+        """Return what is known for one who pays by a purse, which has paid so much."""
+        return attrs.evolve(self, purse=purse, paid=paid, seen={})
 
     @property
     def left(self) -> Fraction:
-        """What no release has used up, or will with the first question, in the unit of the account."""
-        return self.account.left - self.owed
+        """What who asks can spend on hits: no release has used it up, or will with the first question."""
+        left = self.account.left - self.owed
+        return left if self.purse is None else max(Fraction(0), min(left, self.purse.limit - self.paid))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that can still be paid."""
-        return 0 if self.sealed else self.prices.hard_left(self.owed, self.account)
+        """Hits of the largest price that who asks can still pay."""
+        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
 
     @property
     def restarts_left(self) -> int | None:
@@ -303,18 +345,45 @@ class Outlook:
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
         predictor = self.book.predictor
-        new = [question for question in questions if not self.prospect(question).known]
-        named = self.named(new) if new and predictor is not None and not self.sealed else None
-        if predictor is None or not (named or predictor.releases):
+        tables, alone = self.buys(questions)
+        if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
+            tables = None  # who asks buys nothing
+        if predictor is None or not (tables or alone or predictor.releases):
             return None
-        if named is not None:
-            deviations = named.deviations(self.plan.sparse.n)
-            predictor = predictor.expecting(zip(named.targets, deviations, strict=True))
-        return max((self.book.expected(question, predictor) for question in questions), default=0.0)
+        if tables is not None:
+            deviations = tables.deviations(self.plan.sparse.n)
+            predictor = predictor.expecting(zip(tables.partitions, deviations, strict=True))
+        largest = 0.0
+        for question in questions:
+            error = self.book.expected(question, predictor)
+            if question.key in alone:
+                (noise,) = alone[question.key].deviations(self.plan.sparse.n)
+                error = error * noise / math.hypot(error, noise)
+            largest = max(largest, error)
+        return largest
+
+    def buys(self, questions: Sequence[Question]) -> tuple[FirstTables | None, dict[Any, FirstTables]]:
+        """Return the tables that would be bought before questions, and what would be of each by itself."""
+        new = self._new(questions)
+        if self.sealed or not new:
+            return None, {}
+        tables = self.named([*new.values()])
+        if tables is not None and not is_single(tables, [*new.values()]):
+            return tables, {}
+        named = {key: self.named((question,)) for key, question in new.items()}
+        return None, {key: one for key, one in named.items() if one and is_single(one, (new[key],))}
+
+    def _new(self, questions: Sequence[Question]) -> dict[Any, Question]:
+        """Return the questions that no answer is known of, by their keys."""
+        return {question.key: question for question in questions if not self.prospect(question).known}
 
     def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
         rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        if is_share(question, self.domain):
+            question = shared(question, self.domain)
+        if isinstance(question, Share):
+            question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -335,9 +404,25 @@ class Outlook:
         key = (question.key, question.complement)
         if key not in self.seen:
             answer, hard, joint, known = self.book.prospect(question, self.prices.target(question))
-            price = Fraction(0) if known else self.prices.cost(question) / self.account.capacity
-            self.seen[key] = Prospect(answer, hard, joint, price, known)
+            price = Fraction(0) if known else self.prices.cost(question)
+            if not known and price > self.left and self.purse is not None:
+                answer = self.book.unpaid(question)
+                hard = joint = answer.error_bound
+            self.seen[key] = Prospect(answer, hard, joint, price / self.account.capacity, known)
         return self.seen[key]
+
+    def bought(self, question: Question | None) -> tuple[Fraction, Fraction]:
+        """Return what a new question buys first, in the unit of the account: for everybody, and for itself.
+
+        Who cannot pay for a measured answer sets nothing of it in motion.
+        """
+        none = Fraction(0)
+        if question is None or self.sealed or (named := self.named((question,))) is None:
+            return none, none
+        charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
+        if self.named(()) is not None:
+            return (charge if self.purse is None or payable else none), none
+        return none, (charge if self.purse is None or charge <= self.left else none)
 
 
 @final
@@ -409,24 +494,34 @@ def _explanation(
     left = outlook.left / outlook.account.capacity
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
-    easy, hard, payable = 0.0, 0.0, True
+    easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
+    tables, alone = outlook.buys(questions)
     names: dict[str, None] = {}
     for question in questions:
         names |= dict.fromkeys(_attributes(question))
         prospect = outlook.prospect(question)
         again = question.key in seen
         seen.add(question.key)
-        easy = max(easy, prospect.answer.error_bound)
-        hard = max(hard, prospect.bound_hard)
+        if question.key in alone:
+            measured = outlook.book.radius_alone(alone[question.key]) + question.rounding
+            easy, hard = max(easy, measured), max(hard, measured)
+        else:
+            easy, hard = max(easy, prospect.answer.error_bound), max(hard, prospect.bound_hard)
         if question.constant is not None:
             constants += 1
         elif prospect.known or again:
             repeats += 1
+        elif question.key in alone:
+            price = alone[question.key].charge.amount / outlook.account.capacity
+            payable = payable and price <= left
+            largest, numbers = max(largest, price), numbers + price
         else:
             payable = payable and prospect.price <= left
             largest = max(largest, prospect.price)
             total += prospect.price
     one = questions[0] if len(questions) == 1 else None
+    new = (each for each in questions if each.constant is None and not outlook.prospect(each).known)
+    shared, own = outlook.bought(None if tables is None else next(new, None))
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -441,11 +536,15 @@ def _explanation(
         bound_derived=bound_derived,
         price=float(largest),
         hits_left=outlook.hits_left,
-        at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
+        # prices only fall, but more hits than `hits_left` can follow
+        at_most=float(min(total, left) + numbers),
         left=float(left),
         payable=payable,
         restarts_left=outlook.restarts_left,
         expected=outlook.expected(questions),
+        shared=float(shared / outlook.account.capacity),
+        tables=float(own / outlook.account.capacity),
+        bought=len(alone),
     )
 
 

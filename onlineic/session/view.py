@@ -16,6 +16,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.session.asking import Outcome, Places
 from onlineic.session.explain import Explanation, Outlook, Prospect
+from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
 
 
@@ -57,36 +58,40 @@ class View:
     length: int
     _outlook: Outlook
     _places: Places
-    _gate: Any = attrs.field(factory=threading.Lock, init=False)  # what is told is worked out once, and kept
+    _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
 
-    def explain(self, question: Any, most: int | None = None) -> Explanation:
-        """Return what `OnlineIC.explain` said then; waits for no call of the session.
+    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
+        """Return what `OnlineIC.explain` said then; waits for no call of the session, and for no other thread.
 
-        Parameters
-        ----------
-        question
-            As of `OnlineIC.explain`.
-        most : int, optional
-            How many questions it may become.
+        Args:
+            question: As of `OnlineIC.explain`.
+            most: How many questions it may become.
+            purse: Of who asks: prices and bounds are theirs; None: they may spend all of the budget.
 
-        Raises
-        ------
-        TooLargeError
-            If it becomes more.
+        Raises:
+            TooLargeError: If it becomes more.
         """
-        with self._gate:
-            return self._outlook.explained(question, most)
+        return self._of(purse).explained(question, most)
 
-    def prospect(self, question: Any) -> Prospect:
-        """Return what was known then of one question before it is asked.
+    def hits_left(self, purse: Purse | None) -> int:
+        """Return how many hits of the largest price can at least still be paid from a purse."""
+        return self._of(purse).hits_left
+
+    def _of(self, purse: Purse | None) -> Outlook:
+        paid = Fraction(0) if purse is None else self.paid.get(purse.name, Fraction(0))
+        with self._gate:
+            return self._outlook.apart().of_asker(purse, paid)
+
+    def prospect(self, question: Any, purse: Purse | None = None) -> Prospect:
+        """Return what was known then of one question before it is asked, by the owner of a purse.
 
         Raises
         ------
         InvalidQueryError, DomainMismatchError, TooLargeError
             If it cannot be asked.
         """
-        with self._gate:
-            return self._outlook.prospect(self._outlook.bound(question))
+        outlook = self._of(purse)
+        return outlook.prospect(outlook.bound(question))
 
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
@@ -110,8 +115,7 @@ class View:
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
         """Return what `OnlineIC.released` said then."""
-        with self._gate:
-            return self._outlook.book.released(start, self.length if stop is None else stop)
+        return self._of(None).book.released(start, self.length if stop is None else stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return n, statistics and length as plain values, which `json.dumps` takes."""

@@ -126,9 +126,12 @@ def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by
     pairs = [*itertools.combinations(LISTENED.names, 2)]
     asked = [ic.where({one: 1, other: 2}) for one, other in pairs]
     spent = {}
-    for label, questions in (("nothing", None), ("number", len(asked)), ("sets", pairs), ("list", asked)):
+    number = {"purchases": DemandPurchases.of((), None, len(asked))}  # where tables are expected to tell more
+    for label, told in (
+        ("nothing", {}), ("number", number), ("sets", {"questions": pairs}), ("list", {"questions": asked})
+    ):  # fmt: skip
         data = ic.PrivateData.from_records(columns, LISTENED)
-        session = ic.OnlineIC(data, BUDGET, questions=questions, noise=ic.noise.SimulatedNoise(1))
+        session = ic.OnlineIC(data, BUDGET, noise=ic.noise.SimulatedNoise(1), **told)
         session.answer_many(asked)
         rule, account = session.plan.purchases, session.plan.sparse.account()
         bought = (one.charge.amount for one in session.transcript if isinstance(one, Opened))

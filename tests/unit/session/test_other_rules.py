@@ -17,7 +17,7 @@ import pytest
 import onlineic as ic
 from onlineic import audit
 from onlineic.cli import main
-from onlineic.errors import LedgerCorruptError, OtherRulesWarning
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning
 from onlineic.ledger import Hard, Opened, exported, imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, TestsOnly, defaults
@@ -136,6 +136,21 @@ def test_a_file_of_other_rules_tells_what_it_told_and_goes_on_without_purchases(
     assert type(mechanism).__name__ == written.beginning["plan"]["fields"]["sparse"]["class"]
     report = audit.verified(read(path))
     assert report.whole, report.problems
+
+
+def test_a_total_pays_for_tables_of_other_rules_what_they_cost_wherever_they_come():
+    """As the first release of their filter they were charged less (theory 4.10)."""
+    written, _ = frozen("tables")
+    plan = durable.planned(written.beginning, written.domain())
+    account, (tables, *_) = plan.sparse.account(), plan.purchases.tables
+
+    assert tables.first
+    assert 0 < tables.saved <= tables.charge.amount / 4
+    assert plan.drawn.capacity == account.capacity + tables.saved
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(tables, first=False)
+    with pytest.raises(InvalidParameterError, match="charge must pay"):
+        attrs.evolve(tables, scales=tuple(scale * 4 / 5 for scale in tables.scales))
 
 
 def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_other_rules(path):
