@@ -174,8 +174,10 @@ def test_timedeltas_of_a_day_are_times():
     kind = integers(0, 23, clock="hours")
     hours = [datetime.timedelta(hours=3, minutes=59), datetime.timedelta(0)]
 
-    assert [3, 0] == kind.encode("x", np.array(hours, object)).tolist()
-    assert [3, 0] == kind.encode("x", np.array(hours, "m8[ns]")).tolist()
+    domain = Domain.of(x=kind)
+
+    assert [3, 0] == domain.encode({"x": np.array(hours, object)})[:, 0].tolist()
+    assert [3, 0] == domain.encode({"x": np.array(hours, "m8[ns]")})[:, 0].tolist()
     for wrong in (datetime.timedelta(days=1), datetime.timedelta(seconds=-1)):
         with pytest.raises(InvalidDataError):
-            kind.encode("x", np.array([wrong], object))
+            domain.encode({"x": np.array([wrong], object)})

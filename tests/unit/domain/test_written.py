@@ -16,6 +16,10 @@ from onlineic.errors import InvalidDataError, InvalidDomainError
 DAY = datetime.timedelta(days=1)
 
 
+def codes(kind, column):
+    return Domain.of(x=kind).encode({"x": column})[:, 0].tolist()
+
+
 @pytest.mark.parametrize(
     ("form", "text", "value"),
     [
@@ -146,9 +150,9 @@ def test_a_text_for_a_gap_is_no_number():
 def test_numbers_stay_numbers_beside_texts():
     kind = integers(0, 2000, written="1,234", round=True)
 
-    assert [1234, 7, 8, 3] == kind.encode("x", np.array(["1,234", 7, 8.0, 2.6], object)).tolist()
+    assert [1234, 7, 8, 3] == codes(kind, np.array(["1,234", 7, 8.0, 2.6], object))
     with pytest.raises(InvalidDataError, match=r"x must hold numbers, or texts as '1,234'"):
-        kind.encode("x", np.array(["1.234"], object))
+        codes(kind, np.array(["1.234"], object))
 
 
 @pytest.mark.parametrize(
@@ -182,4 +186,4 @@ def test_forms_are_proposed_that_read_every_text(texts, said):
         kind = Domain.from_json(json.dumps({"x": kind_of(way)})).attribute("x")
         plain = way.plain and way.what == "number"  # whose texts a CSV file reads as numbers
 
-        assert (kind.encode("x", np.array(way.values if plain else texts, object)) >= 0).all()
+        assert len(texts) == len(codes(kind, np.array(way.values if plain else texts, object)))

@@ -392,8 +392,8 @@ def test_announced_sums_are_measured_each_and_say_so():
 
 
 def test_sums_of_groups_are_announced_too():
-    sums = sums_of_products(DATA.domain, ["years", "age"], by="sex")
-    found = opened(questions=sums).least_squares_by("years", "age", by="sex")
+    sums = sums_of_products(DATA.domain, ["years", "age"], by="late")
+    found = opened(questions=sums).least_squares_by("years", "age", by="late")
 
     assert {("measured",)} == {one.bases for _, one in found if isinstance(one, LeastSquares)}
     assert len(sums) == len({query.bind(DATA.domain).key for query in sums})
