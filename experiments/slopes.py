@@ -180,15 +180,14 @@ def again(result: dict[str, Any]) -> dict[str, Any]:
 def table(result: dict[str, Any]) -> str:
     """Return errors of the slopes, relative to the exact ones, and how often they are within what is said."""
     lines = [
-        "| slopes of | how | runs | rms error, over the slope | largest | in the mean | within the usual error "
-        "| within the bound | bound, over the slope |",
+        "| slopes of | how | runs | rms error, over the slope | largest | in the mean | in the usual error "
+        "| in the bound | bound, over the slope |",
         "|" + "---|" * 9,
     ]
     for row in result["rows"]:
         exact = np.abs(row["exact"])
-        shares = [
-            "no bound" if row["bound"] is None else ", ".join(f"{one:.2g}" for one in row["bound"] / exact)
-        ]
+        bounds = [] if row["bound"] is None else row["bound"] / exact
+        shares = ", ".join(f"{one:.2g}" for one in bounds) or "none"
         within = "unknown" if row["within"] is None else f"{row['within']:.1%}"
         lines.append(
             f"| {row['task']} | {row['engine']} | {row['runs']} | "

@@ -326,7 +326,7 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
 
 
 def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
-    """Return what would take the values, written as code."""
+    """Return the code that would accept the values, as a remedy."""
     if kind is None or mark == ABSENT or not values or isinstance(kind, Persons | Counts):
         return ""
     texts = [value for value in values if isinstance(value, str)]
@@ -369,7 +369,7 @@ def _of_texts(texts: Iterable[str]) -> str:
 
 
 def _of_dates(kind: Dates, values: Sequence[Any]) -> str:
-    """Return what would take texts that are no dates as they stand."""
+    """Return the code that would accept texts that are no dates as they stand."""
     if all(isinstance(value, str) or is_number(value) for value in values):
         ways = [one for one in proposals(map(str, values)) if {"formats", "epoch"} & one.options.keys()]
         if ways:

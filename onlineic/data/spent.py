@@ -26,7 +26,7 @@ _NUMBERS = itertools.count()  # in the order in which budgets were spent
 
 @final
 class Gate:
-    """One door for all tables of the process: nobody comes between a look at what was spent and the entry.
+    """One lock for all tables of the process, from the look at what was spent to the entry.
 
     A signal's handler in the same thread is refused. Nothing that a caller can replace is called inside, as
     what shows a warning: it could wait for another thread that waits here.
@@ -37,7 +37,7 @@ class Gate:
         renewed_by_forks(self)
 
     def renew_locks(self) -> None:
-        """Let nobody be inside."""
+        """Make a new lock, which nobody holds."""
         self._door = Door("a table")
 
     def run(self, act: Callable[[], T]) -> T:
@@ -132,7 +132,7 @@ class Spent:
 
     @property
     def beside(self) -> list[Budget]:
-        """Those to which another one adds: without a total, and of another payer."""
+        """Budgets to which another one adds: of records without a total, and of other payers."""
         return _in_order(
             entry
             for load in self.uncovered

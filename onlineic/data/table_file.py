@@ -44,7 +44,7 @@ TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def _texts(given: Any) -> tuple[Any, ...]:
-    """Return a list of texts, one given alone too; of what is none, itself, to be refused."""
+    """Return texts as a tuple, a single one too; anything else comes back in a tuple, and is refused."""
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
@@ -221,13 +221,13 @@ RAGGED = Misfit(
 
 
 def unreadable(form: CsvFormat) -> Misfit:
-    """Return what to say of a file that is none."""
+    """Return the misfit of a file in another encoding."""
     rule = f"the file must be a CSV table in {form.encoding.upper()}, got other bytes"
     return Misfit("", rule, "name its encoding=, or convert it")
 
 
 def unquoted() -> Misfit:
-    """Return what to say of a file whose fields do not end."""
+    """Return the misfit of a file with a quote that is not closed, or with a field that is too long."""
     rule = (
         f"the file must be a CSV table of fields of at most {csv.field_size_limit():,} characters, in quotes "
         "that end before a delimiter or a line does, got others"

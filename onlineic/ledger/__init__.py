@@ -21,6 +21,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     ToldAnswer,
     UpdateFailed,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Reserved",
     "Resumed",
     "Shared",
+    "Single",
     "SqliteLedger",
     "TableBudget",
     "ToldAnswer",

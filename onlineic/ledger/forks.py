@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class HasLocks(Protocol):
-    """What waits for locks of its own."""
+    """An object with locks of its own."""
 
     def renew_locks(self) -> None:
         """Replace the locks by open ones: called in a forked process, before anything else runs there."""
@@ -18,9 +18,10 @@ def renewed_by_forks(owner: HasLocks) -> None:
 
 
 def this_process() -> tuple[int, int]:
-    """Return what tells this process from those that it was forked from: a number alone comes back.
+    """Return what identifies this process among those that it was forked from, and that are forked from it.
 
-    That of a process that has ended is given to another, and each space of process ids begins at 1.
+    A process id alone does not: that of a process that has ended is given to another one, and every container
+    begins at 1.
     """
     return os.getpid(), len(_FORKS)
 

@@ -34,6 +34,7 @@ from onlineic.ledger.records import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     ToldAnswer,
     UpdateFailed,
 )
@@ -58,7 +59,7 @@ Line = dict[str, Any]
 
 
 class _Form(NamedTuple):
-    """How a value is written, and read over the domain of a ledger; of `left_out` nothing is written."""
+    """How a value is written to a line, and read from it; the value `left_out` is not written."""
 
     write: Callable[[Any], Any]
     read: Callable[[Any, Any], Any]
@@ -66,7 +67,7 @@ class _Form(NamedTuple):
 
 
 def _holding(holds: Callable[[Any], bool]) -> _Form:
-    """Return the form of what stands as it is, if this holds of it."""
+    """Return the form of a value that is written as it is, and must meet a condition when it is read."""
     return _Form(lambda value: value, lambda written, _: _checked(written, holds))
 
 
@@ -93,9 +94,9 @@ def _or_none(one: _Form) -> _Form:
 def _object(
     make: Callable[..., Any], holds: Callable[[Any], bool] = lambda _: True, /, **forms: Any
 ) -> _Form:
-    """Return the form of an object by those of its fields: of their names in the file, or (field, form).
+    """Return the form of an object: by the names in the file the forms of fields, or (field, form).
 
-    What does not hold of an object that was read raises.
+    An object that was read must meet the condition `holds`.
     """
     pairs = {at: (at, form) if isinstance(form, _Form) else form for at, form in forms.items()}
     fields = [(at, name, form, form.left_out is not ...) for at, (name, form) in pairs.items()]
@@ -155,13 +156,13 @@ BUDGET = _object(partial(Budget, allow_large_epsilon=True), epsilon=NUMBER, delt
 
 
 def account_to_json(account: Filter) -> Line:
-    """Return a whole budget as JSON."""
+    """Return an account as JSON, without what is spent."""
     written: Line = ACCOUNT.write(account)
     return written
 
 
 def account_from_json(written: Line) -> Filter:
-    """Return the budget, nothing spent."""
+    """Return the account, nothing spent."""
     account: Filter = ACCOUNT.read(written, None)
     return account
 
@@ -192,7 +193,7 @@ HEARD = _tuple(QUESTION)._replace(left_out=())
 EASY = _object(Easy, _is_of_its_blocks, query=QUESTION, guess=GUESS)
 
 
-def _hard_to_json(one: Hard) -> Line:
+def _hard_to_json(one: Hard | Single) -> Line:
     released = _measurement_to_json(one.measurement, one.query)
     return {**EASY.write(one), "released": released, "charge": CHARGE.write(one.charge)}
 
@@ -201,6 +202,14 @@ def _hard(line: Line, domain: Domain) -> Hard:
     asked = EASY.read(line, domain)
     released = _measurement(line["released"], domain, asked.query)
     return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain))
+
+
+def _single(line: Line, domain: Domain) -> Single:
+    one = _hard(line, domain)
+    own = one.query.partition if isinstance(one.query, BoundMarginal) else one.query
+    if one.measurement.target != own:
+        raise ValueError
+    return Single(one.query, one.guess, one.measurement, one.charge)
 
 
 def _batch_to_json(batch: EasyBatch) -> Line:
@@ -254,6 +263,7 @@ KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "easy": (Easy, EASY),
     "easy_batch": (EasyBatch, _Form(_batch_to_json, _batch)),
     "hard": (Hard, _Form(_hard_to_json, _hard)),
+    "single": (Single, _Form(_hard_to_json, _single)),
     "opened": _kind(Opened, released=("measurements", TABLES), charge=CHARGE, heard=HEARD),
     "reserved": _kind(Reserved, charge=CHARGE),
     "burned": _kind(Burned, charge=CHARGE, reason=_one_of("interrupted", "restarted", "closed", "bought")),
@@ -291,6 +301,6 @@ def line_of(record: Record | Annotation) -> Line:
 
 
 def read_line(line: Line, domain: Domain) -> Record | Annotation:
-    """Return what a line says, or raise anything."""
+    """Return the record of a line; whatever is raised means that it has none."""
     record: Record | Annotation = KINDS[line["kind"]][1].read(line, domain)
     return record

@@ -33,7 +33,7 @@ def canonical_text(line: Line) -> str:
 
 
 def linked(chain: bytes, text: str) -> bytes:
-    """Return the link after one more line."""
+    """Return the next link of the chain."""
     return hashlib.sha256(chain + text.encode("ascii")).digest()
 
 
@@ -57,7 +57,7 @@ def record_of(line: Line, domain: Domain) -> Record | Annotation:
 @final
 @attrs.frozen(repr=False)
 class Receipt:
-    """How long a ledger was, and the head of its chain then: an older copy of it is told by this.
+    """Length of a ledger and head of its chain at some time: an older copy is detected by it.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Receipt:
         return cls(int(lines), bytes.fromhex(head))
 
     def check(self, lines: int, link: bytes | None, whose: str = "its receipt") -> None:
-        """Raise `LedgerRollbackError` if a ledger of so many lines does not go on from here.
+        """Raise `LedgerRollbackError` unless a ledger continues from this receipt.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Written:
 
     @property
     def receipt(self) -> Receipt:
-        """Of all of it."""
+        """The receipt of the whole ledger."""
         return Receipt(len(self.links), self.links[-1])
 
     @property
@@ -193,19 +193,19 @@ class Written:
         return records, checkpoints
 
     def told(self, domain: Domain) -> dict[int, float | tuple[float, ...]]:
-        """Return by the place of its record what each hard answer was, as far as that was kept."""
+        """Return the numbers of hard answers, by the place of their record, as far as they were kept."""
         kept = [record_of(line, domain) for line in self.lines if line["kind"] == "told"]
         return {
             one.record: one.value for one in reversed(kept) if isinstance(one, ToldAnswer)
         }  # the first was said
 
     def paid(self, domain: Domain) -> dict[int, str]:
-        """Return by the place of its record who asked for each release, where that was kept."""
+        """Return who asked for each release, by the place of its record, as far as it was kept."""
         kept = (record_of(line, domain) for line in self.lines if line["kind"] == "paid")
         return {one.record: one.name for one in kept if isinstance(one, Paid)}
 
     def check(self, receipt: Receipt | str | None) -> None:
-        """Raise `LedgerRollbackError` if a ledger had this receipt that this one does not go on from."""
+        """Raise `LedgerRollbackError` unless this ledger continues from a receipt."""
         if receipt is None:
             return
         known = Receipt.of(receipt)
@@ -238,7 +238,7 @@ def checked_text(line: Line) -> str:
 
 
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
-    """Return the lines of these texts, each with the link that is claimed for it, if one is.
+    """Return the lines of texts; each link is computed, and compared with the claimed one if there is one.
 
     Raises
     ------

@@ -84,7 +84,7 @@ Durability = Literal["hits", "all"]
 @final
 @attrs.frozen
 class _State:
-    """What holds of the ledger; replaced as a whole by one assignment."""
+    """The state of the ledger, replaced as a whole by one assignment."""
 
     book: Book
     length: int = 0  # records
@@ -546,7 +546,7 @@ def receipt_of(ledger: Ledger, owner: str) -> Receipt:
 
 
 def _losses(records: Sequence[Record], durability: str) -> list[int]:
-    """Return the places where a process had died that may have lost easy answers.
+    """Return the places after which a killed process may have lost easy answers.
 
     It had a reservation standing, which every test needs, and whose hit or burn writes all that waits.
     """
@@ -566,7 +566,7 @@ _REGISTERED: list[bool] = []
 
 
 def _register() -> None:
-    """Let forks wait for writes; hooks cannot be taken back, so that there is one set of them."""
+    """Let forks wait for writes: once for all ledgers, since a hook cannot be removed."""
     if _REGISTERED:
         return
     _REGISTERED.append(True)
@@ -645,7 +645,7 @@ def _opened_by_sqlite(path: str) -> sqlite3.Connection:
 
 
 def _let_go(connection: sqlite3.Connection) -> None:
-    """Close a connection, of which nothing is asked any more."""
+    """Close a connection; what SQLite says to that does not matter."""
     with contextlib.suppress(sqlite3.Error):
         connection.close()
 

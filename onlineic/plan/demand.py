@@ -11,7 +11,7 @@ Proof: docs/theory/session.md, 4.9.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -34,8 +34,8 @@ from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key, table_of
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_tables import FirstTables, least_scale
+from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Opened, Record, Single, measured
+from onlineic.plan.first_tables import FirstTables, least_scale, single
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
@@ -44,6 +44,10 @@ from onlineic.queries.reach import Reach
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+KNOWN_AS_WELL = (
+    1.2  # as numbers, by the ratio of squares: tables that were bought for this may err by a hair more
+)
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
 
@@ -68,6 +72,7 @@ class Listened:
     sets: frozenset[Axes] = frozenset()
     predictor: Predictor | None = None
     spent: Fraction = Fraction(0)
+    rented: Fraction = Fraction(0)
 
 
 @final
@@ -107,17 +112,19 @@ class DemandPurchases(PurchaseRule[Listened]):
     """
 
     share: Fraction = Fraction(9, 10)
-    after: tuple[int, ...] = (1, 4, 16, 64, 256)
-    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
+    after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
+    single: Fraction = Fraction(1, 32)
+    rent: Fraction = Fraction(2, 5)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
     first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        for name in ("share", "one"):  # a float would be no charge
-            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        for name in ("share", "one", "single", "rent"):  # a float would be no charge
+            set_fields(self, **{name: checked_ratio(name, getattr(self, name), at_least=0.0, at_most=1.0)})
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
@@ -148,6 +155,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
+        told: bool = True,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
@@ -155,7 +163,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         its end.
         """
         rule = cls(announced=announced, reach=reach)
-        if announced:
+        if told or count is not None:
+            rule = attrs.evolve(rule, rent=Fraction(0))
+        if told:
             more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             rule = attrs.evolve(rule, parts=parts)
@@ -186,14 +196,17 @@ class DemandPurchases(PurchaseRule[Listened]):
         return Listened()
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
-        if isinstance(record, Opened):
-            before = so_far.predictor or Predictor(record.measurements[0].target.domain)
-            spent = so_far.spent + record.charge.amount
-            return attrs.evolve(so_far, predictor=before.after(record.measurements), spent=spent)
+        if isinstance(record, Bought):
+            so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
+            if isinstance(record, Single):
+                so_far = attrs.evolve(so_far, rented=so_far.rented + record.charge.amount)
+            if tables := measured(record):
+                before = so_far.predictor or Predictor(tables[0].target.domain)
+                so_far = attrs.evolve(so_far, predictor=before.after(tables))
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries
-        elif isinstance(record, Easy | Hard):
+        elif isinstance(record, Easy | Hard | Single):
             questions = (record.query,)
         more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
         if not more:
@@ -204,8 +217,10 @@ class DemandPurchases(PurchaseRule[Listened]):
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
-    def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
         told = len(heard.asked)
+        if self._rents(heard, account):
+            return 1
         if told >= self.after[-1]:
             return None  # all is bought, or will be with the next question
         milestone = next(count for count in self.after if count > told) - told
@@ -281,7 +296,13 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        due = self._reached(told, heard) * planned - heard.spent
+        if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
+            if len(asked) < 2:
+                return self._rented(facts, asked) if asked else None
+            units, tables = self._of_call(facts, asked)
+            if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
+                return tables
+        due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -291,8 +312,52 @@ class DemandPurchases(PurchaseRule[Listened]):
             return tables if tables is not None and tables.charge.amount > least / 2 else None
         if question is None or asked_axes(question) in heard.sets:
             return None
-        demand = Demand.of_one(facts.domain, asked_of(question))
+        demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def _rents(self, heard: Listened, account: Filter) -> bool:
+        """Whether questions are bought by themselves: until these have cost as much as they may."""
+        return heard.spent < self.rent * self.planned(account)
+
+    def _rented(self, facts: Facts[Listened], asked: Sequence[Question]) -> FirstTables | None:
+        """Return what one question asks, or the tables that many others like it would have made worth it."""
+        heard, (question,) = facts.heard, asked
+        left = self.planned(facts.account) - heard.spent
+        bought = single(question, self.single * left, facts.account, facts.neighbours)
+        if bought is None or bought.charge.amount > facts.account.left:
+            return None
+        noise, predictor = bought.deviations(facts.n)[0], facts.heard.predictor or Predictor(facts.domain)
+        if len(heard.asked) + 1 in self.after[1:] and heard.rented <= left:
+            demand = Demand.of(facts.domain, [*heard.asked, asked_of(question)], self.announced)
+            least = noise / max(predictor.expected(demand), noise)
+            if (tables := self._bought(facts, demand, heard.rented, kept=least)) is not None:
+                return tables
+        return bought if noise < predictor.error(question) else None
+
+    def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
+        """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
+
+        Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
+        """
+        near, account = facts.neighbours, facts.account
+        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), account.order is None
+        price = self.single * (self.planned(account) - facts.heard.spent)
+        precision = _precision(account, price, near) * facts.n**2  # of a table for the price of a number
+        number = (
+            near.table_l1() / near.number(0, 1)
+            if pure
+            else math.sqrt(near.table_squared()) / near.number(0, 1)
+        )
+        predictor = facts.heard.predictor or Predictor(facts.domain)
+        if predictor.expected(demand) ** 2 * precision * number**2 <= KNOWN_AS_WELL:
+            return 0, None
+        unbounded = UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, unbounded, self.reach, laplace=pure)
+        units = design.after * math.sqrt(unbounded) * number
+        units = units if pure else units**2
+        if units >= len(asked):
+            return len(asked), None
+        return math.ceil(units), self._bought(facts, demand, Fraction(units) * price, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
@@ -304,11 +369,11 @@ class DemandPurchases(PurchaseRule[Listened]):
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
-        """Return the part of all purchases that is spent after so many questions."""
+        """Return the part of what numbers have left that is spent after so many questions."""
         if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
             return self.parts[0]
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]

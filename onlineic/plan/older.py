@@ -34,7 +34,7 @@ from onlineic.errors import (
     set_fields,
 )
 from onlineic.ledger.kinds import Line, account_from_json
-from onlineic.ledger.records import Opened, Record
+from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.purchases import Facts, PurchaseRule
@@ -143,7 +143,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return Fraction(0)
 
     def heard(self, so_far: Fraction, record: Record) -> Fraction:
-        return so_far + (record.charge.amount if isinstance(record, Opened) else 0)
+        return so_far + (record.charge.amount if isinstance(record, Bought) else 0)
 
     def next(self, facts: Facts[Fraction]) -> None:
         return None
@@ -156,12 +156,12 @@ class BoughtBefore(PurchaseRule[Fraction]):
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
         return heard > 0 or not self.tables or any(one.released_by(record, n) for one in self.tables)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         targets = tuple(one.target for one in record.measurements)
         settled = [one.pure for one in self.tables if not before and one.targets == targets]
         return settled[0] if settled else super().laplace(record, before, account)
 
-    def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
+    def unpaid(self, record: Bought, heard: Fraction, sparse: NumericSparse) -> str | None:
         """Return in words what is wrong with tables that the plan does not name, or None.
 
         Their charge must pay for their noise, and with what tables before them cost be set aside.
@@ -177,7 +177,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
         targets = tuple(one.target for one in record.measurements)
         with contextlib.suppress(InvalidParameterError):
-            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
+            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
             return None
         return "tables whose noise costs more than their charge"
 

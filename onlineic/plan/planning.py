@@ -134,7 +134,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
     tables = _tables(seen, chosen, shares, mechanism, pure)
     if chosen.prior is None:
-        check_holds(rule, seen, () if tables is None else tables.targets)
+        check_holds(rule, seen, () if tables is None else tables.partitions)
     first = None if tables is None else over_codes(tables, domain)
     known = chosen.prior is not None or first is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
@@ -180,7 +180,7 @@ def _plan_of_purchases(
         or first.neighbours != mechanism.neighbours
     ):
         raise InvalidParameterError(OTHER_ACCOUNT)
-    check_holds(rule, planned(domain), () if first is None else first.targets)
+    check_holds(rule, planned(domain), () if first is None else first.partitions)
     if not isinstance(rule, TABLE_RULES):
         if first is not None:
             rule.init(domain, Histogram(domain))  # refuses the prior that the tables become

@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
-from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.ledger.records import Bought, Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.slips import public
@@ -85,11 +85,11 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         """Return whether what it bought after so many purchases has Laplace noise: records do not tell."""
         return account.order is None
 
-    def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: S, questions: Iterable[Question], account: Filter) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
@@ -186,7 +186,7 @@ class Purchases:
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""
-        return self._rule.due_at(self.heard, questions)
+        return self._rule.due_at(self.heard, questions, self._ledger.account)
 
     @property
     def owed(self) -> Fraction:

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
+from onlineic.ledger.records import Bought, Burned, Hard, Record, Resumed
 from onlineic.plan.calibration import weight_bits
 from onlineic.queries.partitions import one_way, whole
 from onlineic.queries.query import canonical
@@ -94,7 +94,7 @@ class Spending:
         version = spent.version + 1
         if isinstance(record, Hard):
             return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
-        if isinstance(record, Opened | Burned):
+        if isinstance(record, Bought | Burned):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
             ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
             amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended

@@ -15,9 +15,11 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.accounting.budget import Charge
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
+from onlineic.noise.laws import normal_quantile
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
@@ -215,6 +217,37 @@ class Bounds:
         together = moved + self.measured_together(target, weights, spent, self._share(spent))
         self._hardest = max(self._hardest, min(self.known(question, value), together))
         return moved + self.measured(target, weights, spent)
+
+    def single(
+        self, question: Question, measurement: Measurement, charge: Charge, value: Any, moved: float
+    ) -> float:
+        """Return the radius of what was bought by itself, and keep that of it among all at once.
+
+        Parameters
+        ----------
+        charge : Charge
+            Its own: so many can be bought that all charges together are the account.
+        value : float or array
+            As it is told.
+        moved : float
+            Its distance from what was measured.
+        """
+        beta, account = self._plan.tested_beta, self._plan.sparse.account()
+        part = float(charge.amount / account.capacity)
+        deviation, values = measurement.scale, len(measurement.values)
+        together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
+        self._hardest = max(self._hardest, min(self.known(question, value), together))
+        return moved + self.of_noise(deviation, values, beta)
+
+    def of_noise(self, deviation: float, values: int, beta: float) -> float:
+        """Return by how much noise of the account's law moves all of so many values, or less, but for beta.
+
+        One record more holds what noise and weights are rounded by.
+        """
+        each = beta / values
+        if self._plan.sparse.account().order is None:
+            return deviation / math.sqrt(2.0) * -math.log(each) + 1.0 / self._n
+        return deviation * normal_quantile(each / 2.0) * (1.0 + 1e-12) + 1.0 / self._n
 
     def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
         """Return the largest radius that a hard answer can have, should its test fire."""

@@ -195,18 +195,15 @@ class OnlineIC(Answering):
     exhausted : "untested" or "raise"
         When the budget pays for no measured answer any more: answer from the hypothesis without touching the
         data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
-    purchases : PurchaseRule or FixedTables, optional
-        As in `plan.Settings`: what is bought without a test. `FixedTables()` buys tables with the first query
-        and starts any update rule from them; `TestsOnly()` buys nothing. If attributes or records are many,
-        the session buys tables as queries come.
+    purchases : PurchaseRule, optional
+        As in `plan.Settings`: what is bought without a test. By default the session buys tables as queries
+        come, or with the first query one of all cells; `TestsOnly()` buys nothing.
     questions : int, or iterable of str, of several, or of questions, optional
         What is known of the questions to come, and public: about how many different ones (20: if they are
         few, each is measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables
         are bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
         tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there are
-        some in the list, the session starts from all cells, or measures each query. A session that plans
-        pairs and was not told of dense queries buys all cells if the first query is dense, with about twice
-        the noise.
+        some in the list, the session starts from all cells, or measures each query.
     counted : Counted, optional
         The number of records as `offline.count` released it, if it is private. By default the session
         releases one from its own budget. That the number is off by more than its bound has a probability of

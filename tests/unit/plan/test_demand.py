@@ -56,7 +56,7 @@ def test_nothing_is_bought_where_all_tables_have_too_many_blocks():
     long = ic.Domain.of(a=[f"code {code}" for code in range(2**16 + 1)], b=2)
     design = cheapest(
         Predictor(long),
-        Demand.of_one(long, asked_of(Partition(long, (0,), (np.arange(2**16 + 1),)).block(0))),
+        Demand.of_these(long, [asked_of(Partition(long, (0,), (np.arange(2**16 + 1),)).block(0))]),
         1e6,
     )
 
@@ -375,7 +375,7 @@ def test_a_name_that_is_no_attribute_is_refused():
 @pytest.mark.parametrize("budget", [1e2, 1e4, 1e6, 1e8])
 def test_a_design_that_cannot_leave_a_third_is_refused_as_one_that_does_not(budget):
     """What no division can do is told without a programme; where it is made it is the same."""
-    asked = Demand.of_one(DOMAIN, asked_of(ic.where(a=1, b=2).bind(DOMAIN)))
+    asked = Demand.of_these(DOMAIN, [asked_of(ic.where(a=1, b=2).bind(DOMAIN))])
     whole, part = (cheapest(Predictor(DOMAIN), asked, budget, kept=kept) for kept in (1.0, 1 / 3))
 
     assert part.before == whole.before
