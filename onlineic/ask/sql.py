@@ -438,7 +438,8 @@ class _Selects:
         if made is None:
             self.trees.refuse_node(
                 entry,
-                "group by a column, a condition, EXTRACT(YEAR FROM d), DATE_TRUNC('month', d), CASE or FLOOR(x / 10)",
+                "group by a column, a condition, EXTRACT(YEAR FROM d), DATE_TRUNC('month', d), CASE or "
+                "FLOOR(x / 10)",
             )
         made = made.called(alias or text)
         return _Key(made, made.name, made.over(self.domain).labels, text, alias)

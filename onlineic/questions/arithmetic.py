@@ -3,7 +3,7 @@
 Counts are numbers of records there, whatever their answers are fractions of. Two results of one session hold
 in its one event; of several sessions, or periods, their probabilities of failure add.
 
-Proof: docs/theory/queries.md, 1.10.
+Proof: docs/theory/queries.md, 1.11.
 """
 
 from numbers import Real

@@ -1,6 +1,6 @@
 """Covariances of two numbers in statements, in groups too: products of their places are linear queries.
 
-Proof: docs/theory/queries.md, 1.10.
+Proof: docs/theory/queries.md, 1.11.
 """
 
 import math

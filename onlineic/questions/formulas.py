@@ -5,7 +5,7 @@ made of the numbers lies where the intervals allow: of sums and of quotients of 
 value are exact, of other operations they are those of interval arithmetic. Nothing is assumed of how errors
 depend on each other.
 
-Proof: docs/theory/queries.md, 1.10.
+Proof: docs/theory/queries.md, 1.11.
 """
 
 import math

@@ -172,7 +172,15 @@ class Groups(Combined, Framed):
         )
         place = int(np.ravel_multi_index(at, self.values.shape))
         said = ", ".join(f"{key}={label}" for key, label in zip(self.keys, labels, strict=True))
-        return Derived.of_number(f"{self.name.partition(' by ')[0]} of {said}", self.as_number().row(place))
+        name = f"{self.name.partition(' by ')[0]} of {said}"
+        beside = {
+            "part": self.parts,
+            "part_bound": self.part_bounds,
+            "count": self.counts,
+            "count_bound": self.count_bounds,
+        }
+        known = {one: float(held.flat[place]) for one, held in beside.items() if held is not None}
+        return attrs.evolve(Derived.of_number(name, self.as_number().row(place)), **known)
 
     def as_number(self) -> Number:
         """Return what arithmetic goes on with."""

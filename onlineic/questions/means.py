@@ -1,6 +1,6 @@
 """Means and sums of an attribute, with bounds made of those of the linear answers behind them.
 
-Proof: docs/theory/queries.md, 1.8.
+Proof: docs/theory/queries.md, 1.8, 1.11.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""The largest of some released numbers, and from which rank on noise may have put another there."""
+"""The largest of some released numbers, and from which rank on noise may have put another there.
+
+Proof: docs/theory/queries.md, 1.11.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, final

@@ -1,6 +1,6 @@
 """Rates: which part of the records that meet one condition also meet another, by group or not.
 
-Proof: docs/theory/queries.md, 1.10.
+Proof: docs/theory/queries.md, 1.11.
 """
 
 import itertools
