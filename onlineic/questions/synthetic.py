@@ -134,7 +134,11 @@ def _numbers(kind: Binned, labels: list[Any], uniform: Floats) -> list[Any]:
                 share = float(upper.mean())
                 places = _spread(np.where(upper, 1.0 - share * (1.0 - places), (1.0 - share) * places), share)
             digits = 3 - math.floor(math.log10(high - low))
-            drawn_ = np.clip(np.round(low + places * (high - low), digits), low, high)
+            drawn_ = np.round(low + places * (high - low), digits)
+            drawn_ = np.where(
+                drawn_ < high, drawn_, np.round(high - 10.0**-digits, digits)
+            )  # not in the next
+            drawn_ = np.maximum(drawn_, low)
         for row, number in zip(held.tolist(), drawn_.tolist(), strict=True):
             found[row] = int(number) if kind.integer and math.isfinite(number) else number
     return found
