@@ -14,9 +14,10 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
-from onlineic.service.app import Limits, Service
+from onlineic.service.app import Service
 from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
+from onlineic.service.gate import Limits
 from onlineic.service.users import Users
 
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code

@@ -9,9 +9,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.cli import main
-from onlineic.errors import InvalidQueryError
 from onlineic.noise import SimulatedNoise
-from onlineic.service.app import asked_problem
+from onlineic.service.forms import in_plain_words
 from support.events import FOR_EVER
 from support.served import served
 
@@ -196,6 +195,5 @@ def test_a_server_refuses_without_python(tmp_path):
 
 
 def test_so_does_the_page():
-    block = asked_problem(InvalidQueryError("MEDIAN; add it up; in Python write session.median('col')."))
-
-    assert "MEDIAN; add it up.</p>" in block
+    assert "MEDIAN; add it up." == in_plain_words("MEDIAN; add it up; in Python write session.median('col').")
+    assert "A must be x." == in_plain_words("a must be x; write where(a=below(3)).")
