@@ -174,7 +174,7 @@ def test_what_the_same_question_is_in_other_languages_asks_the_same(page, server
         assert sql.startswith("SELECT")
         with ic.connect(server.url, server.tokens["ann"]) as session:
             call = python.splitlines()[-1]
-            one = eval(call, {"session": session})  # noqa: S307
+            one = eval(call, {"session": session})
             other = session.sql(sql)
         if hasattr(other, "values"):
             assert np.allclose(np.ravel(one.count), other.values[:, 0])

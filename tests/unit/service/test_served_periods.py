@@ -295,11 +295,17 @@ def test_the_command_knows_a_root_ledger(tmp_path, monkeypatch, capsys):
         rows = [f"{at // 2},{'FM'[at % 2]}" for at in np.repeat(np.arange(10), COUNTS[label])]
         (tmp_path / f"{label}.csv").write_text("\n".join(["age,sex", *rows]) + "\n")
     asked = []
-    monkeypatch.setattr("onlineic.service.serving.serve", lambda session, *_, **__: asked.append(session.n))
-    command = ["serve", str(tmp_path / "t.db"), "--users", str(tmp_path / "u.db"), "--data"]
+
+    def serve(session, *_, begun, **__):
+        asked.append(session.n)
+        begun("127.0.0.1:1")
+
+    monkeypatch.setattr("onlineic.service.serving.serve", serve)
+    command = ["serve", str(tmp_path / "t.db"), "--users", str(tmp_path / "u.db"), "--listen", "127.0.0.1:0"]
+    command += ["--data"]
 
     assert 0 == main([*command, str(tmp_path / "{}.csv")])
-    assert "Periods(4 months" in capsys.readouterr().err
+    assert "serving on 127.0.0.1:1; Periods(4 months" in capsys.readouterr().err
     assert [12_000] == asked
     for more in (["x.csv"], [str(tmp_path / "{}.csv"), "--epsilon", "1"]):
         with pytest.raises(SystemExit):
