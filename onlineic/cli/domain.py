@@ -8,6 +8,7 @@ import argparse
 import csv
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -52,9 +53,12 @@ def _draft(arguments: argparse.Namespace) -> int:
     _check_names("--from-rows", rows, header)
     open_names = [name for name in header if name not in given and name not in rows]
     if open_names and not sys.stdin.isatty():
+        options = " ".join(f"--attribute {shlex.quote(f'{name}=KIND')}" for name in open_names[:8])
+        options += " .." * (len(open_names) > 8)
         raise InvalidParameterError(
-            f"every column must have a kind, got none for {', '.join(open_names)}; write --attribute "
-            f"'{open_names[0]}=range 0 9' or '{open_names[0]}=skip' for each, or run it on a terminal."
+            f"every column must have a kind where nobody can be asked, got none for {', '.join(open_names)}; "
+            f"write {options}, with a KIND such as 'range 17 90', 'labels F, M' or 'skip', or run it on a "
+            "terminal. Nothing was written."
         )
     for name in open_names:
         given[name] = _asked(name)
@@ -185,6 +189,12 @@ def _written(name: str, answer: str) -> dict[str, Any]:
         kind = json.loads(Domain.of({name: boolean(*words)}).to_json())[name]
     elif word == "labels" and rest:
         labels = [label.strip() for label in rest.split(",")]
+        if len(labels) == 1 and " " in labels[0]:
+            raise InvalidDomainError(
+                f"{name} must have labels with commas between them, got the one label {shown(labels[0])}; "
+                f"write labels {', '.join(labels[0].split())}, or if it is one label "
+                f"{json.dumps({'labels': labels})}."
+            )
         kind = {"labels": labels}
     else:
         raise InvalidDomainError(f"{name} must have a kind, got {shown(answer)}; write {HELP}.")

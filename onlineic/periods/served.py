@@ -345,7 +345,7 @@ class PeriodsView:
         return attrs.evolve(self, blocks=self.periods.book.span(since, until))
 
     def hits_left(self, purse: Purse | None) -> int:
-        """Return how many hits of the largest price can at least be paid from a purse, of the poorest node."""
+        """Return how many hits of the largest price a purse can at least pay, in the poorest node."""
         return min(view.hits_left(_own(purse, view)) for view in self.views.values())
 
     def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
@@ -404,6 +404,10 @@ class PeriodsView:
             shared=max((one.shared for one in first.values()), default=0.0),
             tables=max((one.tables for one in first.values()), default=0.0),
         )
+
+    def recalled(self, ask: Callable[[Any], Any], rounded_in: Any = None) -> Any:
+        """Return None: what a range was told is worked out when its turn comes."""
+        return None
 
     def known(self, question: Any) -> Outcome | None:
         """Return None: what a range is told of is known when its turn comes."""

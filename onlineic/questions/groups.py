@@ -179,10 +179,10 @@ class Groups(Combined, Framed):
             "count": self.counts,
             "count_bound": self.count_bounds,
         }
-        known: dict[str, Any] = {
+        found: dict[str, Any] = {
             one: float(held.flat[place]) for one, held in beside.items() if held is not None
         }
-        return attrs.evolve(Derived.of_number(name, self.as_number().row(place)), **known)
+        return attrs.evolve(Derived.of_number(name, self.as_number().row(place)), **found)
 
     def as_number(self) -> Number:
         """Return what arithmetic goes on with."""

@@ -37,7 +37,7 @@ from onlineic.service.face import ALL, Servable, Shown, Span, Spanned, over
 from onlineic.service.face import Asked as Face
 from onlineic.service.lanes import BusyError, Lane, told
 from onlineic.service.refusals import RevokedError, UnreadyError
-from onlineic.service.users import Asked, User, Users
+from onlineic.service.users import Asked, Put, User, Users
 from onlineic.session.asking import Outcome
 from onlineic.session.purse import Purse
 
@@ -257,6 +257,7 @@ class Desk:
         self.pace = 0.0  # cost a second, of the latest turns
         self._told: list[tuple[Job, list[Answer]]] = []  # from views, not counted yet
         self._lines: list[Asked] = []  # of the log, not written yet
+        self._put: list[Put] = []  # questions of histories, not written yet
         self._flushed = self._clock()
         self._good = False
         self.view: Shown = session.view()
@@ -301,6 +302,17 @@ class Desk:
                 + self._cost[name]
             )
 
+    def remember(self, put: Put) -> None:
+        """Put a question into the history of its user."""
+        with self._wake:
+            self._put.append(put)
+            self._wake.notify()
+
+    def remembered(self, name: str) -> list[Put]:
+        """Return what the users file does not hold yet of a user's history, newest first."""
+        with self._wake:
+            return [one for one in self._put[::-1] if one.user == name]
+
     def unwritten(self) -> list[Asked]:
         """Return the latest lines of the log that its file does not hold yet, newest first."""
         with self._wake:
@@ -318,14 +330,12 @@ class Desk:
 
     # -- what is sent: in the event loop --------------------------------------------------------------------
 
-    async def outcomes(
-        self, user: User, questions: list[Any], costs: Sequence[int], sent: bytes, span: Span = ALL
-    ) -> list[Outcome]:
+    async def outcomes(self, job: Job, questions: list[Any], costs: Sequence[int]) -> list[Outcome]:
         """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
         These are told from the view, and counted and logged within the next turns.
         """
-        job, view = Job.of(user, sent, span), self.view
+        view = self.view
         if self.ready and all(map(view.holds, questions)):
             known = [view.known(question) for question in questions]
             found = [one for one in known if one is not None]
@@ -344,16 +354,14 @@ class Desk:
         parts = [(cost, act(part)) for cost, part in in_parts(questions, costs)]
         return [one for part in await self._run(job, parts) for one in part]
 
-    async def parts(
-        self, user: User, parts: list[tuple[int, Act]], sent: bytes, span: Span = ALL
-    ) -> list[Any]:
+    async def parts(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
         """Return what acts return that are run, each with its cost, when turns of a user come.
 
         Raises:
             BusyError: If too much of theirs waits.
             UnreadyError: If the server stops, or nothing more can be recorded.
         """
-        return await self._run(Job.of(user, sent, span), parts)
+        return await self._run(job, parts)
 
     async def work(
         self, job: Job, act: Callable[[Capped], T], admit: Callable[[], None], owe: Callable[[int], None]
@@ -490,14 +498,14 @@ class Desk:
         """Wait for something to do; return whether there is."""
         with self._wake:
             while not (self._waiting or self._stopping):
-                if not (self._told or self._lines):
+                if not (self._told or self._lines or self._put):
                     self._wake.wait()
                     continue
                 left = self._flushed + FLUSHED - self._clock()
                 if left <= 0.0 or len(self._told) >= MOST_TOLD:
                     break
                 self._wake.wait(left)
-            return bool(self._waiting or self._told or self._lines)
+            return bool(self._waiting or self._told or self._lines or self._put)
 
     def _turn(self) -> None:
         """Answer parts until the time of a turn is over, make all durable, and reply."""
@@ -571,7 +579,7 @@ class Desk:
                 self._leave(job.user.name)
 
     def _allowed(self) -> frozenset[str]:
-        """Return the tokens that are worth something now: a turn can be long, and one be revoked meanwhile."""
+        """Return the tokens that are worth something now: in a long turn one can be revoked."""
         try:
             return self._users.digests()
         except OnlineICError as error:  # nothing is asked
@@ -608,9 +616,10 @@ class Desk:
         self._flushed = now
         with self._wake:
             lines, self._lines = self._lines, []
+            put = list(self._put)  # shown until the file holds them
         try:
-            if lines:
-                self._users.log(lines)
+            if lines or put:
+                self._users.log(lines, put)
             if not self._good and not self.broken:
                 self._users.good()
                 self._good = True
@@ -619,6 +628,9 @@ class Desk:
             if not self._stopping:
                 with self._wake:
                     self._lines = [*lines, *self._lines][-MOST_LINES:]
+                return
+        with self._wake:
+            del self._put[: len(put)]
 
 
 def in_parts(asked: Sequence[Any], costs: Sequence[int]) -> list[tuple[int, list[Any]]]:

@@ -90,9 +90,13 @@ async def told(future: Future[T]) -> T:
     loop = asyncio.get_running_loop()
     mine: asyncio.Future[None] = loop.create_future()
 
+    def ended() -> None:
+        if not mine.done():
+            mine.set_result(None)
+
     def wake(_: object) -> None:
         with contextlib.suppress(RuntimeError):  # a loop that is closed
-            loop.call_soon_threadsafe(lambda: mine.done() or mine.set_result(None))
+            loop.call_soon_threadsafe(ended)
 
     future.add_done_callback(wake)
     try:

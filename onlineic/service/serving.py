@@ -5,24 +5,27 @@ import contextlib
 import ipaddress
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
-from onlineic.service.app import Limits, Service
+from onlineic.service.app import Service
 from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
+from onlineic.service.gate import Limits
 from onlineic.service.users import Users
 
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
 DEADLINE = 10.0  # seconds for a whole request, headers and body
 MOST_HEADERS = 16_384  # bytes
 MOST_REQUEST = 2**19  # bytes, with what stands around its parts
+BACKLOG = 512  # connections that wait to be taken
 MOST_AHEAD = 8  # requests that a connection may send before the first of them is answered
 
 
@@ -82,6 +85,21 @@ class Deadlined(HttpToolsProtocol):
             self._timer = self.loop.call_later(left if left > 0.0 else self.deadline, self._look)
 
 
+@final
+class _Telling(uvicorn.Server):
+    """A server that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, begun: Callable[[str], None] | None) -> None:
+        super().__init__(config)
+        self._begun = begun
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._begun is not None and self.started and sockets:
+            host, port, *_ = sockets[0].getsockname()
+            self._begun(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
 def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
     """Return host and port of "HOST:PORT".
 
@@ -107,11 +125,41 @@ def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, i
     return host, number
 
 
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket at an address, before anything is read or made for whoever comes there.
+
+    Raises:
+        InvalidParameterError: If the address is taken, or is none of this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _not_free(host, port, error) from None
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)  # nobody is let in before the session is open
+    except OSError as error:
+        made.close()
+        raise _not_free(host, port, error) from None
+    return made
+
+
+def _not_free(host: str, port: int, error: OSError) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"listen must be an address of this machine that is free, got {shown(f'{host}:{port}')}, "
+        f"{(error.strerror or 'which is none').lower()}; end what listens there, or write another port."
+    )
+
+
 def serve(
     session: Servable,
     users: str | os.PathLike[str],
     *,
     listen: str = "127.0.0.1:8765",
+    line: socket.socket | None = None,
+    begun: Callable[[str], None] | None = None,
     hosts: tuple[str, ...] = (),
     ssl_certfile: str | None = None,
     ssl_keyfile: str | None = None,
@@ -128,6 +176,10 @@ def serve(
     users : str or path
     listen : str
         "HOST:PORT"; port 0: any that is free.
+    line : socket, optional
+        As `bound` made it for that address.
+    begun : callable, optional
+        Told the address once requests are taken.
     hosts : tuple of str
         Further names that requests may call the server by.
     ssl_certfile, ssl_keyfile : str, optional
@@ -145,6 +197,7 @@ def serve(
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
+    line = bound(host, port) if line is None else line
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
     with contextlib.closing(Users(users)) as held:
@@ -154,10 +207,11 @@ def serve(
     limits = Limits(names, secure, frozenset(curators))
     sys.setswitchinterval(SWITCH)
     with (
+        contextlib.closing(line),
         ending_in_order(),
-        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile) as server,
+        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
     ):
-        server.run()
+        server.run(sockets=[line])
 
 
 @contextlib.contextmanager
@@ -183,6 +237,7 @@ def standing(
     limits: Limits,
     ssl_certfile: str | None = None,
     ssl_keyfile: str | None = None,
+    begun: Callable[[str], None] | None = None,
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
     held, desk = Users(users, waits=0.02), Desk(session, users)  # in the event loop nobody waits
@@ -201,13 +256,13 @@ def standing(
         proxy_headers=False,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=30,
-        backlog=512,
+        backlog=BACKLOG,
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
     )
     desk.start()
     try:
-        server = uvicorn.Server(config)
+        server = _Telling(config, begun)
         service.ending = lambda: server.should_exit
         yield server
     finally:

@@ -3,7 +3,7 @@
 One SQLite file that only its owner may read. A token is shown once, when it is made; the file holds its
 SHA-256, from which nobody gets back 256 random bits. The log holds digests of questions and no values: these
 stand in the ledger, and who paid for what stands there too, so that an older copy of this file gives no
-quota back.
+quota back. Of questions that were put on the page it holds the text, for the history of who put them.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
@@ -25,6 +25,7 @@ PREFIX = "oic_"  # by which scanners of leaked secrets know a token
 PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
+MOST_REMEMBERED = 200  # questions of one user, for their history
 SETTLED = 10**8  # nanoseconds after a change of the file, from which on the next one has another time
 STALE = 10**9  # nanoseconds for which users that were read last stand in for a file that is being written
 TABLES = """
@@ -32,6 +33,8 @@ CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNI
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (time REAL NOT NULL, user TEXT NOT NULL, digest TEXT NOT NULL,
                    start INTEGER NOT NULL, stop INTEGER NOT NULL, statuses TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS question (time REAL NOT NULL, user TEXT NOT NULL, query TEXT NOT NULL,
+                   said TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS start (time REAL NOT NULL, good INTEGER NOT NULL);
 """
 T = TypeVar("T")
@@ -91,6 +94,23 @@ class Asked:
     start: int
     stop: int
     statuses: str
+    when: float = attrs.field(factory=time.time, eq=False)
+
+
+@final
+@attrs.frozen
+class Put:
+    """A question that a user put on the page, for their history; what it was told stands in the ledger.
+
+    Attributes:
+        query: As of an address of the page.
+        said: In words.
+        when: Seconds since 1970.
+    """
+
+    user: str
+    query: str
+    said: str
     when: float = attrs.field(factory=time.time, eq=False)
 
 
@@ -274,8 +294,9 @@ class Users:
 
         return self._run(read)
 
-    def log(self, lines: Iterable[Asked]) -> None:
-        """Add lines to the log."""
+    def log(self, lines: Iterable[Asked], put: Iterable[Put] = ()) -> None:
+        """Add lines to the log, and questions to the histories of users."""
+        asked = [*put]
         rows = [(line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines]
 
         def write() -> None:
@@ -284,6 +305,7 @@ class Users:
             self._connection.execute("BEGIN")
             try:
                 self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._remember(asked)
                 self._connection.execute("COMMIT")
             except BaseException:
                 self._connection.execute("ROLLBACK")
@@ -291,11 +313,33 @@ class Users:
 
         self._run(write)
 
+    def _remember(self, put: Sequence[Put]) -> None:
+        """Put questions at the end of histories, of which one that was put before leaves its place."""
+        run = self._connection.executemany
+        run("DELETE FROM question WHERE user = ? AND query = ?", [(one.user, one.query) for one in put])
+        told = [(one.when, one.user, one.query, one.said) for one in put]
+        run("INSERT INTO question VALUES (?, ?, ?, ?)", told)
+        older = (
+            "DELETE FROM question WHERE user = ? AND rowid NOT IN "
+            "(SELECT rowid FROM question WHERE user = ? ORDER BY rowid DESC LIMIT ?)"
+        )
+        run(older, [(name, name, MOST_REMEMBERED) for name in {one.user for one in put}])
+
+    def history(self, name: str, most: int = MOST_REMEMBERED) -> Sequence[Put]:
+        """Return the latest questions that a user put on the page, newest first."""
+
+        def found() -> Sequence[Put]:
+            self._held()
+            sql = "SELECT user, query, said, time FROM question WHERE user = ? ORDER BY rowid DESC LIMIT ?"
+            return [Put(*row) for row in self._connection.execute(sql, (name, most))]
+
+        return self._run(found)
+
     def logged(self, most: int = 100) -> Iterator[tuple[float, Asked]]:
         """Go through the latest lines of the log, newest first, with their times."""
         sql = "SELECT user, digest, start, stop, statuses, time FROM audit ORDER BY rowid DESC LIMIT ?"
-        for *line, when in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
-            yield when, Asked(*line, when)
+        for row in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
+            yield row[-1], Asked(*row)
 
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.

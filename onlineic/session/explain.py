@@ -21,8 +21,8 @@ from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward, usually
 from onlineic.domain.domain import Domain
-from onlineic.domain.unit import persons_of
-from onlineic.errors import TooFewRecordsError, TooLargeError, shown
+from onlineic.domain.unit import Unit, persons_of
+from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
 from onlineic.plan.first_tables import FirstTables, is_single
 from onlineic.plan.kinds import answers_tables, check_supported
@@ -479,6 +479,66 @@ class Rehearsal(Answering):
         except TooFewRecordsError:
             return "a question over too few records", math.inf
         return getattr(result, "name", "a function of a session"), _bound_of(result)
+
+
+@final
+class Recalling(Answering):
+    """Answers what was told, and asks nothing: for questions that are made of others.
+
+    Raises:
+        NotToldError: By every method, where one of the questions was not told.
+    """
+
+    def __init__(
+        self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int, rounded_in: Unit | None
+    ) -> None:
+        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+        self._n_bound, self._rounded_in = n_bound, rounded_in
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def n(self) -> int:
+        return self._n
+
+    @property
+    def n_bound(self) -> int:
+        return self._n_bound
+
+    @property
+    def rounded_in(self) -> Unit | None:
+        return self._rounded_in
+
+    @property
+    def beta(self) -> float:
+        return self._beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._outlook.answers_tables
+
+    def answer(self, query: Any) -> Answer:
+        found = self._outlook.book.recalled(self._outlook.bound(query))
+        if found is None:
+            raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
+        return found
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        return [self.answer(query) for query in queries]
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        bound = [self._outlook.bound(query) for query in queries]
+        return self._outlook.book.joint_bounds(bound, list(answers))
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        bound = [self._outlook.bound(query) for query in queries]
+        return self._outlook.book.snapshot(bound, list(answers))
+
+
+class NotToldError(OnlineICError):
+    """A question was not told before."""
 
 
 def explained(loop: Loop, question: Any) -> Explanation:

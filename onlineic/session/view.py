@@ -1,23 +1,27 @@
 """What is public of a session at one moment: frozen, so that readers wait for nobody."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.display.plain import strict
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
+from onlineic.questions.derived import Answering
 from onlineic.session.asking import Outcome, Places
-from onlineic.session.explain import Explanation, Outlook, Prospect
+from onlineic.session.explain import Explanation, NotToldError, Outlook, Prospect, Recalling
 from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
+
+T = TypeVar("T")
 
 
 @final
@@ -61,7 +65,7 @@ class View:
     _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
 
     def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
-        """Return what `OnlineIC.explain` said then; waits for no call of the session, and for no other thread.
+        """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
 
         Args:
             question: As of `OnlineIC.explain`.
@@ -72,6 +76,20 @@ class View:
             TooLargeError: If it becomes more.
         """
         return self._of(purse).explained(question, most)
+
+    def recalled(self, ask: Callable[[Answering], T], rounded_in: Unit | None = None) -> T | None:
+        """Return what is worked out of answers that were told then, or None if one of them was not.
+
+        Args:
+            ask: A function of a session.
+            rounded_in: As of the session.
+        """
+        outlook = self._of(None)
+        beta, n_bound = outlook.beta, outlook.n_bound
+        try:
+            return ask(Recalling(outlook, self.domain, self.n, beta, n_bound, rounded_in))
+        except NotToldError:
+            return None
 
     def hits_left(self, purse: Purse | None) -> int:
         """Return how many hits of the largest price can at least still be paid from a purse."""

@@ -1835,7 +1835,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "command('ledger', 'export', file, '--output', new_file())"),
         ('a draft without kinds', "command('domain', 'draft', table_file)",
          'exit status 2',
-         "write --attribute 'age=range 0 9' or 'age=skip' for each, or run it on a terminal.",
+         "such as 'range 17 90', 'labels F, M' or 'skip', or run it on a terminal. Nothing was written.",
          "command('domain', 'draft', table_file, *kinds)"),
         ('a kind without a name',
          "command('domain', 'draft', table_file, '--attribute', 'range 17 90')",

@@ -10,7 +10,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip
 pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
 
 from onlineic.service import Users, serving  # noqa: E402
-from onlineic.service.app import Limits  # noqa: E402
+from onlineic.service.gate import Limits  # noqa: E402
 from support.events import FOR_EVER  # noqa: E402
 
 

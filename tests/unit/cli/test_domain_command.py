@@ -76,10 +76,24 @@ def test_without_answers_and_a_terminal_it_is_refused_with_the_remedy(table, cap
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
     assert 2 == draft(table, *options(KINDS[:1]))
-    assert "got none for sex, region; write --attribute 'sex=range 0 9'" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "got none for sex, region; write --attribute sex=KIND --attribute region=KIND, with" in told.err
+    assert "" == told.out
     monkeypatch.setattr("sys.stdin", Terminal())
     assert 2 == draft(table)
     assert "age must have a kind, got the end of the input" in capsys.readouterr().err
+
+
+def test_labels_without_commas_are_not_taken_for_one(table, tmp_path, capsys):
+    given = ["sex=labels Female Male", "region=labels N, S", "age=range 17 90"]
+    assert 2 == draft(table, *options(given), "--out", str(tmp_path / "d.json"))
+    assert "got the one label 'Female Male'; write labels Female, Male, or if it is one label" in (
+        told := capsys.readouterr().err
+    )
+    assert not (tmp_path / "d.json").exists()
+    one = told.split("if it is one label ")[1].rstrip(".\n")
+    assert 0 == draft(table, *options([f"sex={one}", *given[1:]]))
+    assert '["Female Male"]' in capsys.readouterr().out
 
 
 def test_rows_are_read_on_demand_alone_and_the_file_says_so(table, capsys):

@@ -41,6 +41,7 @@ from onlineic.ledger import (
     Reserved,
     Resumed,
     Shared,
+    Single,
     SqliteLedger,
     ToldAnswer,
     UpdateFailed,
@@ -126,6 +127,8 @@ EVERY = [
         (measured(TABLE, np.ones(4)), measured(Partition(DOMAIN, (2,), (np.arange(100) % 7,)), np.ones(7))),
         COST,
     ),
+    Single(HIT, 3, measured(), COST),
+    Single(MARGINAL, (1,) * MARGINAL.partition.blocks, measured(MARGINAL.partition, np.ones(16)), COST),
     UpdateFailed("MemoryError"),
     Burned(COST, "closed"),
     Closed(1, 2, 3, 0.1 + 0.2),
@@ -150,7 +153,7 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
     again = record_of(__import__("json").loads(text), DOMAIN)
 
     assert text == canonical_text(line_of(again))
-    if isinstance(record, Easy | Hard):
+    if isinstance(record, Easy | Hard | Single):
         assert (again.query.key, again.query.complement, again.guess) == (
             record.query.key, record.query.complement, record.guess,
         )  # fmt: skip
@@ -158,10 +161,10 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
         assert getattr(again.query, "sensitivity", 0) == getattr(record.query, "sensitivity", 0)
     elif isinstance(record, EasyBatch):
         assert [*again] == [*record]
-    elif not isinstance(record, Opened):
+    elif not isinstance(record, Opened | Single):
         assert again == record
 
-    if isinstance(record, Hard):
+    if isinstance(record, Hard | Single):
         assert record.measurement.target == again.measurement.target or isinstance(
             record.query, type(MARGINAL)
         )
@@ -174,6 +177,8 @@ NO_LINES = [  # a kind, and what a line of it never holds
     ("reserved", {"charge": {"amount": "1/0", "event": "a hit", "unit": "epsilon"}}),
     ("easy", {"guess": [1, 2]}),
     ("hard", {"guess": [1, 2]}),
+    ("single", {"guess": [1, 2]}),
+    ("single", {"released": line_of(EVERY[8])["released"]}),  # of another partition than the question's
     ("opened", {"released": 3}),
     ("burned", {"reason": "lost"}),
     ("update_failed", {"error": None}),

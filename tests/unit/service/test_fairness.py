@@ -167,7 +167,7 @@ def test_a_table_counts_by_its_cells_and_is_written_in_pieces(tmp_path, monkeypa
         ("onlineic.session.view.View", "released", ("GET", "/v1/transcript", None), "onlineic-reader"),
         ("onlineic.session.view.View", "released", ("GET", "/v1/answers.csv", None), "onlineic-reader"),
         ("onlineic.service.app", "encoded", ("GET", "/v1/summary?answers=256", None), "onlineic-reader"),
-        ("onlineic.service.app", "csv_field", ("GET", "/v1/synthetic.csv?rows=5", None), "onlineic-reader"),
+        ("onlineic.service.app", "synthetic", ("GET", "/v1/synthetic.csv?rows=5", None), "onlineic-reader"),
         ("onlineic.service.app", "encoded", ("POST", "/v1/sql", {"sql": "SELECT COUNT(*) FROM t"}),
          "onlineic-worker"),
     ],
