@@ -23,6 +23,7 @@ serve-demo: $(VENV)/.serve
 
 # Of the page, for the guide: needs Chromium.
 pictures: $(VENV)/.browser
+	$(BIN)/python docs/kinds.py
 	$(BIN)/python docs/pictures.py
 
 # One worker a core; a test that fails is easier to look at without -n.

@@ -53,12 +53,6 @@ SETTINGS: dict[str, Mapping[str, Any]] = {
     "tables, 5 hits": {"hard_answers": 5},
     "tables, 20 hits": {"hard_answers": 20},
     "no tables, 20 hits": {"hard_answers": 20, "purchases": ic.TestsOnly()},
-    "tables, 30 numbers": {
-        "hard_answers": 30,
-        "purchases": ic.FixedTables(),
-        "release": "answer",
-        "update": ic.MaximumEntropy(),
-    },
 }
 FEW_REFITS = ("tables, 5 hits",)
 

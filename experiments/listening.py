@@ -1,4 +1,4 @@
-"""Tables that are bought by what is asked, beside tables that are fixed beforehand.
+"""Tables that are bought by what is asked, beside those that were announced, and hits alone.
 
     python experiments/listening.py [--quick] [--from-json] [--only STREAM ..]
 
@@ -8,9 +8,8 @@ questions about all of Adult's five attributes, of a million records drawn from 
 At (1, 1e-9), and the five attributes of eight and of fourteen at epsilon = 1, delta = 0 too; simulated
 noise: NOT PRIVATE.
 
-Beside `DemandPurchases`, the default of many attributes and of many records, asked one question at a time,
-stand the same session asked 256 in a call, of which it hears all before it answers the first; one with its
-tables fixed beforehand (`FixedTables`); one that buys nothing without a test (`TestsOnly`, the book's loop);
+Beside `DemandPurchases`, asked one question at a time, stand the same session asked 256 in a call, of which
+it hears all before it answers the first; one that buys nothing without a test (`TestsOnly`, the book's loop);
 and one to which the sets of attributes were announced.
 Writes results/listening.json; the markdown table and the figure are made from that file alone.
 """
@@ -46,7 +45,6 @@ SIZES = {  # codes of all attributes of the table
 LONG = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 SESSIONS: dict[str, Mapping[str, Any]] = {
     "by what is asked": {"purchases": DemandPurchases()},
-    "fixed beforehand": {"purchases": ic.FixedTables()},
     "tests only": {"purchases": TestsOnly()},
 }
 CALLS = "256 a call"
@@ -171,7 +169,7 @@ def figure(result: dict[str, Any], path: Path) -> None:
 
     drawn = Figure(figsize=(8, 5), layout="constrained")
     axes = drawn.subplots()
-    for place, label in enumerate(("fixed beforehand", "announced", "tests only")):
+    for place, label in enumerate(("announced", "tests only")):
         ratios = []
         for row in result["rows"]:
             found = {one["engine"]: one["rms"] for one in row["engines"]}

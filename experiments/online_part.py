@@ -38,7 +38,7 @@ from study.streams import Sizes, budget_of, makers
 import onlineic as ic
 from onlineic.ledger import Hard, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import DemandPurchases, TestsOnly, planning
+from onlineic.plan import TestsOnly, planning
 
 NAME = "online_part"
 STREAMS = (
@@ -78,15 +78,15 @@ def makers_of(config: Config) -> dict[str, Callable[[], Stream]]:
 def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the maker of a default session whose tests have next to nothing, and its tables the rest."""
     plan = ic.OnlineIC(stream.data, budget, noise=SimulatedNoise(0), **told).plan
-    if plan.first_choices is None:  # the first instalment is by what is asked
-        rule = DemandPurchases(share=1 - KEPT)
+    if plan.first_tables is None:  # bought by what is asked
+        rule = attrs.evolve(plan.purchases, share=1 - KEPT)
         return lambda noise: ic.OnlineIC(stream.data, budget, noise=noise, purchases=rule, **told)
     shares = planning.default_shares
 
     def made(noise: Any) -> Any:
         def generous(*facts: Any, **more: Any) -> Any:
             found = shares(*facts, **more)
-            return attrs.evolve(found, pairs=max(found.pairs, 1 - found.one_way - KEPT), hard_answers=1)
+            return attrs.evolve(found, tables=1 - KEPT, hard_answers=1)
 
         with patch.object(planning, "default_shares", generous):
             return ic.OnlineIC(stream.data, budget, noise=noise, **told)

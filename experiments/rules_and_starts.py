@@ -4,8 +4,8 @@
 
 Rules are compared as `evaluate.compare` does it: all of them have the same mechanism, threshold, planned
 hits, questions and, seed by seed, the same noise; hits release numbers. "Uniform" buys nothing before a test
-fires, "tables" buys the first tables of the plan and starts every rule from their fit. Beside them stand the
-default session, which has a plan of its own, and one noisy histogram. The interval is that of the geometric
+fires, "tables" buys one purchase and starts every rule from its fit. Beside them stand the default session,
+which has a plan of its own, and one noisy histogram. The interval is that of the geometric
 mean, over the seeds, of the error over that of multiplicative weights from the same start (Student, 95 %):
 rules whose interval holds 1 are not told apart by these seeds.
 At (1, 1e-9), simulated noise: NOT PRIVATE. Writes results/rules_and_starts.json; the markdown table and the
@@ -27,10 +27,11 @@ from study.streams import Sizes, budget_of, makers
 
 import onlineic as ic
 from onlineic.evaluate import compare
+from onlineic.plan import DemandPurchases
 
 NAME = "rules_and_starts"
 RULES = {"MW": ic.MultiplicativeWeights(), "perceptron": ic.Perceptron(), "max. entropy": ic.MaximumEntropy()}
-STARTS = {"uniform": ic.TestsOnly(), "tables": ic.FixedTables()}
+STARTS = {"uniform": ic.TestsOnly(), "tables": DemandPurchases()}
 DEFAULT, HISTOGRAM = "default session", "one noisy histogram"
 STREAMS = ("adult5", "chain of 5", "no structure, ranges")
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from onlineic.ask.sql_conditions import condition as condition
     from onlineic.data.private import PrivateData as PrivateData
     from onlineic.domain.attributes import binned as binned
+    from onlineic.domain.attributes import boolean as boolean
     from onlineic.domain.attributes import categorical as categorical
     from onlineic.domain.attributes import integers as integers
     from onlineic.domain.attributes import number as number
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from onlineic.ledger.total import TableBudget as TableBudget
     from onlineic.periods.periods import Periods as Periods
     from onlineic.plan.forecasts import forecast as forecast
-    from onlineic.plan.purchases import FixedTables as FixedTables
     from onlineic.plan.purchases import TestsOnly as TestsOnly
     from onlineic.queries.answers import Answer as Answer
     from onlineic.queries.expressions import at_least as at_least
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from onlineic.queries.expressions import span as span
     from onlineic.queries.expressions import weights as weights
     from onlineic.queries.expressions import where as where
+    from onlineic.queries.groupings import case as case
+    from onlineic.queries.groupings import cut as cut
+    from onlineic.queries.groupings import date_trunc as date_trunc
+    from onlineic.queries.groupings import extract as extract
     from onlineic.queries.marginals import marginal as marginal
     from onlineic.queries.partitions import Measurement as Measurement
     from onlineic.queries.partitions import Partition as Partition
@@ -55,6 +59,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "condition": "ask.sql_conditions",
     "PrivateData": "data.private",
     "binned": "domain.attributes",
+    "boolean": "domain.attributes",
     "categorical": "domain.attributes",
     "integers": "domain.attributes",
     "number": "domain.attributes",
@@ -67,7 +72,6 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "TableBudget": "ledger.total",
     "Periods": "periods.periods",
     "forecast": "plan.forecasts",
-    "FixedTables": "plan.purchases",
     "TestsOnly": "plan.purchases",
     "Answer": "queries.answers",
     "at_least": "queries.expressions",
@@ -78,6 +82,10 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "span": "queries.expressions",
     "weights": "queries.expressions",
     "where": "queries.expressions",
+    "case": "queries.groupings",
+    "cut": "queries.groupings",
+    "date_trunc": "queries.groupings",
+    "extract": "queries.groupings",
     "marginal": "queries.marginals",
     "Measurement": "queries.partitions",
     "Partition": "queries.partitions",

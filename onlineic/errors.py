@@ -26,6 +26,7 @@
         DownloadError           its source cannot be reached, or does not have it
         DigestMismatchError     a file is not the one of the catalogue
       TooFewRecordsError        a mean or quantile is over too few records to say anything
+      IllConditionedError       a correlation or a slope that released sums leave open
       UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
@@ -53,6 +54,7 @@ __all__ = [
     "DomainMismatchError",
     "DownloadError",
     "ForkedSessionError",
+    "IllConditionedError",
     "InfeasibleAccuracyError",
     "InternalError",
     "InvalidCallError",
@@ -262,6 +264,16 @@ class TooFewRecordsError(OnlineICError):
     ----------
     answers : tuple of Answer
         The numbers that say so: released, and repeats when they are asked again.
+    """
+
+    answers: tuple[Any, ...] = ()
+
+
+class IllConditionedError(OnlineICError):
+    """A correlation or a slope divides by variances that released sums do not tell from nothing.
+
+    Attributes:
+        answers: The numbers that say so: released, and repeats when they are asked again.
     """
 
     answers: tuple[Any, ...] = ()

@@ -65,8 +65,8 @@ def databases_are_closed():
 
 
 @pytest.fixture
-def pairs_first(monkeypatch):
-    """Sessions start from tables of pairs, though their cells be few enough for one table of all."""
-    from support.sessions import starts_from_pairs
+def listening(monkeypatch):
+    """Sessions buy by what is asked, though their cells be few enough for one table of all."""
+    from support.sessions import listens_first
 
-    starts_from_pairs(monkeypatch)
+    listens_first(monkeypatch)

@@ -13,7 +13,6 @@ from onlineic.accounting.composition import (
     zcdp_order,
     zcdp_rho,
 )
-from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, Neighbours, ReplaceRows
 from onlineic.accounting.of_table import TableCharge, alike, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import (
@@ -34,7 +33,6 @@ __all__ = [
     "Budget",
     "Charge",
     "Filter",
-    "FirstRelease",
     "Neighbours",
     "ReplaceRows",
     "TableCharge",

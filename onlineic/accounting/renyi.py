@@ -193,7 +193,7 @@ def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
     """Return spent + ln(1/delta)/(a - 1), rounded up: the realised loss stays below it at all times.
 
     It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta). First
-    tables that were charged less than their divergence (`FirstRelease`) have to be counted in full.
+    tables that other rules charged less than their divergence (theory 4.10) have to be counted in full.
 
     Raises
     ------

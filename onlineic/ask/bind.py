@@ -81,7 +81,7 @@ def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> 
     if type(question) is dict:
         question = described(question, domain)
     if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells
-        question = Marginal(question.names, question.condition)
+        question = question.unbound
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
 
 

@@ -2,16 +2,17 @@
 
 import datetime
 import math
-import operator as op
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from onlineic.ask.sql_dates import is_dated, where_dated
 from onlineic.ask.sql_trees import DERIVE, NESTED, TIMES, Trees, nearest
+from onlineic.ask.sql_values import COMPARE, DENIED, OPERATORS, TURNED, Timed, Value, written
 from onlineic.ask.truth import (
     Fixed,
     Line,
@@ -36,27 +37,9 @@ from onlineic.queries.query import Query
 from onlineic.slips import public
 
 MOST_NAMED = 12  # columns that a message names
-OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": op.eq, "<>": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
-}  # fmt: skip
-DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-Value = int | float | str | bool | None
 DATE = r"\d{4}-\d\d-\d\d"
 OFFSET = r"(?:Z|[+-]\d\d:?\d\d)$"
 TIMESTAMP = rf"{DATE}(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-
-
-@final
-@attrs.frozen
-class Timed:
-    """A literal such as DATE '2024-03-05'."""
-
-    form: Literal["DATE", "TIMESTAMP", "TIMESTAMPTZ"]
-    text: str
 
 
 @public
@@ -195,6 +178,12 @@ class Conditions:
         """Return where two sides compare so; `node` is what is written there."""
         left, right = self.trees.bare(one), self.trees.bare(two)
         column = self.trees.exp.Column
+        if is_dated(left) or is_dated(right):
+            turned = not is_dated(left)
+            value = self.value(left if turned else right)
+            return where_dated(
+                right if turned else left, TURNED[operator] if turned else operator, value, self, negated
+            )
         if type(left) is not column:
             left, right, operator = right, left, TURNED[operator]
         if type(left) is not column:
@@ -392,7 +381,7 @@ class Conditions:
         if node.args.get("symmetric"):
             orders.append(orders[0][::-1])
         column, sides = self.trees.exp.Column, [self.trees.bare(side) for side in orders[0]]
-        if any(type(side) is column for side in sides):
+        if any(type(side) is column for side in sides) or is_dated(self.trees.bare(node.this)):
             found = [
                 (either if negated else both)(
                     self.comparison(node, node.this, operator, end, negated)
@@ -419,6 +408,10 @@ class Conditions:
         return shared(lines)
 
     def in_list(self, node: Any, negated: bool) -> Truth:
+        if is_dated(self.trees.bare(node.this)):
+            listed = node.args.get("expressions") or []
+            parts = [self.comparison(node, node.this, "=", entry, negated) for entry in listed]
+            return both(parts) if negated else either(parts)
         name, kind = self.asked_of(node, "IN")
         values = [self.value(entry) for entry in node.args.get("expressions") or []]
         if not values:
@@ -598,18 +591,6 @@ def _finite(number: float) -> float:
             f"numbers must be finite, got {number}; leave the condition out, or write IS NULL."
         )
     return number
-
-
-def written(value: Value | Timed) -> str:
-    """Return a value as SQL writes it, cut to a few words."""
-    if isinstance(value, Timed):
-        return f"{value.form} {written(value.text)}"
-    if value is None or type(value) is bool:
-        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
-    if type(value) is str:
-        text = value if len(value) <= 40 else value[:37] + "..."
-        return "'" + text.replace("'", "''") + "'"
-    return repr(value)
 
 
 def _type_of(kind: Attribute) -> type:

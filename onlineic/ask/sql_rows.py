@@ -5,19 +5,29 @@ leave out was released all the same. A group near a limit may stand on its wrong
 """
 
 import operator as op
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
-from onlineic.ask.sql_conditions import COMPARE, DENIED, OPERATORS, TURNED, Conditions, written
+from onlineic.ask.sql_conditions import Conditions
+from onlineic.ask.sql_values import COMPARE, DENIED, OPERATORS, TURNED, written
 from onlineic.errors import InvalidQueryError
 
 Clause = Literal["HAVING", "ORDER BY"]
-Place = Callable[[Any, Clause], int]  # of a node: among the keys, or after them among the aggregates
 CLAUSES: Mapping[str, str] = {"having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
+
+
+class Places(Protocol):
+    """Where numbers stand: among the keys, or after them among what is made of aggregates."""
+
+    def of(self, node: Any, clause: Clause) -> int:
+        """Return the place of what a node names."""
+
+    def difference(self, one: Any, two: Any) -> int:
+        """Return the place of the difference of two nodes."""
 
 
 class Having(Protocol):
@@ -136,7 +146,7 @@ class Rows:
         return found
 
 
-def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) -> Rows:
+def rows_of(select: Any, conditions: Conditions, grouped: bool, places: Places) -> Rows:
     """Return what a SELECT says of its groups.
 
     Parameters
@@ -146,7 +156,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
         Reads values and parameters.
     grouped : bool
         Whether it has GROUP BY.
-    place : (node, clause) -> int
+    places : Places
         Where an aggregate, or in ORDER BY also a column, stands.
 
     Raises
@@ -160,7 +170,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
             raise InvalidQueryError(
                 f"{CLAUSES[name]} must stand after GROUP BY, got a statement of one row; leave it out."
             )
-    reader = _Clauses(conditions, place)
+    reader = _Clauses(conditions, places)
     having, order, limit, offset = map(written_here.get, CLAUSES)
     return Rows(
         None if having is None else reader.having(having),
@@ -174,7 +184,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
 @attrs.frozen(eq=False)
 class _Clauses:
     conditions: Conditions
-    place: Place
+    places: Places
 
     def having(self, clause: Any) -> Having:
         self.conditions.trees.kind(clause)
@@ -209,7 +219,10 @@ class _Clauses:
         left, right = trees.bare(one), trees.bare(two)
         if type(left).__name__ in ("Literal", "Neg", "Placeholder"):
             left, right, operator = right, left, TURNED[operator]
-        place, number = self.aggregate(left), self.number(left, right)
+        if type(right).__name__ not in ("Literal", "Neg", "Placeholder", "Boolean", "Null", "Cast"):
+            place, number = self.places.difference(left, right), 0.0
+        else:
+            place, number = self.aggregate(left), self.number(left, right)
         return Compared(place, DENIED[operator] if negated else operator, number)
 
     def between(self, node: Any, negated: bool) -> Having:
@@ -229,7 +242,7 @@ class _Clauses:
         return Joined(negated, tuple(pairs))
 
     def aggregate(self, node: Any) -> int:
-        return self.place(self.conditions.trees.bare(node), "HAVING")
+        return self.places.of(self.conditions.trees.bare(node), "HAVING")
 
     def number(self, aggregate: Any, node: Any) -> float:
         literal = type(node).__name__ in ("Literal", "Neg", "Placeholder", "Boolean", "Null")
@@ -250,7 +263,7 @@ class _Clauses:
             if type(entry) is not trees.exp.Ordered:
                 trees.refuse_node(entry)
             trees.kind(entry)
-            place = self.place(trees.bare(entry.this), "ORDER BY")
+            place = self.places.of(trees.bare(entry.this), "ORDER BY")
             found.append(Order(place, bool(entry.args.get("desc")), bool(entry.args.get("nulls_first"))))
         return tuple(found)
 

@@ -24,7 +24,8 @@ from onlineic.errors import MoreThanAnnouncedWarning, WideBoundWarning
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import canonical_text, chained, line_of
+from onlineic.ledger.kinds import line_of
+from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Closed,
@@ -37,7 +38,8 @@ from onlineic.ledger.records import (
 from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
 from onlineic.noise.sources import Noise
 from onlineic.plan.defaults import RULES
-from onlineic.plan.purchases import FixedTables
+from onlineic.plan.planning import settled_purchases
+from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spent
 from onlineic.queries.expressions import Expression, dense, one_of, where
 from onlineic.queries.partitions import Measurement
@@ -183,7 +185,12 @@ class RecordBreach:
 
     name: str
     ledger: Callable[[], Ledger] | None = None
-    settings: dict[str, object] = attrs.field(factory=lambda: {"purchases": FixedTables(), "hard_answers": 2})
+    settings: dict[str, object] = attrs.field(
+        factory=lambda: {
+            "purchases": settled_purchases(DOMAIN, sum(TABLE), Settings(BUDGET, hard_answers=2)),
+            "hard_answers": 2,
+        }
+    )
     claimed: float = 1.0
 
     def found(self) -> tuple[float, tuple[str, ...]]:
@@ -339,7 +346,7 @@ class _Forgetful(_Kept):
     """Drops the charge of the tables that were bought at the opening."""
 
     def reserve(self, charge: Charge) -> None:
-        opening = "opening tables" in charge.event
+        opening = "tables" in charge.event
         self._kept.reserve(attrs.evolve(charge, amount=Fraction(0)) if opening else charge)
 
     def commit(self, records: Sequence[Committed]) -> None:

@@ -456,8 +456,17 @@ class _Shell:
 
     def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        n = self.n
-        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n, n_bound=self.off)
+        return Answer(
+            value,
+            self.n * value,
+            status,
+            error_bound,
+            self.private,
+            query=query,
+            n=self.n,
+            n_bound=self.off,
+            beta=self.beta,
+        )
 
     def constant(self, query: Query) -> Answer:
         value = (query.constant or 0) / (1 << query.grid_bits)

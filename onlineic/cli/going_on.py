@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import attrs
 
 from onlineic.errors import LedgerMismatchError
-from onlineic.ledger.lines import Line
+from onlineic.ledger.kinds import Line
 from onlineic.plan.settings import Settings
 from onlineic.session.durable import counted_of, unit_of
 

@@ -13,7 +13,8 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded, places
-from onlineic.data.frames import GROUPED, check_columns, grouped, streamed
+from onlineic.data.frames import GROUPED, check_columns, grouped, opened_frame, streamed
+from onlineic.data.frames import groups as counted
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, pieces
 from onlineic.data.rows import Column
@@ -47,7 +48,8 @@ def read_table(
     few = domain.size <= GROUPED
     if driver == "duckdb":  # a cursor of its own would not see temporary tables
         relation = connection.sql(f"SELECT * FROM {source}")
-        batches = (relations.groups if few else relations.rows)(relation, domain)
+        frame = opened_frame(relation)[0] if few else None
+        batches = relations.rows(relation, domain) if frame is None else counted(frame, driver, domain)
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     cursor = connection.cursor()
     try:
@@ -168,6 +170,8 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
     """Return a column as it is; but where a database has no booleans, 0 and 1 stand for them."""
     if driver not in BOOLLESS or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
         return column
+    if any(type(word) is int for word, _ in kind.synonyms):  # it says itself what numbers stand for
+        return column
     return [bool(value) if type(value) is int and value in (0, 1) else value for value in column]
 
 
@@ -176,7 +180,7 @@ def _is_textless(kind: Attribute) -> bool:
     if isinstance(kind, Categorical):
         words = [kind.labels[0], kind.other, *(word for word, _ in kind.synonyms)]
         return not kind.markers and not any(isinstance(word, str) for word in words)
-    return isinstance(kind, (IntegerRange, Binned)) and not kind.markers
+    return isinstance(kind, (IntegerRange, Binned)) and not (kind.markers or kind.numerals)
 
 
 def _table(table: object, quote: str) -> str:

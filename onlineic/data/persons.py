@@ -18,8 +18,7 @@ from onlineic._typing import Ints
 from onlineic.data.rows import Column
 from onlineic.domain.attributes import Attribute, Binned, FineBins
 from onlineic.domain.columns import OUTSIDE, STRANGE, absent, is_number, plain, read_distinct, whole
-from onlineic.domain.domain import Domain, Records
-from onlineic.domain.misfits import Misfit, misfits, reading, refuse
+from onlineic.domain.domain import Domain, Records, codes_of
 from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidParameterError
 
@@ -113,14 +112,7 @@ class Parted:
 
     def encoded(self, columns: Records) -> list[Column]:
         """Return the codes of records, attribute by attribute, those of persons last."""
-        arrays = self.domain.columns_of(columns, self.unit.person)
-        found, codes = list[Misfit](), []
-        for name, kind in self:
-            with reading(name):
-                codes.append(kind.read(arrays.pop(name)))
-            found += misfits(name, kind, codes[-1])
-        refuse(found)
-        return codes
+        return [*codes_of(self, self.domain.columns_of(columns, self.unit.person))]
 
     def parts(self, columns: Sequence[Column], rows: Ints | None) -> tuple[list[Column], Ints]:
         """Return the cells of the domain on which parts lie, and how many lie there; all is as was read.

@@ -54,6 +54,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
+from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.cuts import long_axes
@@ -79,6 +80,7 @@ Counting = Literal["rows", "at load", "on demand"]
 COUNTINGS = ("rows", "at load", "on demand")
 RELATIONS: Mapping[str, Neighbours] = {"replace-one": REPLACE_ONE, "add-remove": ADD_REMOVE}
 NO_RECORDS = "records must be one or more, got none; load some."
+Warned = list[tuple[str, type[Warning]]]
 _log = logging.getLogger("onlineic")
 
 
@@ -136,6 +138,8 @@ class PrivateData(metaclass=Spelled):
         neighbours: Relation = "replace-one",
         n_at_most: int = MOST_RECORDS,
     ) -> None:
+        if hasattr(self, "_spent"):
+            raise SessionStateError("a table must be loaded once, got __init__ again; load another.")
         relation = _check_domain(domain, None, neighbours, n_at_most)
         if domain.size > MAX_CELLS:
             raise TooLargeError(
@@ -326,6 +330,7 @@ class PrivateData(metaclass=Spelled):
 
     def _paid_by(self, payer: object) -> "PrivateData":
         """Return this table, of which all that is spent is paid by the account of this payer."""
+        GATE.run(self._settle)
         same = type(self).__new__(type(self))._begin(self.domain, self._mass, self._tables)
         same._door, same._spent = self._door, Spent(self._spent.loads, payer)
         same.neighbours, same.n_at_most = self.neighbours, self.n_at_most
@@ -346,14 +351,8 @@ class PrivateData(metaclass=Spelled):
             If the table is one of persons in several parts.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        if self.unit is not None and self.unit.moved > 1:
-            raise InvalidParameterError(
-                f"data must be of one record a row to be projected, got {self.unit}; load it over fewer "
-                "attributes."
-            )
         self.check_here()
-        with GATE.lock:
-            self._read = None  # cut into parts again, it would count them where the other counts persons
+        GATE.run(self._check_rows_alone)
         tables = self._tables
         if isinstance(tables, Tables):
             cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
@@ -364,6 +363,15 @@ class PrivateData(metaclass=Spelled):
         made.unit, made.whole = self.unit, False
         made._spent = Spent(self._spent.loads)
         return made._protecting(self.neighbours, self.n_at_most or 0)
+
+    def _check_rows_alone(self) -> None:
+        """Raise `InvalidParameterError` if a person has several parts here, and let nobody change that."""
+        if self.unit is not None and self.unit.moved > 1:
+            raise InvalidParameterError(
+                f"data must be of one record a row to be projected, got {self.unit}; load it over fewer "
+                "attributes."
+            )
+        self._settle()  # cut into parts again, it would count them where the other counts persons
 
     @classmethod
     @loader
@@ -469,7 +477,7 @@ class PrivateData(metaclass=Spelled):
         Parameters
         ----------
         table : str or path, what `from_records` takes, or table of `from_frame`
-            A text is the path of a CSV or Parquet file.
+            A text is the path of a CSV or Parquet file, or of a workbook.
         domain : Domain
         count : str, optional
             Column that says how many records a row stands for.
@@ -485,11 +493,14 @@ class PrivateData(metaclass=Spelled):
             lines of the private table.
         """
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
         check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
-        if is_frame(table):
+        if is_workbook(table):
+            table = workbook_columns(table)
+        elif is_frame(table):
             table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
         return checked_table(table, kinds, count, options)
 
@@ -507,7 +518,7 @@ class PrivateData(metaclass=Spelled):
         sets: Iterable[Iterable[str]] = (),
         version: Callable[[], Hashable] | None = None,
     ) -> "PrivateData":
-        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+        """Return the table of a data frame, of a table that another engine holds, or of a file of one.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
         counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
@@ -519,7 +530,8 @@ class PrivateData(metaclass=Spelled):
         ----------
         table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
             What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
-            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
+            needs duckdb, polars or pyarrow, or of a workbook (Excel, OpenDocument) of one sheet. Columns
+            that are no attributes are ignored.
         domain : Domain
         unit : Unit, optional
             As for `from_records`: the GROUP BY counts the rows of each person then.
@@ -548,9 +560,13 @@ class PrivateData(metaclass=Spelled):
             If the extra, or a reader of Parquet files, is not installed.
         """
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         chosen = _check_counting(counting, sets, domain, unit, neighbours)
+        if chosen is None and is_workbook(table):
+            columns = workbook_columns(table)
+            return cls.from_records(columns, domain, unit=unit, neighbours=neighbours, n_at_most=n_at_most)
         if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
             chosen = _check_counting("at load", sets, domain, unit, neighbours)
         if chosen is not None:
@@ -723,17 +739,23 @@ class PrivateData(metaclass=Spelled):
         InvalidParameterError
             If it is another one.
         """
-        with GATE.lock:  # no other session cuts, or spends on parts that are about to be others
-            if unit == self.unit:
-                return
-            if self._read is None or unit is None or unit not in self.units():
-                raise InvalidParameterError(
-                    f"unit must be the one that the table was loaded with, {self.unit}, or coarser before "
-                    f"its first session, got {unit}; load the table anew."
-                )
-            columns, weights, seen = self._read
-            other = self._of_rows(iter(columns), weights, seen.cut_into(unit))
-            self._tables, self._mass, self.unit = other._tables, other._mass, unit
+        GATE.run(partial(self._cut_into, unit))  # nobody spends on parts that are about to be others
+
+    def _cut_into(self, unit: Unit | None) -> None:
+        if unit == self.unit:
+            return
+        if self._read is None or unit is None or unit not in self.units():
+            raise InvalidParameterError(
+                f"unit must be the one that the table was loaded with, {self.unit}, or coarser before "
+                f"its first session, got {unit}; load the table anew."
+            )
+        columns, weights, seen = self._read
+        other = self._of_rows(iter(columns), weights, seen.cut_into(unit))
+        self._tables, self._mass, self.unit = other._tables, other._mass, unit
+
+    def _settle(self) -> None:
+        """Let the parts of persons be those that they are: another table of the same records counts them."""
+        self._read = None
 
     @classmethod
     def _of_cells(
@@ -832,7 +854,7 @@ class PrivateData(metaclass=Spelled):
 
     @property
     def rows_per_person(self) -> int:
-        return max(self._spent.rows, 1 if self.total is None else self.total.rows_per_person)
+        return max(self._spent.rows, *(total.rows_per_person for total in self._spent.totals), 1)
 
     @property
     def total(self) -> TableBudget | None:
@@ -871,35 +893,52 @@ class PrivateData(metaclass=Spelled):
             raise InvalidParameterError(
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
             )
-        with GATE.lock:
-            if self.total not in (None, total):
-                raise InvalidParameterError(
-                    "total must be the one that the table has, got another; leave it."
-                )
-            if not self._spent.is_free(total):
-                raise SessionStateError(
-                    "total must be given before anything is released, got one after it; load the table anew, "
-                    "with what was released before taken off the budget of the total."
-                )
-            if total.budget.neighbours != self.neighbours:
-                raise InvalidParameterError(
-                    f"total must be for the neighbours of the table, {self.neighbours}, got one for "
-                    f"{total.budget.neighbours}; write TableBudget(Budget(.., neighbours=..)) of "
-                    "accounting.ADD_REMOVE, or load the table without neighbours=."
-                )
-            if self.neighbours == ADD_REMOVE and self.unit is not None and self.unit.units > 1:
-                raise InvalidParameterError(
-                    f"total must be left out with parts of persons whose number is private, got {self.unit}: "
-                    "it pays by the part, and their number moves by a person; write Unit(.., units=1), or "
-                    "give each session a Budget of its own (budgets add)."
-                )
-            if self.unit is not None and total.rows_per_person != self.unit.moved:
-                raise InvalidParameterError(
-                    f"total must be one of persons as the table counts them, got rows_per_person="
-                    f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
-                )
-            self._check_delta(per_row(total.budget, total.rows_per_person))
+        self._warned_first(partial(self._cover, total))
+
+    def _cover(self, total: TableBudget, warned: Warned) -> Warned | None:
+        """Let the total cover the records, or return what is to be warned of first."""
+        if self.total not in (None, total):
+            raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
+        if not self._spent.is_free(total):
+            raise SessionStateError(
+                "total must be given before anything is released, got one after it; load the table anew, "
+                "with what was released before taken off the budget of the total."
+            )
+        if total.budget.neighbours != self.neighbours:
+            raise InvalidParameterError(
+                f"total must be for the neighbours of the table, {self.neighbours}, got one for "
+                f"{total.budget.neighbours}; write TableBudget(Budget(.., neighbours=..)) of "
+                "accounting.ADD_REMOVE, or load the table without neighbours=."
+            )
+        if self.neighbours == ADD_REMOVE and self.unit is not None and self.unit.units > 1:
+            raise InvalidParameterError(
+                f"total must be left out with parts of persons whose number is private, got {self.unit}: "
+                "it pays by the part, and their number moves by a person; write Unit(.., units=1), or "
+                "give each session a Budget of its own (budgets add)."
+            )
+        if self.unit is not None and total.rows_per_person != self.unit.moved:
+            raise InvalidParameterError(
+                f"total must be one of persons as the table counts them, got rows_per_person="
+                f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
+            )
+        first = self._large_delta(per_row(total.budget, total.rows_per_person))
+        if first == warned:
             self._spent.cover(total)
+            return None
+        return first
+
+    def _warned_first(self, act: Callable[[Warned], Warned | None]) -> None:
+        """Run `act` alone until it returns None, with the warnings that it asked for the time before.
+
+        Warnings are shown outside: whoever shows them may ask anything of this table, and what is to be
+        warned of may be another thing then.
+        """
+        warned: Warned = []
+        while (first := GATE.run(partial(act, warned))) is not None:
+            for one in first:
+                if one not in warned:
+                    warnings.warn(*one, stacklevel=callers_line())
+            warned = first
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
         """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent.
@@ -945,22 +984,34 @@ class PrivateData(metaclass=Spelled):
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        self._warned_first(partial(self._spend, budget, account, what, file, promised))
+
+    def _spend(
+        self,
+        budget: Budget,
+        account: Filter | None,
+        what: Literal["session", "release"],
+        file: str,
+        promised: int,
+        warned: Warned,
+    ) -> Warned | None:
+        """Spend a budget, or return what is to be warned of first: no other comes in between."""
         self.check_promised(promised, what)
         self.check_neighbours(budget)
-        with GATE.lock:  # no total, and no budget of another table of these records, comes in between
-            if (total := self.total) is not None:
-                total.check(budget, account, file)
-            if self._spent.uncovered:
-                self._check_delta(budget)
-            if before := self._spent.beside:
-                rows = max(self._spent.rows, promised)
-                warnings.warn(
-                    _added(before, budget, rows, self.unit), BudgetsAddWarning, stacklevel=callers_line()
-                )
-            if total is not None:
-                total.draw(budget, account, what, file)
-            self._spent.add(budget, promised)
-            self._read = None
+        if (total := self.total) is not None:
+            total.check(budget, account, file)
+        first = self._large_delta(budget) if self._spent.uncovered else []
+        if before := self._spent.beside:
+            rows = max(self._spent.rows, promised)
+            first.append((_added(before, budget, rows, self.unit), BudgetsAddWarning))
+        if first != warned:
+            return first
+        if total is not None:
+            total.draw(budget, account, what, file)
+        self._spent.add(budget)
+        self._spent.promise(promised)
+        self._settle()
+        return None
 
     def check_promised(self, rows: int, what: Literal["session", "release"] = "release") -> None:
         """Raise `InvalidParameterError` unless a promise for so many rows is one for a person of this table.
@@ -995,10 +1046,10 @@ class PrivateData(metaclass=Spelled):
                 "beside its parent, and neither would count the other's; load the table in one process."
             )
 
-    def _check_delta(self, budget: Budget) -> None:
-        """Warn where a mechanism that gives away one row in full would keep the promise."""
-        if self.neighbours == REPLACE_ONE:  # of another the session asks, by the n that it releases
-            warn_large_delta(budget, self.mass)
+    def _large_delta(self, budget: Budget) -> Warned:
+        """Return the warning of a promise that a mechanism would keep that gives away one row in full."""
+        # where the number is private the session asks, by the n that it releases
+        return large_delta(budget, self.mass) if self.neighbours == REPLACE_ONE else []
 
     def enter(
         self,
@@ -1008,38 +1059,61 @@ class PrivateData(metaclass=Spelled):
         account: Filter | None = None,
         rows_per_person: int = 1,
         paid: bool = False,
-    ) -> bool:
-        """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
+    ) -> None:
+        """Enter a budget that a ledger is about to spend on this table.
 
         Once a ledger with one budget and account: a constructor that was interrupted may be called on it
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
         once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
         row, as for `spend`; where it is `paid`, it was spent before.
         """
-        with GATE.lock:
-            self._read = None  # who is in parts stays in these
-            self.check_file(owner, file)
-            if self._spent.known(owner, budget, account):
-                return True
-            if budget is not None and not self._spent.knows_file(file) and not paid:
-                self.spend(budget, account, "session", file, rows_per_person)
+        if budget is not None:
+            self._check_process()
+        rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        self._warned_first(partial(self._enter, owner, budget, file, account, rows, paid))
+
+    def _enter(
+        self,
+        owner: Any,
+        budget: Budget | None,
+        file: str,
+        account: Filter | None,
+        rows: int,
+        paid: bool,
+        warned: Warned,
+    ) -> Warned | None:
+        """Enter a ledger, or return what is to be warned of first."""
+        self.check_file(owner, file)
+        if budget is not None:
+            self.check_promised(rows, "session")
+        if not self._spent.known(owner, budget, account):
+            if budget is not None and not paid and not self._spent.knows_file(file):
+                first = self._spend(budget, account, "session", file, rows, warned)
+                if first is not None:
+                    return first
             self._spent.enter(owner, budget, account, file)
-            return False
+        if budget is not None:
+            self._spent.promise(rows)
+        self._settle()  # who is in parts stays in these
+        return None
 
     def knows(self, ledger: Ledger) -> bool:
         """Whether a ledger was entered, and so its budget among those of this table."""
         return self._spent.holds(ledger)
 
     def begun(self, ledger: Ledger) -> None:
-        """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
+        """Let the table, and its total, know how far a ledger is whose run begins, before it reads the table.
 
         Raises
         ------
         LedgerError
             If that cannot be made durable.
         """
-        if getattr(ledger, "file", "") and (total := self.total) is not None:
+        if not isinstance(ledger, SqliteLedger):
+            return
+        if (total := self.total) is not None:
             total.note(ledger)
+        GATE.run(partial(self._spent.note, ledger))
 
     def leave(self, ledger: Ledger) -> None:
         """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
@@ -1058,7 +1132,7 @@ class PrivateData(metaclass=Spelled):
         LedgerLockedError
             If another account that is held is a copy of it.
         LedgerRollbackError
-            If the total of the table knows it to be longer: it is an older copy.
+            If the table, or its total, knows it to be longer: it is an older copy.
         ForkedSessionError
             As `spend`.
         """
@@ -1074,6 +1148,8 @@ class PrivateData(metaclass=Spelled):
                 "ledger must be used by one session at a time, got a copy of one that is open on this table: "
                 "both would spend one budget; close that session, and go on with its file."
             )
+        if isinstance(account, SqliteLedger):
+            self._spent.check_newest(account)
 
     @property
     def reads(self) -> int:
@@ -1131,15 +1207,21 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int, unit: Unit | Non
     )
 
 
+def large_delta(budget: Budget, n: int) -> Warned:
+    """Return the warning of a promise that a mechanism would keep that gives away one of n rows in full."""
+    if budget.delta_exact * n <= 1:
+        return []
+    text = (
+        f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
+        "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9."
+    )
+    return [(text, LargeDeltaWarning)]
+
+
 def warn_large_delta(budget: Budget, n: int) -> None:
     """Warn where a mechanism that gives away one of n rows in full would keep the promise."""
-    if budget.delta_exact * n > 1:
-        warnings.warn(
-            f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
-            "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
-            LargeDeltaWarning,
-            stacklevel=callers_line(),
-        )
+    for one in large_delta(budget, n):
+        warnings.warn(*one, stacklevel=callers_line())
 
 
 def _check_domain(

@@ -114,14 +114,14 @@ class StandingTables:
         return self._counts
 
     def booked(self, axes: Axes) -> int:
-        """Return for how many bytes the table of a set is counted, whatever is in it."""
+        """Return the bytes that the table of a set is taken to need, whatever it holds."""
         cells = self._cells(axes)
         if self._is_array(cells):
             return 16 * cells  # and its prefix sums
         return self.n * (8 + sum(narrowest(self._shape[axis]).itemsize for axis in axes))
 
     def fetch(self, sets: Iterable[Axes], partitions: Sequence[Partition] = ()) -> None:
-        """Have the tables of these sets, and the blocks of partitions, counted: what is here is not asked.
+        """Have the tables of these sets, and the blocks of partitions, counted, unless they are kept already.
 
         Every set must be one that `reach` holds. What the engine raises leaves nothing changed.
         """

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from numbers import Real
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
@@ -31,8 +31,9 @@ from onlineic.domain.columns import (
     whole,
 )
 from onlineic.domain.dates import Dates
+from onlineic.domain.edges import beside, decimals, edge_at, even, is_at, rounded
 from onlineic.domain.hints import in_place_of, inside, no_missing_cell
-from onlineic.domain.misfits import encoded
+from onlineic.domain.written import Numerals, check_clock, checked_written
 from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
@@ -45,6 +46,7 @@ from onlineic.errors import (
 )
 from onlineic.slips import nearest, public
 
+Clock = Literal["hours", "minutes", "seconds"]
 Label = str | int | bool | float | None
 Word = str | int | bool | float
 
@@ -57,6 +59,11 @@ MOST_BINS = 2**20  # of a number, of equal width
 
 EXACT = 2**53  # below, a double holds every whole number
 LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
+
+OF_TEXTS = (
+    "convert the column, or declare how its texts are written: written='1,234.5', clock='hours', or "
+    "optional(.., missing=['NA']) for gaps"
+)
 
 
 @final
@@ -191,10 +198,6 @@ class Categorical:
             return len(self.labels)
         return self._synonyms.get((type(value), value)) if isinstance(value, Word) else None
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column's values."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         missing = absent(column, self.markers)
@@ -232,6 +235,10 @@ class IntegerRange:
         Whether a number with a fraction counts as the nearest integer, a half as the even one.
     others : bool
         Whether every value that fits nowhere counts as missing.
+    written : tuple of str
+        How texts write the number 1234.5: see `integers`.
+    clock : str, optional
+        Unit in which a time of day is read: see `integers`.
     """
 
     start: int
@@ -241,9 +248,13 @@ class IntegerRange:
     markers: tuple[str, ...] = ()
     round: bool = attrs.field(default=False, kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
+    clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
+    readable = OF_TEXTS
 
     def __attrs_post_init__(self) -> None:
+        check_clock(self.clock, self.written)
         if not all(type(end) is int and abs(end) <= LARGEST for end in (self.start, self.stop)):
             raise InvalidDomainError(
                 f"range must have integers of at most 2^62 as ends, got range({shown(self.start)}, "
@@ -271,7 +282,12 @@ class IntegerRange:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        return "numbers" if self.round else "whole numbers"
+        return _of_form("numbers" if self.round else "whole numbers", self.written, self.clock)
+
+    @cached_property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return Numerals(self.written, self.clock, floor=True)
 
     def label(self, code: int) -> Label:
         """Return the integer of a code, None for the missing cell."""
@@ -305,10 +321,6 @@ class IntegerRange:
             f"{near}, or at_least or below for one side."
         )
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of whole numbers."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         if column.dtype.kind in "iu":
@@ -319,6 +331,7 @@ class IntegerRange:
             return settled(codes, absent(column), self.size - 1, self.others)
         missing = absent(column, self.markers)
         cell = self.size - 1 if self.missing else None
+        column = self.numerals.column(column)
         return settled(read_distinct(column, self._lookup), missing, cell, self.others)
 
     def _lookup(self, value: Any) -> int:
@@ -359,6 +372,10 @@ class Binned:
     ends : bool
         Whether a record is shared out between the two ends of its bin, so that their mean is its value: see
         `number`. Every bin has two cells then, first that of its lower end.
+    written : tuple of str
+        How texts write the number 1234.5: see `number`.
+    clock : str, optional
+        Unit in which a time of day is read: see `number`.
     """
 
     edges: tuple[float, ...]
@@ -368,9 +385,13 @@ class Binned:
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
     ends: bool = attrs.field(default=False, kw_only=True)
+    written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
+    clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
+    readable = OF_TEXTS
 
     def __attrs_post_init__(self) -> None:
+        check_clock(self.clock, self.written)
         given: object = self.edges  # whatever was given
         if not isinstance(given, tuple | list):
             raise InvalidDomainError(
@@ -419,7 +440,12 @@ class Binned:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        return "whole numbers" if self.integer else "numbers"
+        return _of_form("whole numbers" if self.integer else "numbers", self.written, self.clock)
+
+    @cached_property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return Numerals(self.written, self.clock, floor=self.integer)
 
     def label(self, code: int) -> Label:
         """Return the bin of a code as text, with its end where it has two; None for the missing cell."""
@@ -470,24 +496,21 @@ class Binned:
     def _cut(self, name: str, value: float) -> int:
         if math.isinf(value):
             return 0 if value < 0 else len(self.edges) - 1
-        if value in self.edges:
-            return self.edges.index(value)
-        nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
+        at = edge_at(self.edges, value)
+        if at is not None:
+            return at
         raise InvalidQueryError(
             f"{name} must be cut at a bin edge, got {short(value)}; the nearest edges are "
-            f"{' and '.join(map(short, sorted(nearest)))}."
+            f"{' and '.join(map(short, beside(self.edges, value)))}."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the bins of a numeric column."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the bins of a column, marks where a value does not fit; of two ends the nearer one."""
         if self.ends:
             return FineBins(self, 1).read(column)
-        missing, kind = absent(column, self.markers), column.dtype.kind
-        bins = len(self.edges) - 1
+        missing = absent(column, self.markers)
+        column = self.numerals.column(column)
+        bins, kind = len(self.edges) - 1, column.dtype.kind
         if kind in "iu":
             return settled(self._inside(self._of_integers(column)), missing, bins, self.others)
         if kind == "f":
@@ -558,6 +581,16 @@ class FineBins:
         return self.kind.markers
 
     @property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return self.kind.numerals
+
+    @property
+    def readable(self) -> str:
+        """How the domain takes a column of other texts."""
+        return self.kind.readable
+
+    @property
     def rule(self) -> str:
         """What a value must be, in words."""
         return self.kind.rule
@@ -577,7 +610,7 @@ class FineBins:
         edges = np.asarray(self.kind.edges)
         codes = attrs.evolve(self.kind, ends=False).read(column)
         inside, missing = (codes >= 0) & (codes < len(edges) - 1), codes == len(edges) - 1
-        bins = codes[inside]
+        bins, column = codes[inside], self.kind.numerals.column(column)
         if column.dtype.kind == "O":
             values = np.fromiter(map(as_float, column[inside]), float, len(bins))
         else:
@@ -597,6 +630,13 @@ def _floats(edges: Iterable[Any]) -> tuple[float, ...]:
         raise InvalidDomainError(
             f"edges must be numbers that floats can hold, got {shown(edges)}; write inf for no end."
         ) from None
+
+
+def _of_form(what: str, written: tuple[str, ...], clock: str | None) -> str:
+    """Return what a column must hold, with the texts that stand for it."""
+    if clock is not None:
+        return f"times of day such as 18:05:28, or {what} of {clock}"
+    return f"{what}, or texts as {' or '.join(map(shown, written))}" if written else what
 
 
 Attribute = Categorical | IntegerRange | Binned | Dates
@@ -646,7 +686,61 @@ def categorical(
 
 
 @public
-def integers(first: int, last: int, *, clip: bool = False, round: bool = False) -> IntegerRange:
+def boolean(true: Any = (), false: Any = ()) -> Categorical:
+    """Return the kind of a value that is true or false; its mean is a rate.
+
+    True and False, 1 and 0 and the texts true and false are read as they are, with any case.
+
+    Args:
+        true: A word or a number of the table that stands for True, or a list of them, such as "yes".
+        false: Such as "no"; numbers that are given replace 1 and 0.
+
+    Raises
+    ------
+        InvalidDomainError: If a word stands for both, or for none that a table could hold.
+
+    Examples
+    --------
+    >>> boolean("yes", "no").code("smokes", "yes")
+    1
+    >>> boolean(1, 2).code("smokes", 2)
+    0
+    """
+    told = {True: _words("true", true), False: _words("false", false)}
+    numbers = any(type(word) is not str for words in told.values() for word in words)
+    synonyms: list[tuple[Word, bool]] = []
+    for label, words in told.items():
+        text = str(label)
+        given = [*words, text, text.lower(), text.upper()]
+        given += [] if numbers else [int(label)]
+        # a CSV file holds a number as a text
+        given += [str(word) for word in given if type(word) is int]
+        synonyms += [(word, label) for word in dict.fromkeys(given)]
+    return Categorical((False, True), synonyms=tuple(synonyms))
+
+
+def _words(name: str, given: Any) -> list[Word]:
+    """Return the words that stand for one of two values."""
+    alone = isinstance(given, str | int | float) or not isinstance(given, Iterable)
+    listed = [plain(word) for word in ([given] if alone else given)]
+    if not all(type(word) in (str, int) for word in listed):
+        raise InvalidDomainError(
+            f"{name} must be a word or a whole number of the table, got {shown(given)}; write "
+            "boolean('yes', 'no')."
+        )
+    return listed
+
+
+@public
+def integers(
+    first: int,
+    last: int,
+    *,
+    clip: bool = False,
+    round: bool = False,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> IntegerRange:
     """Return the kind of a whole number from `first` to `last`, both included.
 
     Parameters
@@ -658,11 +752,16 @@ def integers(first: int, last: int, *, clip: bool = False, round: bool = False) 
     round : bool
         Whether a number with a fraction counts as the nearest integer, a half as the even one; else it is
         refused.
+    written : str or list of str
+        How texts of the table write the number 1234 (or 1234.5): "1,234", "1.234 €", "$1,234.5". A text must
+        have the signs of the example; of several examples those of one. "(1,234)" reads what is below 0.
+    clock : "hours", "minutes" or "seconds", optional
+        Unit in which a time of day, such as 18:05:28, is read: the whole ones since midnight.
 
     Raises
     ------
     InvalidDomainError
-        If an end is no integer, or the ends are swapped.
+        If an end is no integer, the ends are swapped, or an example is no 1234.
 
     Examples
     --------
@@ -679,22 +778,34 @@ def integers(first: int, last: int, *, clip: bool = False, round: bool = False) 
         raise InvalidDomainError(
             f"integers must run upwards, got {ends[0]} to {ends[1]}; write integers({ends[1]}, {ends[0]})."
         )
-    return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round)
+    return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round, written=written, clock=clock)
 
 
 @public
-def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False) -> Binned:
+def binned(
+    edges: Iterable[float],
+    *,
+    integer: bool = False,
+    clip: bool = False,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> Binned:
     """Return the kind of a numeric attribute cut into bins [edge, next edge).
 
     Parameters
     ----------
     edges : iterable of float
         Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are then
-        in the bin that ends there.
+        in the bin that ends there. What arithmetic made, as of `np.arange(0, 1, 0.1)`, stands for its
+        decimal: .30000000000000004 for .3.
     integer : bool
         Whether the column holds whole numbers only.
     clip : bool
         Whether numbers beyond the edges count in the first and the last bin; else they are refused.
+    written : str or list of str
+        How texts of the table write the number 1234.5, as of `number`.
+    clock : "hours", "minutes" or "seconds", optional
+        Unit in which a time of day is read, as of `number`.
     """
     try:
         given = checked_list("edges", edges)
@@ -704,11 +815,18 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         raise InvalidDomainError(
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
-    return Binned(tuple(given), integer, clip=clip)
+    return Binned(decimals(_floats(given)), integer, clip=clip, written=written, clock=clock)
 
 
 @public
-def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binned:
+def number(
+    low: float,
+    high: float,
+    *,
+    bins: int | Iterable[float] | None = None,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> Binned:
     """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 
     It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
@@ -724,25 +842,36 @@ def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binn
     ----------
     low, high : float
         Public: never the least and the largest number of the table.
-    bins : int >= 1, or iterable of float
-        So many bins of equal width, or their public edges from `low` to `high`. Every bin has two cells. More
-        bins can be cut finer, and make sums no more accurate.
+    bins : int >= 1, or iterable of float, optional
+        So many bins of equal width, or their public edges from `low` to `high`. By default about 64, cut at
+        multiples of a width 1, 2 or 5 times a power of ten. Every bin has two cells. More bins can be cut
+        finer, and make sums no more accurate.
+    written : str or list of str
+        How texts of the table write the number 1234.5: "1,234.5", "1.234,5 €", "$1,234.5", "1234,5",
+        "1234.5%". A text must have the signs of the example, of several examples those of one; what stands
+        around the digits is left out, so that 45% is 45. "(1,234.5)" reads what is below 0.
+    clock : "hours", "minutes" or "seconds", optional
+        Unit in which a time of day is read: 18:05:28, 6:05 pm, or a time of Python. 18:30 is 18.5 hours.
 
     Raises
     ------
     InvalidDomainError
-        If the ends are no finite rising numbers, or the edges lead elsewhere.
+        If the ends are no finite rising numbers, the edges lead elsewhere, or an example is no 1234.5.
 
     Examples
     --------
     >>> number(0, 1000, bins=10).size
     20
+    >>> number(0, 50_000).edges[:4]
+    (0.0, 1000.0, 2000.0, 3000.0)
     """
     if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
         raise InvalidDomainError(
             f"number must have two finite ends that rise, got {shown(low)} and {shown(high)}; write "
             "number(0, 1000)."
         )
+    if bins is None:
+        return Binned(rounded(low, high), clip=True, ends=True, written=written, clock=clock)
     whole_bins = whole(bins)
     if whole_bins is None and not isinstance(bins, Iterable):
         raise InvalidDomainError(f"bins must be a number of bins or their edges, got {shown(bins)}.")
@@ -751,15 +880,15 @@ def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binn
             raise InvalidDomainError(
                 f"bins must be from 1 to {MOST_BINS:,}, got bins={shown(bins)}; change it."
             )
-        edges: list[Any] = np.linspace(float(low), float(high), whole_bins + 1).tolist()
+        edges = even(low, high, whole_bins)
     else:
-        edges = list(binned(bins, clip=True).edges)  # type: ignore[arg-type]  # no number
-        if (edges[0], edges[-1]) != (float(low), float(high)):
+        edges = binned(bins, clip=True).edges  # type: ignore[arg-type]  # no number
+        if not (is_at(low, edges[0]) and is_at(high, edges[-1])):
             raise InvalidDomainError(
                 f"bins must have edges from low to high, got {short(edges[0])} to {short(edges[-1])} for "
                 f"{short(float(low))} to {short(float(high))}; add the ends."
             )
-    return Binned(tuple(edges), clip=True, ends=True)
+    return Binned(edges, clip=True, ends=True, written=written, clock=clock)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

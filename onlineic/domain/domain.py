@@ -16,8 +16,9 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain, short
+from onlineic.domain.columns import Column, column_array, is_number, plain
 from onlineic.domain.dates import Dates, dates
+from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -43,10 +44,10 @@ FROM_ROWS = "NOT PRIVATE"  # key of a kind in a domain file that was read off th
 
 # of a kind in a domain file: the key that tells it, and what may stand beside
 FORMS = {
-    "range": {"clip", "round"},
+    "range": {"clip", "round", "written", "clock"},
     "labels": {"other", "synonyms"},
-    "edges": {"integer", "clip", "ends"},
-    "dates": {"by", "zone", "clip", "formats"},
+    "edges": {"integer", "clip", "ends", "written", "clock"},
+    "dates": {"by", "zone", "clip", "formats", "epoch"},
 }
 
 
@@ -171,7 +172,8 @@ class Domain(metaclass=Spelled):
         A kind is a size, a list of labels, `{"range": [first, last]}`, `{"labels": [..]}`,
         `{"edges": [..]}`, where "-inf" and "inf" may end the edges, or `{"dates": [first, last]}`. An object
         may add `"missing": true` or a list of texts that stand for it, and, by its kind, `"clip": true`,
-        `"integer": true`, `"by": "month"`, `"zone": "Europe/Paris"`, `"other": true` or a name, and
+        `"integer": true`, `"written": ["1,234.5"]`, `"clock": "hours"`, `"by": "month"`,
+        `"zone": "Europe/Paris"`, `"formats": ["%b-%Y"]`, `"epoch": "s"`, `"other": true` or a name, and
         `"synonyms": {"male": "M"}` (or a list of pairs, where they are no texts).
 
         Raises
@@ -301,8 +303,7 @@ class Domain(metaclass=Spelled):
         InvalidDataError
             As `encode`; of a value outside the domain when its attribute's turn comes.
         """
-        arrays = self.columns_of(columns)
-        return self._encoded(arrays)
+        return codes_of(self, self.columns_of(columns))
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
@@ -324,16 +325,6 @@ class Domain(metaclass=Spelled):
                     f"{nearest_column(lacking, [name for name in row if isinstance(name, str)])}; {remedy}."
                 )
         return {name: [row[name] for row in rows] for name in names}
-
-    def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
-        found: list[Misfit] = []
-        for name, kind in self:
-            with reading(name):
-                codes = kind.read(arrays.pop(name))
-            found += misfits(name, kind, codes)
-            if not found:
-                yield codes
-        refuse(found)
 
     def columns_of(self, columns: Records, person: str | None = None) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
@@ -376,6 +367,24 @@ class Domain(metaclass=Spelled):
                 "value a record."
             )
         return arrays
+
+
+def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
+    """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
+
+    Raises
+    ------
+    InvalidDataError
+        Of a value outside its kind, when the column's turn comes; all that follow are looked at too.
+    """
+    found: list[Misfit] = []
+    for name, kind in kinds:
+        with reading(name):
+            codes = kind.read(columns.pop(name))
+        found += misfits(name, kind, codes)
+        if not found:
+            yield codes
+    refuse(found)
 
 
 def check_domain(domain: object) -> None:
@@ -425,18 +434,27 @@ def _with_markers(kind: Attribute) -> Attribute:
 def _described(kind: Attribute) -> str:
     """Return what values a kind takes, in one line."""
     if isinstance(kind, IntegerRange):
-        text = f"integers {kind.start} to {kind.stop - 1}"
+        text = f"integers {kind.start} to {kind.stop - 1}" + _written(kind)
     elif isinstance(kind, Dates):
         text = f"dates {kind.first} to {kind.last} by {kind.by}" + (f", {kind.zone}" if kind.zone else "")
+        text += f", written {' or '.join(kind.formats)}" if kind.formats else ""
+        text += f", or {kind.epoch} since 1970" if kind.epoch else ""
     elif isinstance(kind, Binned):
-        text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
-        text += ", with both ends of each bin" * kind.ends
+        text = _cut(f"{'whole ' * kind.integer}numbers {described(kind.edges)}")
+        text += ", with both ends of each bin" * kind.ends + _written(kind)
     else:
         text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
         text += f", other: {kind.other}" if kind.other is not None else ""
     if not isinstance(kind, Categorical) and kind.clip:
         text += ", clipped"
     return text + ", or missing" * kind.missing + ", as all others" * kind.others
+
+
+def _written(kind: IntegerRange | Binned) -> str:
+    """Return how a kind of numbers reads texts, in words."""
+    if kind.clock is not None:
+        return f", {kind.clock} of a time of day"
+    return f", written {' or '.join(kind.written)}" if kind.written else ""
 
 
 def _cut(text: str) -> str:
@@ -446,8 +464,10 @@ def _cut(text: str) -> str:
 
 def _values(kind: Attribute) -> str:
     """Return the first and last labels of a kind as text."""
-    places, gap = cut_rows(kind.size, SHOWN)
-    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    ends = isinstance(kind, Binned) and kind.ends  # of which each bin is one value to a reader
+    labels = [kind.bin_label(code) for code in range(0, kind.size, 2)] if ends else None  # type: ignore[union-attr]
+    places, gap = cut_rows(kind.size if labels is None else len(labels), SHOWN)
+    said = [shortened(labels[place] if labels else kind.label(place), LONGEST_SHOWN) for place in places]
     if gap is not None:
         said.insert(gap, GAP)
     return ", ".join(said)
@@ -566,13 +586,23 @@ def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
         raise InvalidDomainError(
             f"{name} must give 'range' as [first, last], got {shown(value)}; write [17, 90], both included."
         )
-    return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False), round=kind.get("round", False))
+    return IntegerRange(
+        value[0], value[1] + 1, clip=kind.get("clip", False), round=kind.get("round", False), **_texts(kind)
+    )
 
 
 def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
     clip, ends = kind.get("clip", False), kind.get("ends", False)
-    return attrs.evolve(binned(edges, integer=kind.get("integer", False), clip=clip), ends=ends)
+    found = binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind))
+    return attrs.evolve(
+        found, edges=tuple(edges), ends=ends
+    )  # a file keeps the bins that it was written with
+
+
+def _texts(kind: dict[str, Any]) -> dict[str, Any]:
+    """Return how a kind of numbers reads texts."""
+    return {"written": kind.get("written", ()), "clock": kind.get("clock")}
 
 
 def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
@@ -588,6 +618,7 @@ def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
         clip=kind.get("clip", False),
         zone=kind.get("zone"),
         formats=kind.get("formats", ()),
+        epoch=kind.get("epoch"),
     )
 
 
@@ -643,14 +674,17 @@ def _to_json(kind: Attribute) -> dict[str, Any]:
         synonyms = {"synonyms": pairs} if pairs else {}
         other = {} if kind.other is None else {"other": kind.other}
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
-    clip = {"clip": True} if kind.clip else {}
+    clip: dict[str, Any] = {"clip": True} if kind.clip else {}
+    if isinstance(kind, Dates):
+        zone = {} if kind.zone is None else {"zone": kind.zone}
+        zone |= {} if kind.epoch is None else {"epoch": kind.epoch}
+        formats = {"formats": list(kind.formats)} if kind.formats else {}
+        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **formats, **clip, **missing}
+    clip |= {"written": list(kind.written)} if kind.written else {}
+    clip |= {} if kind.clock is None else {"clock": kind.clock}
     if isinstance(kind, IntegerRange):
         rounded = {"round": True} if kind.round else {}
         return {"range": [kind.start, kind.stop - 1], **rounded, **clip, **missing}
-    if isinstance(kind, Dates):
-        zone = {} if kind.zone is None else {"zone": kind.zone}
-        formats = {"formats": list(kind.formats)} if kind.formats else {}
-        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **formats, **clip, **missing}
     edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
     integer, ends = {"integer": True} if kind.integer else {}, {"ends": True} if kind.ends else {}
     return {"edges": edges, **integer, **ends, **clip, **missing}

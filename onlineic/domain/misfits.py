@@ -61,18 +61,6 @@ class Misfit:
         return f"{self.rule}; {self.remedy}"
 
 
-def encoded(name: str, kind: Ruled, codes: Ints) -> Ints:
-    """Return the codes of a column that was read, if every value fits.
-
-    Raises
-    ------
-    InvalidDataError
-        Otherwise.
-    """
-    refuse(misfits(name, kind, codes))
-    return codes
-
-
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
     """Let no error of a value's own code out of a column: its text may quote a record.

@@ -24,7 +24,11 @@ from onlineic.evaluate.streams import exact_values
 from onlineic.evaluate.traces import Analyst, Engine, Timing, Trace, trace
 from onlineic.noise.sources import Noise, SimulatedNoise
 from onlineic.plan.announced import announcement
-from onlineic.plan.purchases import FixedTables, TestsOnly
+from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.forecasts import counted_out
+from onlineic.plan.planning import settled_purchases
+from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.settings import Settings
 from onlineic.progress import advance
 from onlineic.queries.query import session_grid_bits
 from onlineic.session.session import OnlineIC
@@ -33,6 +37,7 @@ from onlineic.updates.base import UpdateRule
 TABLE_CELLS = 2**24  # all noisy tables together
 ASKED = 10_000  # `max_queries` of a session that is not told; baselines pay for as many answers to an analyst
 OWN = {"noise", "ledger", "update"}
+ASIDE = {"purchases", "questions", "release", "progress"}  # of which no opening depends
 BOOK: Mapping[str, Any] = {"purchases": TestsOnly(), "release": "answer"}  # nothing is bought without a test
 
 
@@ -52,8 +57,9 @@ def compare(
 
     All rules have one plan: as in the book nothing is bought before a test fires, and hits release numbers.
     Left to itself a session has another plan for each rule, and then most of the difference is the plan's.
-    `purchases=FixedTables()` starts all of them from the same tables, `release="partition"` lets hits release
-    whole tables, `sparse` and `hard_answers` say the rest; `Trace.given` tells what each one got.
+    `purchases=DemandPurchases()` starts all of them from the same purchase, settled beforehand for what
+    `questions` tells (`plan.settled_purchases`), `release="partition"` lets hits release whole tables,
+    `sparse` and `hard_answers` say the rest; `Trace.given` tells what each one got.
 
     Noise is paired: all engines of one seed draw from equal `SimulatedNoise(seed)`, so that differences
     between rules are less noisy than the rules. To choose a rule for a private session by the result on the
@@ -81,7 +87,7 @@ def compare(
         it had and the comparison is not of that rule any more; or go on and count in `update_failures`.
     **options
         Of `OnlineIC`, the same for all rules; of those unsaid `purchases` is `TestsOnly()` and
-        `release` "answer", unless another rule buys tables by what is asked.
+        `release` "answer", unless a rule of one's own buys tables by what is asked.
 
     Returns
     -------
@@ -130,13 +136,19 @@ def compare(
         told = announced.count or told
     result: list[Trace] = []
     said = options.get("purchases", BOOK["purchases"])
-    held_plan = BOOK if isinstance(said, (FixedTables, TestsOnly)) else {}  # other rules buy whole tables
+    held_plan = BOOK if isinstance(said, DemandPurchases | TestsOnly) else {}  # others buy whole tables
 
-    def opened(rule: UpdateRule[Any] | None, table: PrivateData, seed: int) -> OnlineIC:
-        plan = options if rule is None else {**held_plan, **options}
+    def opened(rule: UpdateRule[Any] | None, table: PrivateData, begun: Mapping[str, Any], seed: int) -> Any:
+        plan = {**options, **begun} if rule is None else {**held_plan, **options, **begun}
         return OnlineIC(table, budget, update=rule, noise=SimulatedNoise(seed), **plan)
 
     for held, table in tables.items():
+        begun = dict[str, Any]()
+        if isinstance(said, DemandPurchases):  # one opening, whatever each rule would ask for
+            alike = {name: one for name, one in options.items() if name not in ASIDE}
+            settings = counted_out(Settings(budget, **alike))
+            begun["purchases"] = settled_purchases(table.domain, table.n, settings, options.get("questions"))
+            begun["questions"] = None if options.get("questions") is None else announced.count
         for asked, questions in fixed.items():
             truths = None if callable(questions) else exact_values(table, questions)
             known = told if callable(questions) else questions
@@ -148,7 +160,7 @@ def compare(
                 )
             for seed in drawn:
                 engines: dict[str, Callable[[], Engine]] = {
-                    **{label: partial(opened, rule, table, seed) for label, rule in rules.items()},
+                    **{label: partial(opened, rule, table, begun, seed) for label, rule in rules.items()},
                     **{label: partial(_made, make, seed) for label, make in makes.items()},
                 }
                 for label, engine in engines.items():

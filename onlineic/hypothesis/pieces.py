@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.hypothesis.base import check_size
@@ -24,10 +25,10 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
-from onlineic.queries.cuts import LONG, Cut, long_axes, shortened
+from onlineic.queries.cuts import LONG, Cut, long_axes, shortened, uncut
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query, canonical
-from onlineic.queries.tables import Sums, spread
+from onlineic.queries.tables import Sums, Tables, spread, sum_classes
 
 MOST_ENDS = 64  # codes at which the weights of a measured query change, along one long attribute
 WRITTEN_CELLS = 2**22  # of a marginal that is written code by code
@@ -53,13 +54,14 @@ class Pieces:
 
     @classmethod
     def whole(cls, domain: Domain) -> "Pieces":
-        """Return each long attribute in one piece."""
-        return cls(domain, {axis: Cut.at(domain.shape[axis], [0]) for axis in long_axes(domain)})
+        """Return each long attribute in one piece, and one of missing values."""
+        kinds = domain.attributes
+        return cls(domain, {axis: Cut.at(kinds[axis].size, uncut(kinds[axis])) for axis in long_axes(domain)})
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement]) -> "Pieces":
         """Return the pieces that these cut codes into, as far as a fit reads them."""
-        starts = {axis: [np.zeros(1, np.int64)] for axis in long_axes(domain)}
+        starts = {axis: [uncut(domain.attributes[axis])] for axis in long_axes(domain)}
         for one in measurements:
             for axis, held in _cuts_of(one.target).items() if is_read(one) else ():
                 if axis in starts:
@@ -77,7 +79,7 @@ class Pieces:
     @cached_property
     def small(self) -> Domain:
         """The domain whose codes are the pieces."""
-        return shortened(self.domain, {axis: cut.parts for axis, cut in self.cuts.items()})
+        return shortened(self.domain, {axis: IntegerRange(0, cut.parts) for axis, cut in self.cuts.items()})
 
     @cached_property
     def prior(self) -> tuple[Floats, ...]:
@@ -159,6 +161,73 @@ class Pieces:
             moved = attrs.evolve(inner, domain=into.small, logits=np.concatenate(rows))
             return self._spread_out(moved, more)
         return inner.moved(into.small, {axis: self.divided(axis, into) for axis in self.cuts}, into.prior)
+
+
+@final
+@attrs.frozen(eq=False)
+class Raised:
+    """A hypothesis over long attributes and what is added to it, over one set of attributes.
+
+    Parameters
+    ----------
+    held : PiecewiseHistogram
+    pieces : Pieces
+        Those that `added` has of each long attribute of the set; even within each.
+    axes : tuple of int
+    added : float64 array
+        One axis an attribute of the set; entries may be negative.
+    """
+
+    held: "PiecewiseHistogram"
+    pieces: Pieces
+    axes: tuple[int, ...]
+    added: Floats
+
+    @property
+    def size(self) -> int:
+        return self.added.size
+
+    @cached_property
+    def _sums(self) -> "_PieceSums":
+        cells = spread(self.added, self.axes, len(self.held.domain.shape))
+        return _PieceSums(self.pieces, Tables(cells, self.size))
+
+    def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        return self.held.sums.box(axes, low, high) + self._sums.box(axes, low, high)
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        return np.asarray(self.held.sums.boxes(axes, low, high) + self._sums.boxes(axes, low, high))
+
+    def weighted(self, axes: tuple[int, ...], parts: Sequence[_Part]) -> float:
+        return self.held.sums.weighted(axes, parts) + self._sums.weighted(axes, parts)
+
+    def table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the table of the set, code by code."""
+        written, table = self.held.marginal(*[self.held.domain.names[axis] for axis in axes]), self.added
+        for place, axis in enumerate(axes):
+            if (cut := self.pieces.cuts.get(axis)) is not None:
+                means = table / spread(cut.widths.astype(np.float64), (place,), len(axes))
+                table = np.repeat(means, cut.widths, axis=place)
+        return written + table
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the sum in every block of a partition of the set, shape (blocks,)."""
+        table = self.added
+        for place, (axis, cut) in enumerate(zip(self.axes, partition.cuts, strict=True)):
+            pieces = self.pieces.cuts.get(axis)
+            table = cut.sums(table, place) if pieces is None else _recut(table, place, pieces, cut)
+        return self.held.blocks(partition) + table.ravel()
+
+
+def _recut(table: Floats, place: int, pieces: Cut, cut: Cut) -> Floats:
+    """Return the sums over the parts of a cut of a table that is even within pieces along one axis."""
+    runs = cut.firsts if cut.labels is None else np.flatnonzero(np.diff(cut.labels, prepend=-1))
+    table = np.moveaxis(table, place, 0)
+    below = np.concatenate([np.zeros((1, *table.shape[1:])), np.cumsum(table, axis=0)])
+    held = pieces.of_codes(runs)
+    shares = spread((runs - pieces.firsts[held]) / pieces.widths[held], (0,), table.ndim)
+    found = np.diff(np.concatenate([below[held] + shares * table[held], below[-1:]]), axis=0)
+    return np.moveaxis(found if cut.labels is None else sum_classes(found, cut.labels[runs], 0), 0, place)
 
 
 def is_read(one: Measurement) -> bool:
@@ -291,7 +360,8 @@ class PiecewiseHistogram:
         return self.pieces.domain
 
     @cached_property
-    def _sums(self) -> _PieceSums:
+    def sums(self) -> _PieceSums:
+        """Sums of its masses over boxes and weighted boxes of codes."""
         held = self.inner if isinstance(self.inner, Mixture | LocalFits) else None
         return _PieceSums(self.pieces, self.inner.sums if held is None else _Inner(held))
 
@@ -302,11 +372,11 @@ class PiecewiseHistogram:
         return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
-        value = query.total(self._sums, 1.0) / (1 << query.grid_bits)
+        value = query.total(self.sums, 1.0) / (1 << query.grid_bits)
         return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        return np.clip(fractions(queries, self._sums, 1.0), 0.0, 1.0)
+        return np.clip(fractions(queries, self.sums, 1.0), 0.0, 1.0)
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the fraction of records in every block, shape (blocks,)."""

@@ -184,9 +184,12 @@ class Demand:
         return cls._of(len(domain.shape), found)
 
     @classmethod
-    def of_one(cls, domain: Domain, asked: Asked) -> "Demand":
-        """Return what one question asks."""
-        return cls._of(len(domain.shape), {asked.told: asked.energies})
+    def of_these(cls, domain: Domain, asked: Sequence[Asked]) -> "Demand":
+        """Return what these questions ask, in the mean, and no others."""
+        found: dict[Axes, Floats] = {}
+        for one in asked:
+            found[one.told] = found.get(one.told, 0.0) + one.energies / len(asked)
+        return cls._of(len(domain.shape), found)
 
     @classmethod
     def _of(cls, width: int, found: Mapping[Axes, Floats]) -> "Demand":

@@ -51,14 +51,14 @@ class Levels:
     def of(cls, attribute: Attribute) -> "Levels":
         """Return the levels of an attribute: codes alone where these have no order.
 
-        The missing cell, which is next to no value, is a part by itself at every level but the whole. Both
-        ends of a bin belong to one part at every level but the codes.
+        The missing cell, which is next to no value, is a part by itself at every level but the whole. Bins
+        with two ends are a level beside the codes, and coarser ones are made of bins: no count cuts them.
         """
-        grid = grid_of(attribute.size) if is_long(attribute) else None
+        grid = grid_of(attribute) if is_long(attribute) else None
         size, ends = grid.parts if grid else attribute.size, getattr(attribute, "cells", 1)
         values = size - attribute.missing
         held, parts = np.arange(values) // ends, values // ends
-        classes, fewer = [np.arange(size)], round(values / BRANCH)
+        classes, fewer = [np.arange(size)], parts if ends > 1 else round(parts / BRANCH)
         while attribute.ordered and fewer >= LEAST_PARTS:
             held, parts = held * fewer // parts, fewer
             classes.insert(0, np.append(held, np.full(size - values, fewer)))
@@ -119,12 +119,14 @@ class Levels:
         )
 
     @cached_property
-    def _parents(self) -> tuple[tuple[Ints, Ints, Ints], ...]:
-        """By level, but for 0: the part before that holds each part, where it begins, how many it holds."""
+    def _parents(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
+        """By level, but for 0: the part before that holds each part, where it begins, its share of codes."""
         found = []
-        for coarse, starts in zip(self.classes, self.starts[1:], strict=False):
+        for coarse, starts, (before, sizes) in zip(
+            self.classes, self.starts[1:], itertools.pairwise(self._sizes), strict=False
+        ):
             parents = coarse[starts]
-            found.append((parents, _runs(parents), np.bincount(parents)[parents]))
+            found.append((parents, _runs(parents), sizes / before[parents]))
         return tuple(found)
 
     @cached_property
@@ -153,7 +155,7 @@ class Levels:
         """Return what counts of the parts of a `fine` level say at a coarser one beyond the one before it.
 
         As `beyond`, but counts of parts add up where weights of codes are averaged: each part of a level gets
-        an equal share of what its whole holds.
+        of what its whole holds the share of its codes.
         """
         begun = self._held.get((fine, level))
         if begun is None:
@@ -161,11 +163,11 @@ class Levels:
         sums = np.add.reduceat(totals, begun, axis=axis)
         if level == 0:
             return np.asarray(sums)
-        parents, firsts, sizes = self._parents[level - 1]
+        parents, firsts, shares = self._parents[level - 1]
         wholes = np.add.reduceat(sums, firsts, axis=axis)
         shape = [1] * totals.ndim
         shape[axis] = len(parents)
-        return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes.reshape(shape))
+        return np.asarray(sums - np.take(wholes, parents, axis=axis) * shares.reshape(shape))
 
     def even(self, totals: Floats, level: int, axis: int = 0) -> Floats:
         """Return counts of the parts of a level as counts of codes, each an equal share of its part's."""

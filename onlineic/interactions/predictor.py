@@ -209,6 +209,6 @@ def _of_parts(levels: Levels, cut: Cut) -> Floats:
 def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
     """Return the energies of half-open ranges of codes, (m, levels)."""
     ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    codes = np.arange(levels.parts[-1])
-    found = [levels.energies(((codes >= first) & (codes < last)).astype(float)) for first, last in ends]
+    cut = levels.cut(levels.finest)
+    found = [levels.energies(cut.inside(first, last)) for first, last in ends.tolist()]
     return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

@@ -223,6 +223,17 @@ class _Ladder:
             flows.insert(0, sums[level] - voltage * self._conductances[level])
         return flows
 
+    def of_whole(self, codes: Codes) -> float:
+        """Return how much of the whole, which is not measured, the estimate of a set counts as its own."""
+        if type(codes) is bytes:
+            return float(np.diff(self._of_whole)[_mask(codes, self.cuts[0].size)].sum())
+        return float(self._of_whole[codes[1]] - self._of_whole[codes[0]])
+
+    @cached_property
+    def _of_whole(self) -> Floats:
+        """The same of the finest blocks before each, and of all."""
+        return np.append(0.0, np.cumsum(self._solved(np.zeros(self.cuts[0].size), 1.0)[0]))
+
     def fit(self, measured: Sequence[Floats]) -> Floats:
         """Return the estimates of the finest blocks, of total 1, from the measured blocks of every level."""
         rhs = self.precisions[-1] * measured[-1]
@@ -553,6 +564,7 @@ class _Part:
     mean_square: float
     square: float  # of the part with its mean taken off
     finest: Codes  # in blocks of the finest cut of the attribute
+    whole: float  # what the estimate over the attribute alone counts of all records; `mean` where n is public
     spread: float
     largest: tuple[float, ...]  # coefficient of every level
 
@@ -886,7 +898,8 @@ class Estimates:
             found = None if self._cells is None else self._cells.point(query)
             return None if found is None else (found[0], math.hypot(found[1], self._deviation))
         error, value = min((error, 1.0 - value if complement else value) for error, value in points)
-        return value, math.hypot(error, self._deviation)
+        # one minus a count rests on n
+        return value, math.hypot(error, self._deviation) if complement else error
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -986,6 +999,8 @@ class Estimates:
                 if exact:
                     radius, variance = self._radius(over, inner, nats or over.nats)
                     error = math.sqrt(variance * (2.0 if self._design.pure else 1.0)) / self._n
+                    if self._slack:
+                        error = math.hypot(error, self._deviation * _of_whole(inner))
                     points.append((error, value))
                     if nats is not None:
                         low, high = max(low, value - radius), min(high, value + radius)
@@ -1070,8 +1085,11 @@ class Estimates:
             held = places[blocks[0]], places[blocks[1]]
         mean = _count(blocks) / cut.size
         square = mean * (1.0 - mean) * cut.size
-        spread = self._design.ladders[key[0]].spread(held)
-        known = self._parts[key[1], blocks] = _Part(blocks, mean, mean**2, square, held, *spread)
+        ladder = self._design.ladders[key[0]]
+        whole = ladder.of_whole(held) if self._slack else mean
+        known = self._parts[key[1], blocks] = _Part(
+            blocks, mean, mean**2, square, held, whole, *ladder.spread(held)
+        )
         return known
 
     def _most(self, axis: int, codes: Interval | Bools) -> float:
@@ -1131,7 +1149,8 @@ class Estimates:
                 radius = min(radius, _headed_radius(nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * nats * variance)
-        return radius * ROUNDED_UP / self._n + over.lost + self._slack, variance
+        slack = self._slack * _of_whole(held) if self._slack else 0.0
+        return radius * ROUNDED_UP / self._n + over.lost + slack, variance
 
     def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
@@ -1221,6 +1240,14 @@ class Estimates:
                         measured[level] += weight * self._margin(at, (cut,), (cut,))
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
+
+
+def _of_whole(parts: Sequence[_Part]) -> float:
+    """Return how much of all records the estimate of a product counts as its own (theory 1.9, 3)."""
+    found = shared = math.prod(part.mean for part in parts)
+    for part in parts:
+        found += (part.whole - part.mean) * shared / part.mean
+    return abs(found) + ROUNDED_OFF
 
 
 def _weights(codes: Codes, size: int) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.known_noise.estimates import Bracket, Estimates, Family, TableDesign
+from onlineic.queries.answers import Law
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
@@ -35,26 +36,29 @@ class Instalments:
     families : tuple of Family
     slack, deviation : float
         As in `Estimates`.
-    pure : bool
-        Whether the noise of all of them is Laplace, as where delta = 0; Gaussian else.
     """
 
     estimates: tuple[Estimates, ...] = ()
     families: tuple[Family, ...] = ()
     slack: float = 0.0
     deviation: float = 0.0
-    pure: bool = False
     _ranked: dict[tuple[int, ...], tuple[Estimates, ...]] = attrs.field(factory=dict, init=False, repr=False)
 
     def after(self, number: int) -> "Instalments":
         """Return the first so many."""
         return attrs.evolve(self, estimates=self.estimates[:number], families=self.families[:number])
 
-    def then(self, released: Sequence[Measurement], n: int, beta: float) -> "Instalments":
-        """Return the same with one more instalment, whose record tells the deviations of its noise."""
+    def then(self, released: Sequence[Measurement], n: int, beta: float, pure: bool) -> "Instalments":
+        """Return the same with one more instalment, whose record tells the deviations of its noise.
+
+        Parameters
+        ----------
+        pure : bool
+            Whether that is Laplace; Gaussian else.
+        """
         targets = [one.target for one in released if isinstance(one.target, Partition)]
-        unit = math.sqrt(2.0) if self.pure else 1.0  # deviations over the scale of Laplace noise
-        design = TableDesign(targets, [one.scale * n / unit for one in released], self.pure)
+        unit = math.sqrt(2.0) if pure else 1.0  # deviations over the scale of Laplace noise
+        design = TableDesign(targets, [one.scale * n / unit for one in released], pure)
         number = len(self.estimates) + 1
         share = beta / (number * (number + 1))
         values = [one.values for one in released]
@@ -92,9 +96,10 @@ class Instalments:
             self._ranked[axes] = tuple(leading) or self.estimates
         return self._ranked[axes]
 
-    def point(self, query: Query) -> tuple[float, float] | None:
-        """Return (estimate, standard error) of the instalment that knows a query best, or None."""
-        found = [one for one in (held.point(query) for held in self._leading(query)) if one is not None]
+    def point(self, query: Query) -> tuple[float, float, Law] | None:
+        """Return (estimate, standard error, law) of the instalment that knows a query best, or None."""
+        told = [(held.point(query), held.pure) for held in self._leading(query)]
+        found = [(*point, _law(pure)) for point, pure in told if point is not None]
         return min(found, key=lambda one: one[1], default=None)
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
@@ -107,4 +112,5 @@ class Instalments:
         return np.minimum(lows, highs), np.maximum(lows, highs)
 
 
-Known = Estimates | Instalments
+def _law(pure: bool) -> Law:
+    return "laplace" if pure else "gaussian"

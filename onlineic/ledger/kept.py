@@ -20,7 +20,7 @@ SHORTEST = 16  # easy answers in a row that are worth columns
 @final
 @attrs.define(eq=False)  # never written to; frozen it would take three times as long to make, once an answer
 class Kept:
-    """Records in order; replaced as a whole, so that an interrupted step leaves what was.
+    """Records in order. A step makes another of these, so that an interrupt leaves the old one.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Kept:
         return self.starts[-1] + self.count
 
     def followed_by(self, records: Sequence[Record]) -> "Kept":
-        """Return these records and then those."""
+        """Return these records followed by others."""
         if self.count >= RECENT:
             return self._sorted_in().followed_by(records)
         # nothing is deleted in place: it may be what a signal's handler wrote, which stands

@@ -115,7 +115,7 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is a file; where the system does not tell, a new one may be the second.
+    """Return whether there is a file; unless the system tells, none may be made.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def lock_to_read(path: str) -> int | None:
 
 
 def locked(path: str) -> str:
-    """Return what to say of a ledger that somebody has."""
+    """Return the message about a ledger that is open elsewhere."""
     return (
         f"ledger must be used by one session at a time, got {shown(path, 300)}, which is open or being read; "
         "close that session, in this process or another."
@@ -286,7 +286,7 @@ def locked(path: str) -> str:
 
 
 def unlock(held: int | None) -> None:
-    """Let a lock go; whatever closing it says, the system has."""
+    """Release a lock; an error of closing it does not matter."""
     if held is not None:
         with contextlib.suppress(OSError):
             os.close(held)

@@ -19,7 +19,7 @@ from onlineic.accounting.of_table import TableCharge
 from onlineic.errors import InternalError, set_fields
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.tables import immutable
 
 
@@ -68,22 +68,6 @@ class EasyBatch:
 
 @final
 @attrs.frozen
-class Improved:
-    """A new number for an earlier answer, without a test: read from older files, and never written now.
-
-    Attributes
-    ----------
-    query : Query or BoundMarginal
-    guess : int, or tuple of int
-        What the hypothesis says, as of `Easy`; told from here on.
-    """
-
-    query: Question
-    guess: Guess
-
-
-@final
-@attrs.frozen
 class Hard:
     """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
 
@@ -109,6 +93,32 @@ class Opened:
     measurements: tuple[Measurement, ...]
     charge: Charge
     heard: tuple[Question, ...] = ()
+
+
+@final
+@attrs.frozen
+class Single:
+    """A question that was bought by itself, without a test: its noisy answer, and what that cost.
+
+    Attributes
+    ----------
+    query : Query or BoundMarginal
+    guess : int, or tuple of int
+        What the hypothesis said of it before, as of `Easy`.
+    measurement : Measurement
+        Of the query, or of the partition of the cross table.
+    charge : Charge
+    """
+
+    query: Question
+    guess: Guess
+    measurement: Measurement
+    charge: Charge
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was released, as of tables that are bought together."""
+        return (self.measurement,)
 
 
 @final
@@ -220,7 +230,7 @@ class Shared:
 @final
 @attrs.frozen
 class Noted:
-    """How far the ledger file of a session was that draws on the total of its table.
+    """Length and head of the ledger file of a session that draws on the total of its table.
 
     Attributes
     ----------
@@ -304,6 +314,7 @@ Committed = (
     | EasyBatch
     | Hard
     | Opened
+    | Single
     | UpdateFailed
     | Drawn
     | Noted
@@ -312,8 +323,9 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Improved | Reserved | Burned | Closed | Resumed
-Release = Hard | Opened
+Record = Committed | Reserved | Burned | Closed | Resumed
+Bought = Opened | Single  # without a test
+Release = Hard | Bought
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
 
@@ -346,8 +358,8 @@ class Checkpoint:
 
 @final
 @attrs.frozen
-class Told:
-    """What a hard answer was, kept so that its repeats say it under whatever rules come later.
+class ToldAnswer:
+    """The number of a hard answer, kept so that repeats tell the same under later versions.
 
     Attributes
     ----------
@@ -364,7 +376,7 @@ class Told:
 @final
 @attrs.frozen
 class Paid:
-    """Who asked for a release, and so pays for it: kept in the very transaction that records the release.
+    """Who asked for a release, and so pays for it; written in the transaction of the release.
 
     Attributes
     ----------
@@ -378,7 +390,19 @@ class Paid:
     name: str
 
 
-Beside = Checkpoint | Told | Paid  # what stands beside the records, and is none
+def measured(record: Record) -> tuple[Measurement, ...]:
+    """Return what an update rule is shown of a record: nothing, unless it is a release.
+
+    A number that was bought answers its own question, and no others are read from it.
+    """
+    if isinstance(record, Opened):
+        return record.measurements
+    if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
+        return (record.measurement,)
+    return (record.measurement,) if isinstance(record, Hard) else ()
+
+
+Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself
 
 
 class Ledger(abc.ABC):
@@ -466,12 +490,12 @@ class Ledger(abc.ABC):
 
     @property
     def file(self) -> str:
-        """By which the same ledger is known again; empty where it has no file."""
+        """What identifies the file of the ledger; empty without one."""
         return ""
 
     @property
     def held(self) -> bool:
-        """Whether records can still be added: a file was not let go."""
+        """Whether records can still be added: not once a file is closed."""
         return True
 
     @property
@@ -489,13 +513,13 @@ class Ledger(abc.ABC):
         """Whether the last write failed: nothing more is recorded."""
         return False
 
-    def keep(self, beside: Beside) -> None:
-        """Keep what stands beside records, with the next durable ones; checkpoints where they last."""
+    def keep(self, annotation: Annotation) -> None:
+        """Keep an annotation, durable with the next records; checkpoints only in a ledger that lasts."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
 
     @property
     def paid(self) -> Mapping[int, str]:
-        """By the place of a release the name of who asked for it, where that was kept; in order."""
+        """Who asked for releases, by the place of the record, as far as it was kept; in order."""
         return {}
 
     def gather(self) -> None:  # noqa: B027  (a ledger without a file has nothing to gather)
@@ -506,7 +530,7 @@ class Ledger(abc.ABC):
 
     @property
     def told(self) -> Mapping[int, float | tuple[float, ...]]:
-        """By the place of a hard answer's record the number that it was, as far as that was kept."""
+        """Numbers of hard answers, by the place of the record, as far as they were kept."""
         return {}
 
     @property
@@ -520,7 +544,7 @@ class Ledger(abc.ABC):
         return len(self)
 
     def lost(self, records: int) -> int:
-        """Return how many easy answers of killed processes no record holds, at most, up to this record."""
+        """Return the most easy answers that killed processes gave and no record holds, up to this record."""
         return 0
 
     @property
@@ -546,8 +570,8 @@ class Ledger(abc.ABC):
 
 
 @final
-class Past(Ledger):
-    """What a ledger holds at one moment; nothing can be added, and what the ledger adds does not show.
+class FrozenLedger(Ledger):
+    """A view of a ledger as it is now: nothing can be added, and later records do not show.
 
     Parameters
     ----------

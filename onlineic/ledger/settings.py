@@ -23,7 +23,8 @@ from onlineic.errors import (
     LedgerMismatchError,
     shown,
 )
-from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
+from onlineic.ledger.kinds import Line, account_to_json
+from onlineic.ledger.lines import FORMAT, domain_of
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
@@ -232,6 +233,7 @@ def _domain_difference(held: Domain, given: Domain) -> str | None:
             return (
                 f"where {name} has {field}={_first(here[field], there[field])}, got "
                 f"{_first(there[field], here[field])}"
+                f"{', and a file keeps the bins that it was declared with' * (field == 'edges')}"
             )
     return "got another"
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import urllib.parse
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -35,18 +35,9 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
-from onlineic.ledger.lines import (
-    START,
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    chained,
-    checked_text,
-    line_of,
-    linked,
-)
+from onlineic.ledger.forks import this_process
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import START, Receipt, Written, canonical_text, chained, checked_text, linked
 from onlineic.ledger.place import (
     check_writable,
     checked_path,
@@ -62,7 +53,7 @@ from onlineic.ledger.place import (
     unusable,
 )
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     Burned,
     Checkpoint,
     Closed,
@@ -74,7 +65,7 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
-    Told,
+    ToldAnswer,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -87,15 +78,13 @@ CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text
                    chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, chain BLOB NOT NULL);
 """
-# from a schema to the next one: what a table is called may change, the lines and their chain never do
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 Durability = Literal["hits", "all"]
 
 
 @final
 @attrs.frozen
 class _State:
-    """What holds of the ledger; replaced as a whole by one assignment."""
+    """The state of the ledger, replaced as a whole by one assignment."""
 
     book: Book
     length: int = 0  # records
@@ -142,19 +131,19 @@ class SqliteLedger(Ledger):
         self._path, self._connection, self._place = path, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
-        self._process = os.getpid()
+        self._process = this_process()
         self._owner: object = None
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Beside] = []
+        self._queue: list[Record | Annotation] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
         self._told = written.told(self._domain)
         self._paid = written.paid(self._domain)
         self._gathering = False
         self.fresh = False  # a file that was there goes on with a line of its own
-        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
+        self._losses = _losses(self._records, self.beginning["durability"])
         try:
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
@@ -346,7 +335,7 @@ class SqliteLedger(Ledger):
         reserved = self.reserved
         burned = [] if reserved is None else [Burned(reserved, "restarted")]
         self._append([*burned, Resumed(version, self._durability)], durable=True)
-        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
+        self._losses = _losses(self._records, self.beginning["durability"])
 
     def give_back(self, owner: object) -> None:
         if self._owner is None or self._owner is owner:
@@ -402,12 +391,12 @@ class SqliteLedger(Ledger):
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, beside: Beside) -> None:
-        self._append([beside], durable=False)
-        if isinstance(beside, Told):
-            self._told.setdefault(beside.record, beside.value)
-        elif isinstance(beside, Paid):
-            self._paid[beside.record] = beside.name
+    def keep(self, annotation: Annotation) -> None:
+        self._append([annotation], durable=False)
+        if isinstance(annotation, ToldAnswer):
+            self._told.setdefault(annotation.record, annotation.value)
+        elif isinstance(annotation, Paid):
+            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:
@@ -440,11 +429,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Annotation], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Beside)]
+        records = [one for one in added if not isinstance(one, Annotation)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records
@@ -511,7 +500,7 @@ class SqliteLedger(Ledger):
             self._broken = False
 
     def _check(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkedSessionError(
                 "ledger must be used in the process that opened it, got a forked one; open a new session."
             )
@@ -527,7 +516,7 @@ class SqliteLedger(Ledger):
         """Let the file go, as it is."""
         with self._gate:
             held, self._held, self._owner = self._held, -1, None
-            if held >= 0 and os.getpid() == self._process:
+            if held >= 0 and this_process() == self._process:
                 _let_go(self._connection)
                 unlock(held)
 
@@ -557,7 +546,7 @@ def receipt_of(ledger: Ledger, owner: str) -> Receipt:
 
 
 def _losses(records: Sequence[Record], durability: str) -> list[int]:
-    """Return the places where a process had died that may have lost easy answers.
+    """Return the places after which a killed process may have lost easy answers.
 
     It had a reservation standing, which every test needs, and whose hit or burn writes all that waits.
     """
@@ -577,7 +566,7 @@ _REGISTERED: list[bool] = []
 
 
 def _register() -> None:
-    """Let forks wait for writes; hooks cannot be taken back, so that there is one set of them."""
+    """Let forks wait for writes: once for all ledgers, since a hook cannot be removed."""
     if _REGISTERED:
         return
     _REGISTERED.append(True)
@@ -656,7 +645,7 @@ def _opened_by_sqlite(path: str) -> sqlite3.Connection:
 
 
 def _let_go(connection: sqlite3.Connection) -> None:
-    """Close a connection, of which nothing is asked any more."""
+    """Close a connection; what SQLite says to that does not matter."""
     with contextlib.suppress(sqlite3.Error):
         connection.close()
 
@@ -669,7 +658,7 @@ def _read(connection: sqlite3.Connection, path: str) -> Written:
     try:
         if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise sqlite3.DatabaseError
-        _migrate(connection, path)
+        _check_schema(connection, path)
         connection.execute("BEGIN")  # one snapshot
         rows = connection.execute("SELECT at, text, chain FROM line ORDER BY at").fetchall()
         heads = connection.execute("SELECT lines, chain FROM head").fetchall()
@@ -701,24 +690,17 @@ def _unreadable(path: str, error: Exception) -> LedgerError:
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring a file of an earlier schema to the present one, each step in one transaction."""
+def _check_schema(connection: sqlite3.Connection, path: str) -> None:
+    """Raise unless a file is a ledger whose tables are those of now."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise sqlite3.DatabaseError
-    while schema != SCHEMA:
-        if schema not in MIGRATIONS:
-            raise LedgerMismatchError(
-                f"ledger must be of schema {SCHEMA} or of one that leads there, got {shown(path, 200)} "
-                f"of schema "
-                f"{schema}; use the version of onlineic that wrote it."
-            )
-        connection.execute("BEGIN IMMEDIATE")
-        MIGRATIONS[schema](connection)
-        schema += 1
-        connection.execute(f"PRAGMA user_version = {schema}")
-        connection.execute("COMMIT")
+    if schema != SCHEMA:
+        raise LedgerMismatchError(
+            f"ledger must be of schema {SCHEMA}, got {shown(path, 200)} of schema {schema}; use the version "
+            "of onlineic that wrote it."
+        )
 
 
 def read(path: str | os.PathLike[str]) -> Written:

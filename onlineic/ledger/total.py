@@ -11,8 +11,7 @@ import contextlib
 import datetime
 import functools
 import os
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, NoReturn, final
 
@@ -24,6 +23,7 @@ from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
 from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
+from onlineic.door import Door
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -35,7 +35,9 @@ from onlineic.errors import (
     checked_ratio,
     shown,
 )
-from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
+from onlineic.ledger.forks import this_process
+from onlineic.ledger.kinds import Line, account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record, Shared
@@ -127,8 +129,7 @@ class TableBudget:
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._rows = budget, rows
-        self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
-        self._drawing = False
+        self._door, self._process, self._closed = Door("a total"), this_process(), False
         self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
@@ -338,12 +339,17 @@ class TableBudget:
         SessionStateError
             If a signal's handler draws while another draw runs: what is left was looked up before it.
         """
-        with self._alone():
-            made, taken = self._taken(budget, account, file)
-            if not self._has_paid(file):
-                # it is written anyway: with how far the files of the sessions are that are open
-                drawn = Drawn(taken, budget, account, what, file)
-                self._ledger.commit([*self._advanced(self._sessions.ledgers()), *made, drawn])
+        self._check_process()  # before the door: in a forked process nobody may ever open it
+        self._door.run(functools.partial(self._draw, budget, account, what, file))
+
+    def _draw(
+        self, budget: Budget, account: Filter | None, what: Literal["session", "release"], file: str
+    ) -> None:
+        made, taken = self._taken(budget, account, file)
+        if not self._has_paid(file):
+            # it is written anyway: with how far the files of the sessions are that are open
+            drawn = Drawn(taken, budget, account, what, file)
+            self._ledger.commit([*self._advanced(self._sessions.ledgers()), *made, drawn])
 
     def note(self, ledger: Ledger) -> None:
         """Keep how far the file of a session is, durably, if it drew: older copies are refused from then on.
@@ -355,11 +361,13 @@ class TableBudget:
         SessionStateError
             As `draw`.
         """
-        with self._alone():
-            self._check_open()
-            advanced = self._advanced([ledger])
-            if advanced:
-                self._ledger.commit(advanced)
+        self._check_open()
+        self._door.run(functools.partial(self._note, [ledger]))
+
+    def _note(self, ledgers: Iterable[Ledger]) -> None:
+        advanced = self._advanced(ledgers)
+        if advanced:
+            self._ledger.commit(advanced)
 
     def _advanced(self, ledgers: Iterable[Ledger]) -> list[Noted]:
         """Return what is new of the files of sessions that drew."""
@@ -371,38 +379,21 @@ class TableBudget:
             if (receipt := ledger.receipt).lines > known[ledger.file].lines
         ]
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the lock, which lets a signal's handler of the same thread in; not in a forked process."""
-        self._check_process()  # before the lock: in a forked process nobody may ever release it
-        with self._lock:
-            if self._drawing:
-                raise SessionStateError(
-                    "total must be drawn on by one mechanism at a time, got another of a signal's handler, "
-                    "for which nothing was spent; draw when the handler has returned."
-                )
-            try:
-                self._drawing = True
-                yield
-            finally:
-                self._drawing = False
-
     def _has_paid(self, file: str) -> bool:
         """Return whether this is the file of a session that has drawn; "" is no file."""
         return bool(file) and any(one.file == file for one in self.drawn)
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
-        if os.getpid() != self._process:  # the file is the parent's, and whoever held the lock is not here
-            return
-        with self._lock:
-            if not self._closed and self._ledger.held:
-                with contextlib.suppress(LedgerError):  # of a disk that is full: what was noted before stands
-                    advanced = self._advanced(self._sessions.ledgers())
-                    if advanced:
-                        self._ledger.commit(advanced)
-            self._closed = True
-            self._ledger.give_back(self)
+        if this_process() == self._process:  # else the file is the parent's
+            self._door.run(self._close)
+
+    def _close(self) -> None:
+        if not self._closed and self._ledger.held:
+            with contextlib.suppress(LedgerError):  # of a disk that is full: what was noted before stands
+                self._note(self._sessions.ledgers())
+        self._closed = True
+        self._ledger.give_back(self)
 
     def __enter__(self) -> "TableBudget":
         return self
@@ -411,7 +402,7 @@ class TableBudget:
         self.close()
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkedSessionError(
                 "total must be used in the process that opened it, got a forked one: both would spend it; "
                 "draw on it in one process."

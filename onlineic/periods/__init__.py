@@ -4,20 +4,21 @@ from onlineic.periods.book import PeriodsBook, range_nats
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.periods import Periods, book_of
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import Bought, pooled, start_from
+from onlineic.periods.pooled import Bought, Known, chosen_radius, pooled
 from onlineic.periods.ranges import Range
 from onlineic.periods.served import ServedPeriods
 
 __all__ = [
     "Bought",
     "Calendar",
+    "Known",
     "Periods",
     "PeriodsBook",
     "Persons",
     "Range",
     "ServedPeriods",
     "book_of",
+    "chosen_radius",
     "pooled",
     "range_nats",
-    "start_from",
 ]

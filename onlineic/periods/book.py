@@ -329,7 +329,7 @@ class PeriodsBook:
 
 
 def range_nats(calendar: Calendar, blocks: Sequence[str], end: int, domain: Domain, query: Query) -> float:
-    """Return ln(2/share) less ln(1/beta) for the share of beta that one conjunction over one range gets.
+    """Return ln(1/share) less ln(1/beta) for the share of beta that one conjunction over one range gets.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ def range_nats(calendar: Calendar, blocks: Sequence[str], end: int, domain: Doma
     """
     axes = len(domain.shape)
     sets = sum(math.comb(axes, held) for held in range(1, MOST_AXES + 1))
-    nats = math.log(2.0) + math.log(float(end) ** 2 * (end + 1)) + calendar.coarser(blocks) * math.log(2.0)
+    nats = math.log(float(end) ** 2 * (end + 1)) + calendar.coarser(blocks) * math.log(2.0)
     for axis in query.axes:
         size = domain.shape[axis]
         nats += math.log(size * (size + 1) / 2)

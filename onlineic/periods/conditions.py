@@ -91,13 +91,15 @@ def _table_inside(question: Marginal, name: str, kind: Dates, code: int) -> Any:
     condition: Inner = EVERYBODY
     if question.condition is not None:
         condition = inside(question.condition, name, kind, code)
-    names = tuple(one for one in question.names if one != name)
+    kept = [place for place, one in enumerate(question.names) if one != name]
+    names = tuple(question.names[place] for place in kept)
+    groupings = tuple(question.groupings[place] for place in kept) if question.groupings else ()
     if condition is NOBODY:
         return NOBODY
     held = None if isinstance(condition, bool) else condition
     if not names:
         return EVERYBODY if held is None else held
-    return attrs.evolve(question, names=names, condition=held)
+    return attrs.evolve(question, names=names, condition=held, groupings=groupings)
 
 
 def runs(asked: Sequence[Any]) -> list[tuple[int, int, Any]]:

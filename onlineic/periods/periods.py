@@ -8,6 +8,7 @@ Proof: docs/theory/periods.md, 13.1, 13.2, 13.6, 13.7.
 
 import contextlib
 import datetime
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +19,6 @@ from typing import Any, NoReturn, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
 from onlineic.accounting.blocks import BlockAccount
 from onlineic.accounting.budget import LARGEST_EPSILON, Budget, Filter, check_budget
 from onlineic.accounting.composition import zcdp_order
@@ -26,7 +26,7 @@ from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, paid_by, united
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
@@ -48,8 +48,8 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.known_noise.estimates import Estimates
-from onlineic.ledger.lines import Receipt, Written, account_from_json
+from onlineic.ledger.kinds import account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened
@@ -71,11 +71,10 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import DESIGNS, WARM_MOST, Bought, estimates, fitted, start_from
+from onlineic.periods.pooled import Bought, Fit, Known
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import FixedTables
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import SHARE, divided_beta
@@ -83,7 +82,7 @@ from onlineic.queries.query import Query
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.counting import number_of
-from onlineic.session.durable import Durability
+from onlineic.session.durable import Durability, planned
 from onlineic.session.session import OnlineIC
 from onlineic.slips import public
 
@@ -211,10 +210,9 @@ class Periods:
         self._data: dict[str, PrivateData] = {}
         self._payer = object()  # of all that its sessions spend
         self._sessions: dict[str, OnlineIC] = {}
-        self._bought: dict[str, Bought] = {}
-        self._empty = set[str]()  # nodes that have bought nothing, as long as they are not opened
-        self._finer: dict[str, Estimates | None] = {}
-        self._fits: dict[tuple[str, ...], Any] = {}
+        # what nodes have bought, and what each had spent then: None of one that is not opened
+        self._bought: dict[str, tuple[Fraction | None, Bought | None]] = {}
+        self._fits: dict[tuple[str, ...], tuple[list[Bought], Fit | None]] = {}
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
         self._persons, account = persons, BlockAccount(whole, rows=rows)
@@ -416,7 +414,7 @@ class Periods:
             n = data.n if drawn is None else max(1, drawn)
             try:
                 paid = paid_by(data, self._payer)
-                return self._new_node(label, paid, [BlockBegun(label, n, late, drawn)], self._start(n))
+                return self._new_node(label, paid, [BlockBegun(label, n, late, drawn)])
             finally:  # also where an interrupt came once it had begun
                 if label in self._sessions:
                     self._data[label] = data
@@ -433,7 +431,7 @@ class Periods:
         noise = SystemNoise() if self._noise is None else self._noise
         check_outside(data, noise)
         # what cannot be planned even of the most is refused before anything is spent
-        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1, None))
+        session_plan(self._domain, counting.n_at_most, self._node_settings(label, 1))
         self._commit([CountPaid(label, counting.charge)])
         return number_of(data, LaplaceMechanism(counting.epsilon), noise)
 
@@ -520,7 +518,7 @@ class Periods:
                 )
             covered = self._book.check_node(label)
             self._make_folder()
-            return self._new_node(label, self._union(covered), [], None)
+            return self._new_node(label, self._union(covered), [])
 
     def attach(self, label: str, data: PrivateData) -> None:
         """Hand over the table of a block that an earlier process added.
@@ -610,7 +608,7 @@ class Periods:
                 f"shares must leave a budget for the {level}, got {float(part):.3g}: {error}"
             ) from None
 
-    def _node_settings(self, label: str, blocks: int, prior: Hypothesis | None) -> Settings:
+    def _node_settings(self, label: str, blocks: int) -> Settings:
         part, level = self._book.left_for(label, blocks), self._book.calendar.level(label)
         budget = self._share_of(part, level, self._book.rows(blocks))
         known = self._settings
@@ -618,52 +616,33 @@ class Periods:
             budget,
             beta=known.beta if self._book.counting is None else divided_beta(known.beta)[1],
             max_queries=known.max_queries,
-            prior=prior,
-            purchases=None if prior is None else FixedTables(),
         )
 
-    def _start(self, n: int) -> Floats | None:
-        """Return what a block of so many records starts from besides its own tables, or None."""
-        finest = self._book.calendar.finest
-        last = [one for one in self._book.nodes if self._book.calendar.level(one) == finest]
-        if n > WARM_MOST or not last:
-            return None
-        label = self._book.calendar.following([*self._book.blocks][-1])
-        plan = session_plan(self._domain, n, self._node_settings(label, 1, None))
-        if plan.first_tables is None:
-            return None  # bought by what is asked: from there nothing is pooled
-        bought = [one for one in map(self._tables_of, last) if one is not None]
-        return start_from(plan.update, self._domain, bought)
-
     def _tables_of(self, label: str) -> Bought | None:
-        """Return the first tables of a node, once it has bought some."""
-        if label not in self._bought:
-            n = self._book.n(label)
-            if label in self._sessions:
-                found = Bought.of(n, self._sessions[label].transcript)
-            elif self._path is None or label in self._empty:
-                found = None
-            else:
+        """Return the tables of a node, once it has bought some."""
+        session, n = self._sessions.get(label), self._book.n(label)
+        spent = None if session is None else session.account.spent
+        held = self._bought.get(label)
+        if held is None or held[0] != spent:
+            found = None
+            if session is not None:
+                found = Bought.of(n, session.transcript.records, session.plan)
+            elif self._path is not None:
                 _, written = self._node_file(label)
-                found = Bought.of(n, written.records(written.domain())[0])
-                self._empty |= {label} if found is None else set()
-            if found is None:
-                return None
-            self._bought[label] = found
-        return self._bought[label]
+                plan = planned(written.beginning, self._domain)
+                found = Bought.of(n, written.records(self._domain)[0], plan)
+            held = self._bought[label] = spent, found
+        return held[1]
 
-    def _new_node(
-        self, label: str, data: PrivateData, before: list[BlockBegun], start: Floats | None
-    ) -> OnlineIC:
+    def _new_node(self, label: str, data: PrivateData, before: list[BlockBegun]) -> OnlineIC:
         """Open a session, then draw on its blocks: it can be asked, and read, only after that.
 
         A crash between the two files leaves a session that has released nothing and that the root does not
         know: it is made anew.
         """
-        prior = None if start is None else Histogram(self._domain, start)
         begun = self._book.after_all(before)
         covered = begun.check_node(label)
-        settings, file = self._node_settings(label, len(covered), prior), self._file(label)
+        settings, file = self._node_settings(label, len(covered)), self._file(label)
         counted = begun.counted(covered, divided_beta(self._settings.beta)[0])
         if counted is not None:
             counted = attrs.evolve(counted, private=self._private)
@@ -671,8 +650,6 @@ class Periods:
             session = OnlineIC(data, settings, counted=counted, noise=self._noise)
         else:
             self._clear(label, file)
-            if start is not None:
-                _keep(_start_file(file), start)
             session = OnlineIC(
                 data, settings, counted=counted, ledger=file, table=label, durability=self._durability
             )
@@ -765,8 +742,6 @@ class Periods:
                     "it by add or close."
                 )
             node, file = self._book.nodes[label], self._node_file(label)[0]
-            start = _start_file(file)
-            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
             whole = (
                 self._union(node.blocks) if len(node.blocks) > 1 or label not in self._book.blocks else None
             )
@@ -775,6 +750,8 @@ class Periods:
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
+            start = f"{file.removesuffix('.db')}.start.npy"  # of other rules: fitted to others' tables
+            prior = Histogram(self._domain, np.load(start)) if exists(start) else None
             session = OnlineIC.resume(
                 file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
             )
@@ -807,47 +784,41 @@ class Periods:
             if self._book.known.get(node.file) != noted:
                 self._commit([noted])
 
-    def fit(self, labels: tuple[str, ...]) -> Any:
-        """Return the hypothesis of the pooled tables of some nodes, or None where they do not pool."""
+    def fit(self, labels: tuple[str, ...]) -> Fit | None:
+        """Return the fit to the pooled tables of some nodes, or None where they do not pool."""
         with self._lock:
-            if labels in self._fits:
-                return self._fits[labels]
             bought = [self._tables_of(label) for label in labels]
             found = [one for one in bought if one is not None]
             if len(found) < len(labels):
                 return None
+            held = self._fits.pop(labels, None)
+            if held is None or any(one is not other for one, other in zip(held[0], found, strict=True)):
+                held = found, Fit.of(self.node(labels[-1]).plan.update, self._domain, found)
             while len(self._fits) >= KEPT_FITS:
                 del self._fits[next(iter(self._fits))]
-            self._fits[labels] = fitted(self.node(labels[-1]).plan.update, self._domain, found)
-            return self._fits[labels]
+            self._fits[labels] = held
+            return held[1]
+
+    def known(self, label: str, query: Query) -> Known | None:
+        """Return what all tables of a node say of a query, or None: free, as they were released."""
+        with self._lock:
+            bought = self._tables_of(label) if label in self._book.nodes else None
+            return None if bought is None else bought.known(query)
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
-        """Return (fraction, standard error) that the tables of a node's own blocks say of a query, pooled.
+        """Return (fraction, standard error) that the tables of a node's own blocks say of a query.
 
-        Free, as they were released: no session is opened for it. None where a block has bought none, where
-        their tables do not pool, or say nothing of it.
+        Free, as they were released: no session is opened for it. None where a block has bought none, or its
+        tables say nothing of it.
         """
-        with self._lock:
-            blocks = self._book.nodes[label].blocks
-            if len(blocks) < 2:
-                return None
-            if label not in self._finer:
-                found = list[Bought]()
-                for one in blocks:
-                    bought = self._tables_of(one) if one in self._book.nodes else None
-                    if bought is None:
-                        return None
-                    found.append(bought)
-                self._finer[label] = estimates(found)
-            known = self._finer[label]
-            return None if known is None else known.point(query)
-
-    def designs(self, label: str) -> int:
-        """Return among how many first tables those of a node were chosen, at most."""
-        book = self._book
-        if book.calendar.level(label) == book.calendar.finest and book.n(label) <= WARM_MOST:
-            return DESIGNS  # whether it has a start depends on which nodes were asked before
-        return max(1, len(self.node(label).plan.first_choices or ()))
+        blocks = self._book.nodes[label].blocks
+        held = [one for one in blocks if self._book.blocks[one].n] if len(blocks) > 1 else []
+        told = [(self._book.n(one) / self._book.n(label), self.known(one, query)) for one in held
+                if one in self._book.nodes]  # fmt: skip
+        if not told or len(told) < len(held) or any(known is None for _, known in told):
+            return None
+        parts = [(share * known.value, share * known.error) for share, known in told if known is not None]
+        return math.fsum(value for value, _ in parts), math.hypot(*[error for _, error in parts])
 
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.
@@ -1139,18 +1110,3 @@ def protected_over(finest: str, persons: Persons | None, n_private: bool) -> str
             f"a person with records in several {finest}s as a whole"
         )
     return f"protects {persons.said(finest)}; does not protect in which {finest}s these lie"
-
-
-def _start_file(file: str) -> str:
-    """Return where the start of a session lies: public, made of what others released."""
-    return f"{file.removesuffix('.db')}.start.npy"
-
-
-def _keep(path: str, array: Floats) -> None:
-    """Write an array whole or not at all."""
-    making = f"{path}.new"
-    with open(making, "wb") as file:
-        np.save(file, array)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(making, path)

@@ -1,12 +1,13 @@
-"""What the tables of several nodes say together: one table of the union, and starts for the next node.
+"""What the tables of several nodes say together: a fit to those of all, and what all of one node say.
 
 Functions of what was released: free, whatever they do.
 
-Proof: docs/theory/periods.md, 13.5.
+Proof: docs/theory/periods.md, 13.6.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, final
 
 import attrs
@@ -14,36 +15,107 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.hypothesis.base import MAX_CELLS
+from onlineic.hypothesis.base import Hypothesis
+from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Estimates, TableDesign
 from onlineic.ledger.records import Opened, Record
+from onlineic.plan.plan import Plan
 from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 from onlineic.updates.base import UpdateRule
 
-LEAST_CELL = 1e-12  # of a start: what is taken to be impossible could never be learned
 BRACKETS = 0.5  # of brackets that nobody asks for
-WARM_NODES = 6  # the last nodes of a level that a start is made of
-# records up to which a start is given: measured, it gains a tenth at 4,000 records and nothing at 40,000
-WARM_MOST = 20_000
-DESIGNS = 4  # of the first tables of a block: of three kinds by its first question, or those beside a start
+# the variances, records, around which the radius of a pooled estimate is narrow: each has an equal part of
+# what it may fail with
+NARROW_AT = tuple(16.0**power for power in range(8))
+
+
+@final
+@attrs.frozen
+class Known:
+    """What all tables of a node say of a question together: unbiased, each purchase weighted by precision.
+
+    Attributes
+    ----------
+    value : float
+        Fraction of the node's records.
+    error : float
+        Root of the sum of the variances, each times its weight squared.
+    gaussian : bool
+        Whether all noise is Gaussian: the variance is that of the law then, too.
+    """
+
+    value: float
+    error: float
+    gaussian: bool
 
 
 @final
 @attrs.frozen(eq=False)
 class Bought:
-    """The first tables of a node, and its public number of records."""
+    """The tables of a node, purchase by purchase, and its public number of records.
+
+    Attributes
+    ----------
+    n : int
+    releases : tuple of tuple of Measurement
+    laplace : tuple of bool
+        Of each, whether its noise is Laplace.
+    """
 
     n: int
-    tables: tuple[Measurement, ...]
+    releases: tuple[tuple[Measurement, ...], ...]
+    laplace: tuple[bool, ...]
 
     @classmethod
-    def of(cls, n: int, records: Sequence[Record]) -> "Bought | None":
-        """Return what a record says was bought first; None before that."""
-        for record in records:
-            if isinstance(record, Opened):
-                found = tuple(one for one in record.measurements if isinstance(one.target, Partition))
-                return cls(n, found) if found else None
-        return None
+    def of(cls, n: int, records: Iterable[Record], plan: Plan) -> "Bought | None":
+        """Return what a record says was bought; None before that."""
+        account, rule = plan.sparse.account(), plan.purchases
+        found = [one for one in records if isinstance(one, Opened)]
+        laws = [rule.laplace(one, before, account) for before, one in enumerate(found)]
+        return cls(n, tuple(one.measurements for one in found), tuple(laws)) if found else None
+
+    @cached_property
+    def tables(self) -> tuple[Measurement, ...]:
+        """Each table once: one that was bought again as the mean by precision."""
+        held: dict[Any, list[Measurement]] = {}
+        for released in self.releases:
+            for one in released:
+                held.setdefault(one.target.key, []).append(one)
+        return tuple(_mean(same) for same in held.values())
+
+    @cached_property
+    def _estimates(self) -> tuple[Estimates, ...]:
+        found = []
+        for released, pure in zip(self.releases, self.laplace, strict=True):
+            targets = [one.target for one in released if isinstance(one.target, Partition)]  # all are
+            unit = math.sqrt(2.0) if pure else 1.0
+            design = TableDesign(targets, [one.scale * self.n / unit for one in released], pure=pure)
+            found.append(Estimates(design, [one.values for one in released], self.n, BRACKETS))
+        return tuple(found)
+
+    def known(self, query: Query) -> Known | None:
+        """Return what all purchases say of a question, or None where none does.
+
+        The weight of a purchase is one over its own variance, which is settled before its noise is drawn.
+        """
+        told = [(one.point(query), one.pure) for one in self._estimates]
+        points = [(point, pure) for point, pure in told if point is not None and point[1] > 0.0]
+        if not points:
+            return None
+        weights = np.array([1.0 / error**2 for (_, error), _ in points])
+        values = np.array([value for (value, _), _ in points])
+        gaussian = not any(pure for _, pure in points)
+        return Known(float(weights @ values / weights.sum()), 1.0 / math.sqrt(weights.sum()), gaussian)
+
+
+def _mean(same: Sequence[Measurement]) -> Measurement:
+    """Return one table for several of the same blocks."""
+    if len(same) == 1:
+        return same[0]
+    weights = np.array([1.0 / one.scale**2 for one in same])
+    values: Floats = np.tensordot(weights / weights.sum(), [one.values for one in same], axes=1)
+    return Measurement(same[0].target, values, 1.0 / math.sqrt(weights.sum()))
 
 
 def pooled(bought: Sequence[Bought]) -> tuple[Measurement, ...]:
@@ -76,28 +148,48 @@ def pooled(bought: Sequence[Bought]) -> tuple[Measurement, ...]:
     return tuple(found)
 
 
-def fitted(rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> Any:
-    """Return the hypothesis that a rule makes of the pooled tables of some nodes, or None without any."""
-    tables = pooled(bought)
-    return rule.update(rule.init(domain), tables, 0.0) if tables else None
+@final
+@attrs.frozen(eq=False)
+class Fit:
+    """The hypothesis that a rule makes of pooled tables, and what it is expected to err by."""
+
+    hypothesis: Hypothesis
+    predictor: Predictor
+
+    @classmethod
+    def of(cls, rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> "Fit | None":
+        """Return that, or None where they have no table in common."""
+        tables = pooled(bought)
+        if not tables:
+            return None
+        return cls(rule.update(rule.init(domain), tables, 0.0), Predictor(domain).after(tables))
 
 
-def estimates(bought: Sequence[Bought]) -> Estimates | None:
-    """Return what the pooled tables of some nodes say by themselves: unbiased, with standard errors."""
-    tables, n = pooled(bought), sum(one.n for one in bought)
-    if not tables:
-        return None
-    targets = [one.target for one in tables if isinstance(one.target, Partition)]  # all are
-    design = TableDesign(targets, [one.scale * n for one in tables], pure=False)
-    return Estimates(design, [one.values for one in tables], n, BRACKETS)
+def chosen_radius(
+    shares: Sequence[float], known: Sequence[Known], records: Sequence[int], nats: float
+) -> float:
+    """Return how far the sum of what several nodes say may be off, whatever made them buy what they did.
 
+    Parameters
+    ----------
+    shares : sequence of float
+        Of each node in the sum.
+    known : sequence of Known
+        All with Gaussian noise.
+    records : sequence of int
+        Of each node.
+    nats : float
+        ln(1/probability) with which it may fail.
 
-def start_from(rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> Floats | None:
-    """Return weights of a public start made of the last nodes' tables, above 0 in every cell; or None."""
-    if domain.size > MAX_CELLS or not bought:
-        return None
-    hypothesis = fitted(rule, domain, bought[-WARM_NODES:])
-    if hypothesis is None or not hasattr(hypothesis, "probabilities"):
-        return None
-    weights: Floats = np.maximum(hypothesis.probabilities(), LEAST_CELL)
-    return weights
+    References
+    ----------
+    Theory 13.6: a mixture of supermartingales (Robbins 1970), one direction a node.
+    """
+    held = np.array([one.error * n for one, n in zip(known, records, strict=True)]) ** 2
+    squares = np.array([share * one.error for share, one in zip(shares, known, strict=True)]) ** 2
+    radii = []
+    for variance in NARROW_AT:
+        wider = held / variance  # eta over V of the proof, a node
+        inside = nats + math.log(len(NARROW_AT)) + 0.5 * float(np.log1p(1.0 / wider).sum())
+        radii.append(math.sqrt(2.0 * inside * float((squares * (1.0 + wider)).sum())))
+    return min(radii)

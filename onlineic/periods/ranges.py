@@ -5,12 +5,13 @@ Proof: docs/theory/periods.md, 13.6, 13.7.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Floats, Ints
 from onlineic.ask.bind import as_condition, bind_question, check_many
 from onlineic.ask.json import described
 from onlineic.display.text import shortened
@@ -19,14 +20,15 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list, shown
 from onlineic.periods.book import MOST_AXES, PeriodsBook, range_nats
 from onlineic.periods.conditions import EVERYBODY, NOBODY, asked_of, runs
+from onlineic.periods.pooled import Fit, Known, chosen_radius
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Marginal, Question
+from onlineic.queries.marginals import Key, Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import known_error
-from onlineic.questions.synthetic import Synthetic, check_sampled
+from onlineic.questions.synthetic import Synthetic, check_sampled, drawn
 from onlineic.session.session import check_answers
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
@@ -77,14 +79,14 @@ class Nodes(Protocol):
     def node(self, label: str) -> "Node":
         """Return the session of a node."""
 
-    def fit(self, labels: tuple[str, ...]) -> Any:
-        """Return the hypothesis of the pooled tables of some nodes, or None."""
+    def fit(self, labels: tuple[str, ...]) -> Fit | None:
+        """Return the fit to the pooled tables of some nodes, or None."""
+
+    def known(self, label: str, query: Query) -> Known | None:
+        """Return what all tables of a node say of a query, or None."""
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         """Return (fraction, standard error) that the tables of a node's own blocks say of a query."""
-
-    def designs(self, label: str) -> int:
-        """Return among how many first tables those of a node were chosen, at most."""
 
     def learned(self, label: str) -> Any:
         """Return the hypothesis of a node that has released something."""
@@ -235,8 +237,36 @@ class Range(Answering):
     def _runs(self, question: Any) -> list[tuple[int, int, Any]]:
         """Return (first, last, question) of periods that are asked alike; each alone in a table by period."""
         inner = asked_of(question, self._name, self._kind)
-        apart = type(question) is Marginal and self._name in question.names
-        return [(at, at, one) for at, one in enumerate(inner)] if apart else runs(inner)
+        rows = self._rows(question)
+        if rows is None:
+            return runs(inner)
+        ends = [
+            0,
+            *(np.flatnonzero(np.diff(rows)) + 1).tolist(),
+            len(inner),
+        ]  # of the periods of one row each
+        found = list[tuple[int, int, Any]]()
+        for start, stop in pairwise(ends):
+            found += [(start + first, start + last, one) for first, last, one in runs(inner[start:stop])]
+        return found
+
+    def _rows(self, question: Any) -> Ints | None:
+        """Return of every period the row of a table by period that it is in; None of other questions."""
+        if type(question) is not Marginal or self._name not in question.names:
+            return None
+        keys = [key for name, key in zip(question.names, question.keys, strict=True) if name == self._name]
+        groups = [self._of_period(key) for key in keys]
+        rows = np.zeros(len(self._blocks), np.int64)
+        for classes, labels in groups:
+            rows = rows * len(labels) + classes
+        return rows
+
+    def _of_period(self, key: Key) -> tuple[Ints, tuple[Any, ...]]:
+        """Return the group of every period by a key that is made of it, and the labels of the groups."""
+        if isinstance(key, str):
+            return np.arange(len(self._blocks)), self._blocks
+        found = key.over(self._domain)
+        return np.asarray(found.classes), found.labels
 
     def _asked(self, asked: Sequence[Any]) -> list[list[tuple[_Part, Answer]]]:
         """Return of every question its parts with the answers of their nodes.
@@ -285,22 +315,27 @@ class Range(Answering):
         status = _worst(answer.status for _, answer in held)
         moved = self._moved(held) if status in ("easy", "repeat") else 0.0
         value, bound = value + moved, bound + abs(moved)
-        estimate, error = self._estimate(sure, held)
-        if estimate is not None and error is not None and len(held) > 1:
-            # where it is tested, the fit to all tables: an average of fits keeps what each of them gets wrong
-            fit = self._fit(held) if status in ("easy", "repeat") else None
-            rounded = max(answer.query.rounding for _, answer in held if isinstance(answer.query, Query))
-            radius = self._radius(held, error) + self.n_bound / self.n + rounded
-            for other in (fit, value):
-                reach = math.inf if other is None else (abs(other - estimate) + radius) * ROUNDED_UP
-                if other is not None and reach < bound:
-                    value, bound = other, reach
-                    break
-        most = 1.0 + self.n_bound / self.n
+        expected = self._expected(held)
+        known, most = self._known(held), 1.0 + self.n_bound / self.n
+        estimate = error = None
+        if known is not None:
+            estimate, error = self._estimate(sure, held, known)
+            if len(held) > 1 and all(one.gaussian for one in known):
+                rounded = max(answer.query.rounding for _, answer in held if isinstance(answer.query, Query))
+                radius = self._radius(held, known) + self.n_bound / self.n + rounded
+                offered = [(value, expected)]
+                if status in ("easy", "repeat"):
+                    offered += [(min(max(estimate, 0.0), most), error), *self._fit(held)]
+                # an average of fits keeps what each of them gets wrong: what is expected to err least
+                offered.sort(key=lambda one: math.inf if math.isnan(one[1]) else one[1])
+                for other, error_of in offered:
+                    reach = (abs(other - estimate) + radius) * ROUNDED_UP
+                    if reach < bound:
+                        value, bound, expected = other, reach, error_of
+                        break
         bound = min(bound, max(value, most - value)) if math.isfinite(bound) else bound
         law: Law | None = None if estimate is None else "gaussian"
         query = bind_question(question, self._domain) if type(question) is Expression else None
-        expected = float(np.linalg.norm([self._share(part) * known_error(answer) for part, answer in held]))
         if self.n_bound and sure:  # how far the released numbers of whole periods usually are off is not told
             expected = math.nan
         return self._answer(value, status, bound, estimate, error, query, law, expected)
@@ -330,6 +365,7 @@ class Range(Answering):
             law=law,
             n_bound=self.n_bound,
             expected_error=None if np.isnan(expected).any() else expected,
+            beta=self.beta,
         )
 
     def _share(self, part: _Part) -> float:
@@ -345,50 +381,75 @@ class Range(Answering):
     def _sum(self, sure: float, held: Held) -> float:
         return sure + math.fsum(self._share(part) * float(answer) for part, answer in held)
 
-    def _estimate(self, sure: float, held: Held) -> tuple[float, float] | tuple[None, None]:
-        """Return (estimate, standard error) where every part has one from tables fixed beforehand."""
-        total, variance = sure, 0.0
+    def _expected(self, held: Held) -> float:
+        """Return what the sum of answers errs by, as if those of one run erred alike: fits hide the same."""
+        errors: dict[int, float] = {}
         for part, answer in held:
-            query, plan = answer.query, self._nodes.node(part.node).plan
+            errors[part.run] = errors.get(part.run, 0.0) + self._share(part) * known_error(answer)
+        return math.hypot(*errors.values())
+
+    def _known(self, held: Held) -> list[Known] | None:
+        """Return what the tables of each part's node say of it, where all say something."""
+        found = list[Known]()
+        for part, answer in held:
+            query = answer.query
             simple = isinstance(query, Query) and query.box is not None and len(query.axes) <= MOST_AXES
-            fixed = plan.first_tables is not None and answer.law == "gaussian"
-            if not simple or not fixed or answer.estimate is None or answer.standard_error is None:
-                return None, None
-            total += self._share(part) * answer.estimate
-            variance += (self._share(part) * answer.standard_error) ** 2
-        return (total, math.sqrt(variance)) if held else (None, None)
+            known = self._nodes.known(part.node, query) if simple and isinstance(query, Query) else None
+            if known is None:
+                return None
+            found.append(known)
+        return found or None
 
-    def _radius(self, held: Held, error: float) -> float:
-        """Return how far an estimate may be off, for all conjunctions and ranges at once (theory 13.6).
+    def _estimate(self, sure: float, held: Held, known: Sequence[Known]) -> tuple[float, float]:
+        """Return the unbiased estimate that the tables of all parts make, and its standard error."""
+        shares = [self._share(part) for part, _ in held]
+        value = sure + math.fsum(share * one.value for share, one in zip(shares, known, strict=True))
+        return value, math.hypot(*[share * one.error for share, one in zip(shares, known, strict=True)])
 
-        Periods that are asked alike are a range of their own. The radii of several add, and each is at most
-        that of their common standard error.
+    def _radius(self, held: Held, known: Sequence[Known]) -> float:
+        """Return how far the estimate may be off, for all conjunctions and ranges at once (theory 13.6).
+
+        Periods that are asked alike are a range of their own. The radii of several add.
         """
-        queries = [answer.query for _, answer in held if isinstance(answer.query, Query)]
-        calendar, domain = self._nodes.book.calendar, self._nodes.domain
-        nats = max(range_nats(calendar, self._blocks, self._end, domain, query) for query in queries)
-        nats += sum(math.log(self._nodes.designs(node)) for node in {part.node for part, _ in held})
-        share = RANGE_SHARE if self._nodes.book.counting is None else RANGE_SHARE - COUNT_SHARE
-        radius = error * math.sqrt(2.0 * (nats - math.log(share * self._nodes.beta)))
-        return len({part.run for part, _ in held}) * radius
+        book, domain = self._nodes.book, self._nodes.domain
+        share = RANGE_SHARE if book.counting is None else RANGE_SHARE - COUNT_SHARE
+        runs: dict[int, list[int]] = {}
+        for place, (part, _) in enumerate(held):
+            runs.setdefault(part.run, []).append(place)
+        radius = 0.0
+        for places in runs.values():
+            queries = [answer.query for _, answer in (held[place] for place in places)]
+            nats = max(
+                range_nats(book.calendar, self._blocks, self._end, domain, query)
+                for query in queries
+                if isinstance(query, Query)
+            )
+            radius += chosen_radius(
+                [self._share(held[place][0]) for place in places],
+                [known[place] for place in places],
+                [book.n(held[place][0].node) for place in places],
+                nats - math.log(share * self._nodes.beta),
+            )
+        return radius
 
-    def _fit(self, held: Held) -> float | None:
-        """Return what the fit to the pooled tables says, of a question that is asked of all periods alike."""
+    def _fit(self, held: Held) -> list[tuple[float, float]]:
+        """Return (fraction, expected error) of the fit to pooled tables, if all periods are asked alike."""
         nodes, query = tuple(part.node for part, _ in held), held[0][1].query
         if nodes != self.nodes or len({part.run for part, _ in held}) > 1 or not isinstance(query, Query):
-            return None
+            return []
         fit = self._nodes.fit(nodes)
-        return None if fit is None else float(fit.evaluate(query))
+        if fit is None:
+            return []
+        return [(float(fit.hypothesis.evaluate(query)), fit.predictor.error(query))]
 
     def _moved(self, held: Held) -> float:
         """Return by what the tables of finer periods move the answers of closed ones.
 
-        Each answer is averaged with what these say, by one over the variances: of its own that of its
-        estimate is taken, which a fit seldom exceeds.
+        Each answer is averaged with what these say, by one over the squares of the expected errors.
         """
         moved = 0.0
         for part, answer in held:
-            own, query = answer.standard_error, answer.query
+            own, query = answer.expected_error, answer.query
             known = self._nodes.finer(part.node, query) if own and isinstance(query, Query) else None
             if own and known is not None:
                 value, error = known
@@ -404,24 +465,26 @@ class Range(Answering):
 
     def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float, Floats]:
         """Return (cells, bound, expected errors) of a cross table, from the tables of its nodes."""
-        names = [one for one in question.names if one != self._name]
-        shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
-        apart = len(names) < len(question.names)
-        values = np.zeros((len(self._blocks) if apart else 1, *shape))
-        bounds, squares = np.zeros(len(values)), np.zeros(values.shape)
-        for at, _, one in self._runs(question):
+        rows = self._rows(question)
+        whole = question.bind(self._domain).cells.shape
+        keys = [place for place, name in enumerate(question.names) if name == self._name]
+        shape = tuple(size for place, size in enumerate(whole) if place not in keys)
+        groups = tuple(whole[place] for place in keys)
+        values = np.zeros((math.prod(groups), *shape))
+        bounds, errors = np.zeros(len(values)), np.zeros(values.shape)
+        for first, last, one in self._runs(question):
             if one is EVERYBODY:
-                values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
-                bounds[at] = self._off(at, at) / self.n
-                squares[at] = math.nan if self.n_bound else 0.0
+                at = 0 if rows is None else int(rows[first])
+                values[at] += self._nodes.book.number(self._blocks[first : last + 1]) / self.n
+                bounds[at] += self._off(first, last) / self.n
+                errors[at] += math.nan if self.n_bound else 0.0
         for part, answer in held:
-            at = part.run if apart else 0
+            at = 0 if rows is None else int(rows[part.run])
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
-            squares[at] += (self._share(part) * known_error(answer)) ** 2
+            errors[at] += self._share(part) * known_error(answer)
         value, expected = (
-            np.moveaxis(each, 0, question.names.index(self._name)) if apart else each[0]
-            for each in (values, np.sqrt(squares))
+            np.moveaxis(each.reshape(*groups, *shape), range(len(keys)), keys) for each in (values, errors)
         )
         return value, float(bounds.max()), expected
 
@@ -455,8 +518,8 @@ class Range(Answering):
         columns: dict[str, list[Any]] = {name: [] for name in self._domain.names}
         for place, (label, many) in enumerate(zip(held, np.diff(ends, prepend=0).tolist(), strict=True)):
             if many:
-                drawn = learned[label].sample(many, seed + (place << 32))  # no two periods draw alike
-                for name, values in {self._name: [label] * many, **drawn}.items():
+                rows_of = drawn(learned[label], many, seed + (place << 32))  # no two periods draw alike
+                for name, values in {self._name: [label] * many, **rows_of}.items():
                     columns[name] += values
         return Synthetic(columns, seed, self._nodes.private)
 

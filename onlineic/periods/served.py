@@ -24,6 +24,7 @@ from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError,
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
+from onlineic.periods.pooled import Fit, Known
 from onlineic.periods.ranges import COUNT_SHARE, Range, every_beta
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
@@ -148,14 +149,14 @@ class _Nodes:
     def node(self, label: str) -> Any:
         return self.made(label)
 
-    def fit(self, labels: tuple[str, ...]) -> Any:
+    def fit(self, labels: tuple[str, ...]) -> Fit | None:
         return self.periods.fit(labels)
+
+    def known(self, label: str, query: Query) -> Known | None:
+        return self.periods.known(label, query)
 
     def finer(self, label: str, query: Query) -> tuple[float, float] | None:
         return self.periods.finer(label, query)
-
-    def designs(self, label: str) -> int:
-        return self.periods.designs(label)
 
     def learned(self, label: str) -> Hypothesis:
         return self.periods.learned(label)

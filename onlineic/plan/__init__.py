@@ -5,14 +5,12 @@ No module here can import the table (tests/test_layers.py).
 
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
-from onlineic.plan.listening import pays_to_listen
-from onlineic.plan.older import BoughtBefore
+from onlineic.plan.older import BoughtBefore, TablesBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
-from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.planning import session_plan, settled_purchases
+from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 from onlineic.sparse.kinds import SparseName
@@ -25,9 +23,7 @@ __all__ = [
     "DemandPurchases",
     "EngineForecast",
     "Facts",
-    "FirstChoices",
     "FirstTables",
-    "FixedTables",
     "Forecast",
     "Plan",
     "PurchaseRule",
@@ -35,9 +31,10 @@ __all__ = [
     "SparseName",
     "Spending",
     "Spent",
+    "TablesBefore",
     "TestsOnly",
     "forecast",
-    "pays_to_listen",
     "session_plan",
+    "settled_purchases",
     "textbook_plan",
 ]

@@ -72,7 +72,7 @@ class Announcement:
         """
         for one in self.asked:
             if isinstance(one, BoundMarginal):  # bound anew from its words, as a session does
-                one = Marginal(one.names, one.condition)
+                one = one.unbound
             one.bind(domain)
         return attrs.evolve(self, asked=()) if self.asked else self
 

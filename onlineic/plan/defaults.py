@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "e8af1ade2131b0a9"
+RULES = "b5f1f948fbf94c68"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -37,37 +37,17 @@ NEXT_SHARE = Fraction(1, 20)  # of what is left: the most that a hit costs once 
 ROOM = 5  # bits by which the noise of later tests may grow
 
 # which first tables
-# standard deviations in a mean cell, from which on all cells are bought in the place of pairs. Between 10 and
-# 16 cells err by up to 1.5 times more on tables with structure; pairs by 2 times more on others, and by 15 on
-# dense queries
-CLEAR = 9.7
-# they are bought as well where their expected error is at most so many times that of pairs: of small domains,
-# or few records
-CELLS_FOR_PAIRS, CELLS_FOR_PAIRS_PURE = 0.93, 0.46
 # parts of an ordered attribute in a pair, and fewer of few records: else ranges err by 1.05 at epsilon = .1
 PARTS_AT_MOST = 32
-# of all attributes: 8,600 tables hold all pairs of 300 binary ones, and take half a minute
-MOST_PARTS = 600
-# from so many parts on tables of pairs are bought on a coarse level as well, on which an ordered attribute of
-# 9 parts or more has so many blocks: without, chains err by 1.17 times as much, Adult by 1.08
-LAYERED_PARTS, LAYER = 16, 6
 # one attribute of more cells has coarse levels: a block has at most so many parts on the next level, and the
 # root so many times these. With a root of 1 HEPTH errs by 1.08 times as much
 FLAT, BRANCH, ROOT = 256, 13, 2
-# if the first question is a range: noise of the finest level over that of the coarsest is 1 and so much times
-# sqrt(cells / (n epsilon)), at most 1. Without, ranges of few records err by 1.2 to 1.7 times as much
-QUIETER = 3.0
-
-
 # mean square of weights that no functions of two attributes fit, from which a first question wants all cells
 BEYOND_PAIRS = 0.03
 
-# what is expected (`forecast`): records, of noise of unit sensitivity and deviation 1 but for Laplace pairs
-PAIRS_ERR, PAIRS_ERR_PURE = 8.5, 75.0  # of a session from pairs; at delta = 0 over epsilon
-SINGLES_ERR = 0.015  # of a session from single attributes, fraction of records: .006 to .033 on ten tables
-USUAL_SIZE, GROWTH = 5e4, 0.5  # beyond n epsilon the error of pairs grows: they do not hold everything
-LEVELS_ERR = 1.5  # of a range of one attribute, deviations of a cell
-SPREAD_OF_CONJUNCTIONS, SPREAD_OF_DENSE = 0.12, 0.25  # mean squared centred weight of a query's cells
+# times the error of a session that listens, which rests on believed sizes, up to which known noise is taken:
+# at 1.5 dense questions about few cells err 6 times as much, at 2.4 a million records at delta = 0 1.5 times
+BELIEVED = 2.0
 NOISIEST_NUMBER = 0.05  # deviation, fraction of records: one with more says less than what is known by then
 
 # when the fit is trusted
@@ -83,15 +63,14 @@ class Shares:
     ----------
     hard_answers : int
         c, planned true hard answers.
-    one_way, pairs : Fraction
-        Shares of the first tables; the rest pays hard answers.
+    tables : Fraction
+        Share of tables that are settled beforehand; the rest pays hard answers.
     parts : int
         Equal parts into which a long ordered attribute is cut.
     """
 
     hard_answers: int
-    one_way: Fraction
-    pairs: Fraction
+    tables: Fraction
     parts: int
 
 
@@ -112,12 +91,9 @@ def default_shares(
     elif cells or sum(length > 1 for length in domain.shape) == 1:
         planned = 1
         tests = max(float(KNOWN_TESTS), min(0.5, LEAST_EPSILON / budget.epsilon))
-    one_way = min(0.1, 1.0 - tests)
-    pairs = 1.0 - one_way - tests
     return Shares(
         hard_answers=planned if hard_answers is None else hard_answers,
-        one_way=Fraction(round(one_way * 1000), 1000),
-        pairs=Fraction(round(pairs * 1000), 1000),
+        tables=Fraction(round((1.0 - tests) * 1000), 1000),
         parts=int(min(float(PARTS_AT_MOST), max(4.0, round(24.0 * size**0.6)))),
     )
 

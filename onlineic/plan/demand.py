@@ -3,15 +3,15 @@
 The rule looks at public facts alone: the questions asked, what was released, and what is left. What an
 instalment may cost follows from how many questions were asked, so that a few cost little and many have
 everything; which tables it buys is what `interactions.cheapest` finds for the questions expected, by the same
-predictor that tells what an answer is worth. Of few attributes and records the first instalment may be
-settled before anything is asked (`FirstChoices`).
+predictor that tells what an answer is worth. Where one table of all cells, or the levels of one attribute,
+are expected to tell more, these are settled before anything is asked.
 
 Proof: docs/theory/session.md, 4.9.
 """
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -31,20 +31,23 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.designs import Design, cheapest
+from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
-from onlineic.interactions.sizes import table_of
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_choices import FirstChoices
-from onlineic.plan.first_tables import FirstTables, least_gaussian, least_laplace
+from onlineic.interactions.sizes import Key, table_of
+from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Opened, Record, Single, measured
+from onlineic.plan.first_tables import FirstTables, least_scale, single
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
-# of all purchases, after first tables and where sets were announced: it waits until it is known what is
-# asked; without it nothing is bought of what three attributes hold beyond pairs
+# of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
+# bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+KNOWN_AS_WELL = (
+    1.2  # as numbers, by the ratio of squares: tables that were bought for this may err by a hair more
+)
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
 
@@ -69,6 +72,7 @@ class Listened:
     sets: frozenset[Axes] = frozenset()
     predictor: Predictor | None = None
     spent: Fraction = Fraction(0)
+    rented: Fraction = Fraction(0)
 
 
 @final
@@ -97,8 +101,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         Which sets can be counted: tables of others are not bought.
     count : int, optional
         About how many questions will come, if that was told and is less than `after` was made for.
-    first : FirstChoices, optional
-        The first instalment, where it is settled beforehand, and what all purchases may cost.
+    first : FirstTables, optional
+        All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
+        sessions of several update rules begin with.
 
     Raises
     ------
@@ -107,22 +112,24 @@ class DemandPurchases(PurchaseRule[Listened]):
     """
 
     share: Fraction = Fraction(9, 10)
-    after: tuple[int, ...] = (1, 4, 16, 64, 256)
-    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
+    after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
+    single: Fraction = Fraction(1, 32)
+    rent: Fraction = Fraction(2, 5)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
-    first: FirstChoices | None = attrs.field(default=None, metadata={"later": True})
+    first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        for name in ("share", "one"):  # a float would be no charge
-            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        for name in ("share", "one", "single", "rent"):  # a float would be no charge
+            set_fields(self, **{name: checked_ratio(name, getattr(self, name), at_least=0.0, at_most=1.0)})
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
             set_fields(self, count=checked_integer("count", self.count, at_least=1))
-        for name, held, kind in (("first", self.first, FirstChoices), ("reach", self.reach, Reach)):
+        for name, held, kind in (("first", self.first, FirstTables), ("reach", self.reach, Reach)):
             if held is not None and type(held) is not kind:  # totals, and counts, go by their word
                 raise InvalidParameterError(
                     f"{name} must be a {kind.__name__} or None, got a {type(held).__name__}; leave it out."
@@ -148,17 +155,17 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
-        first: FirstChoices | None = None,
+        told: bool = True,
     ) -> "DemandPurchases":
-        """Return the rule for questions that were announced, or after tables that come first.
+        """Return the rule for questions that were announced.
 
-        Of these, and of sets of attributes, nearly all is bought with the first question; of a number of
-        questions all is by its end.
+        Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
+        its end.
         """
-        rule = cls(announced=announced, reach=reach, first=first)
-        if first is not None and not first.later:
-            return attrs.evolve(rule, after=(1,), parts=(Fraction(1),))
-        if announced or first is not None:
+        rule = cls(announced=announced, reach=reach)
+        if told or count is not None:
+            rule = attrs.evolve(rule, rent=Fraction(0))
+        if told:
             more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             rule = attrs.evolve(rule, parts=parts)
@@ -178,29 +185,28 @@ class DemandPurchases(PurchaseRule[Listened]):
             )
 
     @property
-    def first_choices(self) -> tuple[FirstTables, ...] | None:
-        return None if self.first is None else self.first.tables
-
-    @property
     def _read(self) -> int:
         """How many questions are heard, as one call can bring all that were announced."""
         return max(self.after[-1], self.count or 0)
 
     def planned(self, account: Filter) -> Fraction:
-        return self.share * account.capacity if self.first is None else self.first.planned
+        return self.share * account.capacity
 
     def start(self) -> Listened:
         return Listened()
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
-        if isinstance(record, Opened):
-            before = so_far.predictor or Predictor(record.measurements[0].target.domain)
-            spent = so_far.spent + record.charge.amount
-            return attrs.evolve(so_far, predictor=before.after(record.measurements), spent=spent)
+        if isinstance(record, Bought):
+            so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
+            if isinstance(record, Single):
+                so_far = attrs.evolve(so_far, rented=so_far.rented + record.charge.amount)
+            if tables := measured(record):
+                before = so_far.predictor or Predictor(tables[0].target.domain)
+                so_far = attrs.evolve(so_far, predictor=before.after(tables))
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries
-        elif isinstance(record, Easy | Hard):
+        elif isinstance(record, Easy | Hard | Single):
             questions = (record.query,)
         more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
         if not more:
@@ -211,8 +217,10 @@ class DemandPurchases(PurchaseRule[Listened]):
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
-    def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
         told = len(heard.asked)
+        if self._rents(heard, account):
+            return 1
         if told >= self.after[-1]:
             return None  # all is bought, or will be with the next question
         milestone = next(count for count in self.after if count > told) - told
@@ -232,37 +240,69 @@ class DemandPurchases(PurchaseRule[Listened]):
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
         who asks of a few has less error.
         """
-        account, order = facts.account, facts.account.order
-        demand, planned = Demand.of(facts.domain, (), self.announced), self.planned(facts.account)
-        budget = _precision(account, planned, facts.neighbours) * facts.n**2
-        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=order is None)
-        shares = {key: budget * (part**2 if order is None else part) for key, part in design.parts.items()}
-        predictor = Predictor(facts.domain).with_planned(shares.items())
-        spent = [float(part) for part in self.parts]
-        if order is None:  # precision goes with the square of what each instalment costs
+        demand = Demand.of(facts.domain, (), self.announced)
+        (first, _), (last, _) = self._foreseen(facts, demand, (self.parts[0], Fraction(1)))
+        known = [first.known(demand.subspaces), last.known(demand.subspaces)]
+        spent = [
+            float((part - self.parts[0]) / (1 - self.parts[0])) if part < 1 else 1.0 for part in self.parts
+        ]
+        if facts.account.order is None:  # precision goes with the square of what each instalment costs
             spent = np.cumsum(np.diff([0.0, *spent]) ** 2).tolist()
-        errors = np.square(predictor.expected_with(demand, spent))
+        errors = [float((demand.weights / (known[0] + part * (known[1] - known[0]))).sum()) for part in spent]
         # the first instalment is bought at the first question, each other one after so many
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
 
+    def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
+        """Return the same rule with all that it buys settled beforehand, for the questions told."""
+        parts: dict[Key, float] = {}
+        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
+            parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
+        tables = _priced(facts, parts, self.share * facts.account.capacity)
+        return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
+
+    def _foreseen(
+        self, facts: Facts[Listened], demand: Demand, parts: Iterable[Fraction]
+    ) -> Iterator[tuple[Predictor, dict[Key, float]]]:
+        """Yield what is known after each instalment for a demand, and which part of all each table gets."""
+        pure, before, predictor = facts.account.order is None, Fraction(0), Predictor(facts.domain)
+        for spent in parts:
+            part, before = spent - before, spent
+            if not part:
+                yield predictor, {}
+                continue
+            due = part * self.planned(facts.account)
+            budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
+            design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
+            known = {key: budget * (one**2 if pure else one) for key, one in design.parts.items()}
+            predictor = predictor.with_planned(known.items())
+            yield predictor, {key: float(part) * one for key, one in design.parts.items()}
+
     def owed(self, heard: Listened, account: Filter) -> Fraction:
         unbought = self.first if heard.predictor is None else None
-        if unbought is not None and unbought.first.charge.amount > account.left:
+        if unbought is not None and unbought.charge.amount > account.left:
             return Fraction(0)  # the first tables were burned, and no others are bought
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
-        if self.first is not None and heard.predictor is None:
-            return self._settled(self.first, question, facts.account)
+        if self.first is not None:
+            known = question is not None and question.constant is not None  # answered without the table
+            wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
+            return self.first if wanted else None
         asked = [one for one in facts.questions if one.constant is None]
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        due = self._reached(told, heard) * planned - heard.spent
+        if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
+            if len(asked) < 2:
+                return self._rented(facts, asked) if asked else None
+            units, tables = self._of_call(facts, asked)
+            if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
+                return tables
+        due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -272,37 +312,68 @@ class DemandPurchases(PurchaseRule[Listened]):
             return tables if tables is not None and tables.charge.amount > least / 2 else None
         if question is None or asked_axes(question) in heard.sets:
             return None
-        demand = Demand.of_one(facts.domain, asked_of(question))
+        demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def _rents(self, heard: Listened, account: Filter) -> bool:
+        """Whether questions are bought by themselves: until these have cost as much as they may."""
+        return heard.spent < self.rent * self.planned(account)
+
+    def _rented(self, facts: Facts[Listened], asked: Sequence[Question]) -> FirstTables | None:
+        """Return what one question asks, or the tables that many others like it would have made worth it."""
+        heard, (question,) = facts.heard, asked
+        left = self.planned(facts.account) - heard.spent
+        bought = single(question, self.single * left, facts.account, facts.neighbours)
+        if bought is None or bought.charge.amount > facts.account.left:
+            return None
+        noise, predictor = bought.deviations(facts.n)[0], facts.heard.predictor or Predictor(facts.domain)
+        if len(heard.asked) + 1 in self.after[1:] and heard.rented <= left:
+            demand = Demand.of(facts.domain, [*heard.asked, asked_of(question)], self.announced)
+            least = noise / max(predictor.expected(demand), noise)
+            if (tables := self._bought(facts, demand, heard.rented, kept=least)) is not None:
+                return tables
+        return bought if noise < predictor.error(question) else None
+
+    def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
+        """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
+
+        Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
+        """
+        near, account = facts.neighbours, facts.account
+        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), account.order is None
+        price = self.single * (self.planned(account) - facts.heard.spent)
+        precision = _precision(account, price, near) * facts.n**2  # of a table for the price of a number
+        number = (
+            near.table_l1() / near.number(0, 1)
+            if pure
+            else math.sqrt(near.table_squared()) / near.number(0, 1)
+        )
+        predictor = facts.heard.predictor or Predictor(facts.domain)
+        if predictor.expected(demand) ** 2 * precision * number**2 <= KNOWN_AS_WELL:
+            return 0, None
+        unbounded = UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, unbounded, self.reach, laplace=pure)
+        units = design.after * math.sqrt(unbounded) * number
+        units = units if pure else units**2
+        if units >= len(asked):
+            return len(asked), None
+        return math.ceil(units), self._bought(facts, demand, Fraction(units) * price, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
             return super().told(account)
-        said, later = [("first tables", self.first.told(account))], float(self.first.later / account.capacity)
-        if later:
-            said.append(("later tables", f"bought by what is asked, for up to {later:.0%} of the budget"))
-        return said
-
-    def held_by(self, record: Opened, heard: Listened, n: int) -> FirstTables | None:
-        if heard.predictor is not None or self.first is None:
-            return None
-        return next((one for one in self.first.tables if one.released_by(record, n)), None)
+        part, many = float(self.first.charge.amount / account.capacity), len(self.first.targets)
+        said = f"released with the first question for {part:.0%} of the budget: {many} of counts"
+        return [("first tables", said)]
 
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
-        by_what_is_asked = self.first is None or heard.predictor is not None
-        return by_what_is_asked or self.held_by(record, heard, n) is not None
+        return self.first is None or self.first.released_by(record, n)
 
-    def _settled(self, first: FirstChoices, question: Question | None, account: Filter) -> FirstTables | None:
-        """Return the tables that were settled beforehand, if the question needs some that can be paid."""
-        if question is not None and question.constant is not None:
-            return None  # it is answered without the table
-        if account.spent and any(one.first is not None for one in first.tables):
-            return None  # those that were burned may be paid as the first release: no Laplace follows (4.10)
-        tables = first.chosen_by(question)
-        return tables if tables.affordable(account) else None
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
+        return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
-        """Return the part of all purchases that is spent after so many questions."""
+        """Return the part of what numbers have left that is spent after so many questions."""
         if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
             return self.parts[0]
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
@@ -318,7 +389,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         predictor = facts.heard.predictor or Predictor(facts.domain)
         budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return None if design.after > kept * design.before else _priced(facts, design, most)
+        return None if design.after > kept * design.before else _priced(facts, design.parts, most)
 
 
 def _checked_axes(told: object) -> Axes:
@@ -333,7 +404,7 @@ def _checked_axes(told: object) -> Axes:
     )
 
 
-def opens_with(rule: PurchaseRule[Any]) -> FirstChoices | None:
+def opens_with(rule: PurchaseRule[Any]) -> FirstTables | None:
     """Return what a rule of the package releases first for certain; of others nothing is certain."""
     return rule.first if type(rule) is DemandPurchases else None
 
@@ -346,21 +417,16 @@ def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float
     return float(2 * most * TICK / (account.order * neighbours.table_squared()))
 
 
-def _priced(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables | None:
-    """Return the tables of a design with the least noise that so much pays, if it can be drawn."""
+def _priced(facts: Facts[Listened], design: dict[Key, float], most: Fraction) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
     account, neighbours = facts.account, facts.neighbours
-    whole = max(Fraction(1), sum(map(Fraction, design.parts.values()), Fraction(0)))  # floats round up, too
-    parts = [Fraction(part) / whole for part in design.parts.values()]
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
     order, pure = account.order, account.order is None
-    scales = [
-        least_laplace(most * part, neighbours)
-        if order is None
-        else least_gaussian(order, most * part, neighbours)
-        for part in parts
-    ]
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
     bought = [
         (table_of(facts.domain, key), scale)
-        for key, scale in zip(design.parts, scales, strict=True)
+        for key, scale in zip(design, scales, strict=True)
         if scale is not None
     ]
     if not bought:

@@ -1,16 +1,18 @@
 """What an engine is expected to err by, from public facts alone, and which start a default session takes.
 
-The errors of plain noise follow from its calibration. Those of sessions that start from tables are rules of
-thumb, found by experiment on structured tables: nothing promises that a table is one.
+The errors of plain noise follow from its calibration. Those of sessions that start from tables are what the
+rule that buys them expects, by the predictor that tells what an answer is worth: nothing promises them.
 
 Proof: docs/theory/session.md, 4.6.
 """
 
 import contextlib
 import math
+import sys
 from typing import Literal, final
 
 import attrs
+import numpy as np
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
@@ -23,22 +25,14 @@ from onlineic.errors import (
     InvalidParameterError,
     checked_integer,
 )
+from onlineic.interactions.demand import Demand
+from onlineic.interactions.levels import levels_of
+from onlineic.interactions.predictor import Predictor
+from onlineic.interactions.sizes import informed, rows_of
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.announced import Announcement, Questions
-from onlineic.plan.defaults import (
-    CELLS_FOR_PAIRS,
-    CELLS_FOR_PAIRS_PURE,
-    GROWTH,
-    KNOWN_TESTS,
-    LEVELS_ERR,
-    PAIRS_ERR,
-    PAIRS_ERR_PURE,
-    SINGLES_ERR,
-    SPREAD_OF_CONJUNCTIONS,
-    SPREAD_OF_DENSE,
-    USUAL_SIZE,
-)
-from onlineic.plan.first_tables import MOST_CELLS, laplace_suits, levels, too_many_pairs
+from onlineic.plan.defaults import BELIEVED, KNOWN_TESTS
+from onlineic.plan.first_tables import MOST_CELLS, levels
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.purchases import Facts
 from onlineic.plan.settings import Settings, settings_of
@@ -55,11 +49,8 @@ SAID = {
     "numbers": "so few questions are best measured one by one, without a test",
     "cells": "a table of all cells is expected to tell more than tables of pairs of attributes",
     "levels": "one attribute is known from its levels",
-    "pairs": "tables of all pairs of attributes, and hits for what they do not hold",
+    "pairs": "tables bought as questions come, and hits for what they do not hold",
 }
-SAID_OF_MANY = "tables of every attribute, which have too many pairs, and hits for what they do not hold"
-
-SAID_OF_LISTENING = "tables bought as questions come, and hits for what they do not hold"
 MOST_FORESEEN = 128  # attributes: of more a programme takes longer than a second
 
 
@@ -97,9 +88,8 @@ class Forecast:
     engines : tuple of EngineForecast
         Least expected error first.
     start : "numbers", "cells", "levels" or "pairs"
-        By rules of thumb. A session that buys by what is asked may be expected to err by more than another
-        engine of the list, where questions over all attributes alike are expected: who asks of a few has less
-        error.
+        The one expected to err least; but known noise is taken that is not much larger than what a session
+        that buys by what is asked, "pairs", is believed to err by.
     reason : str
     n, max_queries : int
         Records, and the questions that were announced, or else are bounded.
@@ -165,10 +155,9 @@ def forecast(
     questions : int, or iterable of str, of several, or of questions, optional
         As `Settings.questions`. If it tells how many different questions will come, a session may measure
         each of them, where that is expected to err least. Of dense ones nothing is known where a session
-        starts from pairs (their error is then put at 1/2): with those among them it starts from all cells, or
-        measures each question where that says more. The known noise of all cells bounds both kinds
-        (`statistics().family`), that of pairs conjunctions and sets of labels alone. Of a session that
-        listens what is expected is the error of questions over all attributes alike, or over the sets told.
+        buys by what is asked (their error is then put at 1/2): with those among them it starts from all
+        cells, or measures each question where that says more. Of a session that listens what is expected is
+        the error of questions over all attributes alike, or over the sets told.
 
     Returns
     -------
@@ -184,7 +173,7 @@ def forecast(
     n = checked_integer("n", n, at_least=1, at_most=2**53, remedy=remedy)  # a table holds no more
     settings = settings_of(budget, max_queries=max_queries, questions=questions).of_domain(domain)
     settings = counted_out(settings)
-    return _listened(expected(domain, n, settings), domain, settings)
+    return expected(domain, n, settings)
 
 
 def counted_out(settings: Settings) -> Settings:
@@ -194,26 +183,6 @@ def counted_out(settings: Settings) -> Settings:
     return attrs.evolve(settings, budget=divided(settings.budget)[1])
 
 
-def _listened(told: Forecast, domain: Domain, settings: Settings) -> Forecast:
-    """Return the forecast with what its rule expects, where the session would buy by what is asked."""
-    seen = planned(domain)
-    rule = listening_rule(seen, told.n, settings, "pairs" if told.start == "numbers" else told.start)
-    if rule is None or sum(size > 1 for size in seen.shape) > MOST_FORESEEN:
-        return told
-    account = account_of_purchases(told.n, settings)
-    facts = Facts(seen, told.n, account, settings.of_row.neighbours, rule.start())
-    rms = min(UNKNOWN, rule.expected(facts, told.max_queries))
-    rows = [
-        EngineForecast("session that listens", rms, 2.0 * rms, row.start)
-        if row.start in ("pairs", "cells")
-        else row
-        for row in told.engines
-    ]
-    ranked = tuple(sorted(rows, key=lambda row: row.rms))
-    said = told.reason if told.start == "numbers" else SAID_OF_LISTENING
-    return attrs.evolve(told, engines=ranked, reason=said)
-
-
 def expected(domain: Domain, n: int, settings: Settings, announced: Announcement | None = None) -> Forecast:
     """Return the forecast of a session to which all of this budget is left, as n is public or was counted.
 
@@ -221,66 +190,89 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
     """
     domain, announced = planned(domain), settings.announced if announced is None else announced
     asked = announced.count or settings.max_queries
-    rows = _rows(domain, n, alike(settings.of_row), asked, announced.dense)
+    rows = _rows(domain, n, settings, asked, announced.dense)
     if announced.count is None:  # nobody knows for how many numbers to pay
         rows = [row for row in rows if row.start != "numbers"]
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
-    start = next(row.start for row in ranked if row.start is not None)
-    said = SAID_OF_MANY if start == "pairs" and too_many_pairs(domain) else SAID[start]
-    return Forecast(ranked, start, said, n, asked)
+    start = _least(rows)
+    return Forecast(ranked, start, SAID[start], n, asked)
 
 
-def _rows(domain: Domain, n: int, budget: Budget, max_queries: int, dense: bool) -> list[EngineForecast]:
+def _least(rows: list[EngineForecast]) -> Start:
+    """Return the start of least error; of tables all cells are taken up to a multiple of what is believed."""
+    by_start = {row.start: row.rms for row in rows if row.start is not None}
+    if by_start.get("cells", math.inf) <= BELIEVED * by_start.get("pairs", math.inf):
+        by_start.pop("pairs", None)
+    else:
+        by_start.pop("cells", None)
+    return min(by_start, key=lambda start: by_start[start])
+
+
+def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: bool) -> list[EngineForecast]:
+    budget, demand = alike(settings.of_row), _demand(domain, settings)
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    size = min(domain.size, 10**300)  # of more cells no float tells the number
-    spread = math.sqrt(size * (SPREAD_OF_DENSE if dense else SPREAD_OF_CONJUNCTIONS))
-    l1 = budget.neighbours.table_l1()
-    cell = l1 * math.sqrt(2.0) / (budget.epsilon * n)
-    normal = normal_quantile(0.025)
-    rows = [EngineForecast("one noisy histogram", spread * cell, normal * spread * cell)]
+    cell = budget.neighbours.table_l1() * math.sqrt(2.0) / (budget.epsilon * n)  # deviation of Laplace noise
+    rms = _of_cells(domain, axes, demand, cell, dense, fitted=False)
+    rows = [EngineForecast("one noisy histogram", rms, normal_quantile(0.025) * rms)]
     with contextlib.suppress(InvalidParameterError):  # no sampler draws so wide a noise
         numbers = UnconditionalNumbers.calibrated(
             budget, n=n, answers=max_queries, grid_bits=session_grid_bits(n)
         )
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
-        rows.append(EngineForecast("session of numbers", own * 1.03, tested, "numbers"))
-    of_cells, of_pairs = spread * cell / float(1 - KNOWN_TESTS), error_of_pairs(n, budget)
-    clear = of_cells <= (CELLS_FOR_PAIRS_PURE if budget.pure else CELLS_FOR_PAIRS) * of_pairs
-    if (
-        len(axes) > 1
-        and domain.size <= MOST_CELLS
-        and (dense or clear or laplace_suits(domain, n, budget, float(1 - KNOWN_TESTS)))
-    ):
-        rms = min(UNKNOWN, of_cells)
+        kept = 1.0 / math.sqrt(1 - KNOWN_TESTS)  # for questions beyond those announced
+        rows.append(EngineForecast("session of numbers", own * kept, tested, "numbers"))
+    if not axes:  # one cell: every answer is known
+        return [*rows, EngineForecast("session from levels", 0.0, 0.0, "levels")]
+    if len(axes) == 1:
+        rms = _of_levels(domain, axes[0], n, budget, demand, dense)
+        return [*rows, EngineForecast("session from levels", rms, 2.0 * rms, "levels")]
+    # all that is bought must be one of the sets that were counted at load
+    counted = settings.reach is not None and settings.reach.sets is not None
+    if domain.size <= MOST_CELLS and not counted:
+        rms = min(UNKNOWN, _of_cells(domain, axes, demand, cell / float(1 - KNOWN_TESTS), dense, fitted=True))
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
-    elif len(axes) > 1:
-        many = too_many_pairs(domain)
-        # of dense queries they say nothing: what no answer between 0 and 1 errs by more than, in the mean
-        rms = UNKNOWN if dense else min(UNKNOWN, of_pairs + SINGLES_ERR if many else of_pairs)
-        engine = "session from single attributes" if many else "session from pairs"
-        rows.append(EngineForecast(engine, rms, 2.0 * rms, "pairs"))
-    elif axes:
-        tables = len(levels(domain, axes[0]))
-        unit = math.sqrt(2.0) * l1 * tables / budget.epsilon
-        if not budget.pure:
-            squared = budget.neighbours.table_squared()
-            unit = min(unit, math.sqrt(squared * tables) / gaussian_mu(budget.epsilon, budget.delta))
-        # ranges are sums of few blocks of several levels, but of many cells of one
-        rms = min(UNKNOWN, (LEVELS_ERR if tables > 1 else max(LEVELS_ERR, spread)) * unit / n)
-        rows.append(EngineForecast("session from levels", rms, 2.0 * rms, "levels"))
-    else:  # one cell: every answer is known
-        rows.append(EngineForecast("session from levels", 0.0, 0.0, "levels"))
-    return rows
+    rms = UNKNOWN if dense else _of_listening(domain, n, settings, max_queries)
+    return [*rows, EngineForecast("session that listens", rms, 2.0 * rms, "pairs")]
 
 
-def error_of_pairs(n: int, budget: Budget) -> float:
-    """Expected error of a session from pairs: a rule of thumb, fraction of records."""
-    near = budget.neighbours  # found for those that replace a record, whose tables move by 2
-    if budget.pure:
-        noise = PAIRS_ERR_PURE * (near.table_l1() / 2) / budget.epsilon
-    else:
-        moved = math.sqrt(near.table_squared() / 2)
-        noise = PAIRS_ERR * moved / gaussian_mu(budget.epsilon, budget.delta)
-    growth: float = max(1.0, n * budget.epsilon / USUAL_SIZE) ** GROWTH
-    return noise * growth / n
+def _demand(domain: Domain, settings: Settings) -> Demand:
+    """Return what is expected of the questions before any was asked."""
+    return Demand.of(domain, (), listening_rule(domain, settings.announced, settings.reach).announced)
+
+
+def _of_cells(
+    domain: Domain, axes: list[int], demand: Demand, cell: float, dense: bool, *, fitted: bool
+) -> float:
+    """Return the error of questions that are sums of cells with this deviation, or of a fit to these."""
+    if dense or len(axes) > MOST_FORESEEN:  # of half of the cells, each 0 or 1
+        return math.sqrt(min(domain.size, 10**300) / 4.0) * cell
+    levels = levels_of(domain)
+    key = tuple((axis, levels[axis].finest) for axis in axes)
+    known = informed(levels, demand.subspaces, rows_of([key], len(domain.shape)))[:, 0] / cell**2
+    if fitted:
+        known = known + Predictor(domain).known(demand.subspaces)
+    with np.errstate(divide="ignore", over="ignore"):
+        rms = float(np.sqrt((demand.weights / known).sum()))
+    return rms if rms < math.inf else sys.float_info.max
+
+
+def _of_levels(domain: Domain, axis: int, n: int, budget: Budget, demand: Demand, dense: bool) -> float:
+    """Return the error of a fit to the levels of one attribute, of the law of less noise."""
+    tables = levels(domain, axis)
+    unit = math.sqrt(2.0) * budget.neighbours.table_l1() * len(tables) / budget.epsilon
+    if not budget.pure:
+        squared = budget.neighbours.table_squared()
+        unit = min(unit, math.sqrt(squared * len(tables)) / gaussian_mu(budget.epsilon, budget.delta))
+    if dense:
+        return min(UNKNOWN, math.sqrt(domain.size / 4.0) * unit / n)
+    return min(UNKNOWN, Predictor(domain).expecting((one, unit / n) for one in tables).expected(demand))
+
+
+def _of_listening(domain: Domain, n: int, settings: Settings, questions: int) -> float:
+    """Return the error of a session that listens, of questions over all attributes or sets alike."""
+    if sum(size > 1 for size in domain.shape) > MOST_FORESEEN:
+        return UNKNOWN
+    rule = listening_rule(domain, settings.announced, settings.reach)
+    facts = Facts(domain, n, account_of_purchases(n, settings), settings.of_row.neighbours, rule.start())
+    return min(UNKNOWN, rule.expected(facts, questions))

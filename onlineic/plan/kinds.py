@@ -3,8 +3,6 @@ about it, from its weights alone."""
 
 import itertools
 
-import numpy as np
-
 from onlineic.errors import (
     InvalidQueryError,
     shown,
@@ -80,28 +78,6 @@ def is_dense(question: Question) -> bool:
     if attributes == 2:
         return any(len(factor.axes) == 2 for factor in question.factors)
     return any(len(factor.axes) > 2 and beyond_pairs(factor) > BEYOND_PAIRS for factor in question.factors)
-
-
-def is_range(question: Question) -> bool:
-    """Whether a question of one long attribute sums up codes that stand next to each other.
-
-    Weights that rise at most once and fall at most once, or fall and rise: a range, all but a range, a cut, a
-    mean. They have the width of two codes or more, and so has what they leave: an answer about a single code
-    errs as that cell does, and one about many ranges as many cells do.
-    """
-    if not isinstance(question, Query) or len(question.factors) != 1:
-        return False
-    (factor,) = question.factors
-    if factor.table is None:
-        codes, size = factor.high - factor.low, question.domain.shape[factor.axes[0]]
-        return 2 <= codes <= size - 2
-    weights = factor.table.ravel()
-    turns = np.sign(np.diff(weights))
-    turns = turns[turns != 0]
-    lowest, highest = int(weights.min()), int(weights.max())
-    # a fraction of the highest weight each, so that no sum leaves the integers
-    width = float(((weights - lowest) / max(1, highest - lowest)).sum())
-    return int(np.count_nonzero(np.diff(turns))) <= 1 and 2.0 <= width <= weights.size - 2.0
 
 
 def beyond_pairs(factor: Factor) -> float:

@@ -10,32 +10,39 @@ another one the record alone decides:
 * nothing is bought without a test any more: which tables to buy next was decided by rules that are gone.
 
 Of the purchases that a plan names this module reads what they cost, and which tables come first. So it needs
-none of the classes by which they were decided, but for `FirstTables`, which checks that they are paid.
+none of the classes by which they were decided.
 
-Proof: docs/theory/session.md, 4.9c.
+Proof: docs/theory/accounting.md, 4.10; docs/theory/session.md, 4.9c.
 """
 
 import contextlib
 import warnings
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 from attrs.validators import deep_iterable, instance_of
 
-from onlineic.accounting.budget import Filter
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning, callers_line
-from onlineic.ledger.lines import Line, account_from_json
-from onlineic.ledger.records import Opened, Record
+from onlineic.accounting.budget import Charge, Filter
+from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
+from onlineic.errors import (
+    InvalidParameterError,
+    LedgerCorruptError,
+    OtherRulesWarning,
+    callers_line,
+    checked_ratio,
+    set_fields,
+)
+from onlineic.ledger.kinds import Line, account_from_json
+from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.queries.partitions import Partition
 from onlineic.sparse.base import NumericSparse
 
-# of a plan, or of what its rule releases first: tables of which one release is bought, as `FirstTables`
-FIRST = (("first_tables", "first"), ("dense_tables", "dense"), ("range_tables", "ranges"))
-LATER = ("later_tables", "later")  # which are chosen when they are bought: their charge alone is read
+FIRST = ("first", "dense", "ranges")  # of what was settled first: tables of which one release was bought
+MOST_SAVED = Fraction(5, 4)  # cost of Gaussian tables over what paid for them as a first release (4.10)
 ROUNDED = Fraction(1, 10**9)  # by more a deviation that was written is not off
 
 
@@ -58,6 +65,56 @@ def warn_other_rules(rule: PurchaseRule[Any]) -> None:
 
 @final
 @attrs.frozen
+class TablesBefore:
+    """Tables that a plan of other rules names, one release of which was bought first.
+
+    Attributes
+    ----------
+    targets, scales, charge, pure, neighbours
+        As of `FirstTables`; but Gaussian ones were charged less than they cost as the `first` release.
+    first : bool
+        Whether their charge counts on their being that.
+
+    Raises
+    ------
+    InvalidParameterError
+        If they cost more than other rules charged so little for.
+    """
+
+    targets: tuple[Partition, ...]
+    scales: tuple[Fraction, ...]
+    charge: Charge
+    pure: bool = False
+    first: bool = False
+    neighbours: Neighbours = attrs.field(default=REPLACE_ONE, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        set_fields(self, scales=tuple(checked_ratio("scales", scale, above=0.0) for scale in self.scales))
+        saved = MOST_SAVED if self.first and not self.pure else 1
+        most = attrs.evolve(self.charge, amount=saved * self.charge.amount)
+        FirstTables(self.targets, self.scales, most, self.pure, neighbours=self.neighbours)
+
+    @property
+    def saved(self) -> Fraction:
+        """What they cost wherever they come, less what was charged for them; 0 where nothing was saved."""
+        whole = attrs.evolve(self.charge, amount=MOST_SAVED * self.charge.amount)
+        cost = FirstTables(self.targets, self.scales, whole, self.pure, neighbours=self.neighbours).cost
+        return max(Fraction(0), cost - self.charge.amount)
+
+    def deviations(self, n: int) -> tuple[float, ...]:
+        """Return the standard deviation of the noise in each one's blocks, fraction of n records."""
+        unit = 2.0**0.5 if self.pure else 1.0
+        return tuple(unit * float(scale) / n for scale in self.scales)
+
+    def released_by(self, record: Opened, n: int) -> bool:
+        """Return whether a record holds these tables, with this noise at this charge."""
+        targets = tuple(one.target for one in record.measurements)
+        scales = tuple(one.scale for one in record.measurements)
+        return (self.targets, self.charge, self.deviations(n)) == (targets, record.charge, scales)
+
+
+@final
+@attrs.frozen
 class BoughtBefore(PurchaseRule[Fraction]):
     """What a session of other rules has bought is in its record, and nothing is bought any more.
 
@@ -65,18 +122,19 @@ class BoughtBefore(PurchaseRule[Fraction]):
     ----------
     amount : Fraction
         What its plan set aside for all purchases, in the unit of the account.
-    tables : tuple of FirstTables
+    tables : tuple of TablesBefore
         Of which the first release is one, if they were settled before the first question.
     """
 
     ended = True
 
     amount: Fraction = attrs.field(validator=instance_of(Fraction))
-    tables: tuple[FirstTables, ...] = attrs.field(validator=deep_iterable(instance_of(FirstTables)))
+    tables: tuple[TablesBefore, ...] = attrs.field(validator=deep_iterable(instance_of(TablesBefore)))
 
     @property
-    def first_choices(self) -> tuple[FirstTables, ...] | None:
-        return self.tables or None
+    def saved(self) -> Fraction:
+        """What its first tables cost at most beyond their charge: a total pays for that, too."""
+        return max((one.saved for one in self.tables), default=Fraction(0))
 
     def planned(self, account: Filter) -> Fraction:
         return self.amount
@@ -85,7 +143,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return Fraction(0)
 
     def heard(self, so_far: Fraction, record: Record) -> Fraction:
-        return so_far + (record.charge.amount if isinstance(record, Opened) else 0)
+        return so_far + (record.charge.amount if isinstance(record, Bought) else 0)
 
     def next(self, facts: Facts[Fraction]) -> None:
         return None
@@ -95,15 +153,15 @@ class BoughtBefore(PurchaseRule[Fraction]):
         text = f"by other rules, for up to {part:.0%} of the budget: those in the record, and no more"
         return [("tables", text)]
 
-    def held_by(self, record: Opened, heard: Fraction, n: int) -> FirstTables | None:
-        if heard:
-            return None
-        return next((one for one in self.tables if one.released_by(record, n)), None)
-
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
-        return heard > 0 or not self.tables or self.held_by(record, heard, n) is not None
+        return heard > 0 or not self.tables or any(one.released_by(record, n) for one in self.tables)
 
-    def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
+        targets = tuple(one.target for one in record.measurements)
+        settled = [one.pure for one in self.tables if not before and one.targets == targets]
+        return settled[0] if settled else super().laplace(record, before, account)
+
+    def unpaid(self, record: Bought, heard: Fraction, sparse: NumericSparse) -> str | None:
         """Return in words what is wrong with tables that the plan does not name, or None.
 
         Their charge must pay for their noise, and with what tables before them cost be set aside.
@@ -119,28 +177,26 @@ class BoughtBefore(PurchaseRule[Fraction]):
         scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
         targets = tuple(one.target for one in record.measurements)
         with contextlib.suppress(InvalidParameterError):
-            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
+            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
             return None
         return "tables whose noise costs more than their charge"
 
 
-def of_one_keyword(beginning: Line) -> Line:
-    """Return the first line of a file with one setting for what is bought: `first_tables` was another."""
+def without_settled_tables(beginning: Line) -> Line:
+    """Return the first line of a file as if nobody had said that tables are settled beforehand.
+
+    No rule of now buys such tables; what the file has bought is in its record.
+    """
     settings = dict(beginning["settings"])
-    fixed = settings.pop("first_tables", None)
-    if fixed is not None:
-        rule = FixedTables if fixed else TestsOnly
-        settings["purchases"] = {"class": rule.__name__, "fields": {}}
+    if (settings.get("purchases") or {}).get("class") == "FixedTables":
+        del settings["purchases"]
     return {**beginning, "settings": settings}
 
 
 def older_plan(beginning: Line) -> Any:
     """Return the plan of a file of other rules, as JSON, with purchases that have ended.
 
-    Purchases stand in the plan as a rule, or as one field a kind of table; of a rule either what it shares
-    of the account is written, or its tables are. A plan that buys nothing stays as it is. A start from
-    tables held a part of the uniform distribution, which it has no more: a session does not go by the
-    certificate that rested on it.
+    A plan that buys nothing stays as it is.
 
     Raises
     ------
@@ -158,32 +214,25 @@ def older_plan(beginning: Line) -> Any:
 
 def _ended(plan: Any, account: Filter) -> Any:
     """Return the plan with `BoughtBefore` in the place of its purchases, or raise anything."""
-    fields: Mapping[str, Any] = plan["fields"]
-    rule = fields.get("purchases") or {"class": "TestsOnly", "fields": {}}
-    settled = rule["fields"].get("first") if rule["class"] == "DemandPurchases" else rule
-    tables = fields if settled is None or settled["class"] == "TestsOnly" else settled["fields"]
-    held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
-    later = [tables[name] for name in LATER if tables.get(name) is not None]
-    if settled is None:
-        amount, held = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity, []
-    elif settled["class"] in ("FirstChoices", "PlannedPurchases", "TestsOnly"):
-        amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
+    rule = plan["fields"]["purchases"]
+    if rule["class"] == "TestsOnly":
+        return plan
+    if rule["class"] != "DemandPurchases":
+        raise KeyError(rule["class"])
+    settled, tables = rule["fields"].get("first"), []
+    if settled is None or settled["class"] == FirstTables.__name__:
+        tables = [] if settled is None else [settled]
+        amount = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity
     else:
-        raise KeyError(settled["class"])
-    kept = {
-        name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
-    }
-    update = fields.get("update")
-    if isinstance(update, dict) and update.get("class") == "FittedStart":
-        start = {name: one for name, one in update["fields"].items() if name != "uniform"}
-        kept["update"] = {**update, "fields": start}
-    if held or amount:
-        written = {"amount": {"fraction": str(amount)}, "tables": held}
-        kept["purchases"] = {"class": BoughtBefore.__name__, "fields": written}
-    return {**plan, "fields": kept}
+        tables = [settled["fields"][name] for name in FIRST if settled["fields"][name] is not None]
+        charge = tables[0]["fields"]["charge"]["fields"]["amount"]
+        amount = Fraction(charge["fraction"]) + Fraction(settled["fields"]["later"]["fraction"])
+    written = {"amount": {"fraction": str(amount)}, "tables": [_before(one) for one in tables]}
+    bought = {"class": BoughtBefore.__name__, "fields": written}
+    return {**plan, "fields": {**plan["fields"], "purchases": bought}}
 
 
-def _charged(tables: Any) -> Fraction:
-    """Return the charge of tables, or of what is kept for some, in the unit of the account."""
-    charge = tables if "fraction" in tables else tables["fields"]["charge"]["fields"]["amount"]
-    return Fraction(charge["fraction"])
+def _before(tables: Any) -> Any:
+    """Return tables as JSON, of which is left whether they were charged as the first release."""
+    fields = tables["fields"]
+    return {"class": TablesBefore.__name__, "fields": {**fields, "first": fields.get("first") is not None}}

@@ -1,6 +1,6 @@
 """All that a session fixes before the data are touched: its plan, a function of public facts.
 
-Proof: docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
+Proof: docs/theory/accounting.md, 4.10; docs/theory/accuracy.md, 6.0; docs/theory/session.md, 4.5.
 """
 
 from fractions import Fraction
@@ -17,6 +17,7 @@ from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.older import BoughtBefore
 from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.spending import Spending
 from onlineic.queries.partitions import PartitionRule
@@ -73,8 +74,8 @@ class Plan:
     reserve, least_price : Fraction or None, Fraction
         Of a session of numbers, in the unit of the account: what is kept for questions beyond those
         announced, and what a number must cost to be of use.
-    restarts : int or None
-        How many restarts are paid for besides the hard answers. None: the plan of an older file.
+    restarts : int
+        How many restarts are paid for besides the hard answers.
     purchases : PurchaseRule
         What is bought without a test, and when.
     """
@@ -93,24 +94,13 @@ class Plan:
     next_share: Fraction | None = None
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
-    restarts: int | None = attrs.field(default=None, metadata={"later": True})
+    restarts: int = 0
     purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
-
-    # a rule of one's own may say another thing each time: prices and bounds go by what it has said once
-    @cached_property
-    def first_choices(self) -> tuple[FirstTables, ...] | None:
-        """What may be bought with the first question, as the rule says; None: that goes by what is asked."""
-        return self.purchases.first_choices
-
-    @property
-    def opens(self) -> bool:
-        """Whether tables of the package's own rule come with the first question, so before any hit."""
-        return opens_with(self.purchases) is not None
 
     @property
     def first_tables(self) -> FirstTables | None:
-        """The tables that are bought with the first question, unless that one chooses others."""
-        return self.first_choices[0] if self.first_choices else None
+        """The tables that come with the first question, before any hit, where they are settled."""
+        return opens_with(self.purchases)
 
     @cached_property
     def spending(self) -> Spending:
@@ -143,10 +133,10 @@ class Plan:
 
     @property
     def drawn(self) -> Filter:
-        """The account as a total of the table pays it: with what first tables cost wherever they come."""
-        account = self.sparse.account()
-        saved = (one.cost - one.charge.amount for one in self.first_choices or ())
-        return attrs.evolve(account, capacity=account.capacity + max([Fraction(0), *saved]))
+        """The account as a total of the table pays it: with what other rules saved on first tables (4.10)."""
+        account, rule = self.sparse.account(), self.purchases
+        saved = rule.saved if isinstance(rule, BoughtBefore) else 0
+        return attrs.evolve(account, capacity=account.capacity + saved)
 
     @property
     def tested_beta(self) -> float:

@@ -4,14 +4,15 @@ With neither an accuracy nor a number of hard answers given, the shares and the 
 mechanism are rules found by experiment (`experiments/README.md`): they depend on n, the domain, the budget
 and how many questions were announced, never on the data.
 
-Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a; docs/theory/periods.md,
-13.5; docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
+Proof: docs/theory/accuracy.md, 6.3; docs/theory/certificates.md, 8.2, 8.2a;
+docs/theory/session.md, 4.2, 4.6; docs/theory/updates.md, 7.6.
 """
 
 import contextlib
-import math
 from fractions import Fraction
 from typing import Any
+
+import attrs
 
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.of_table import alike
@@ -23,9 +24,8 @@ from onlineic.errors import (
     TooLargeError,
     checked_integer,
 )
-from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.plan.announced import Announcement
+from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.calibration import brought, chosen_name, mechanism_for, rounded_down
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
@@ -38,15 +38,12 @@ from onlineic.plan.defaults import (
     default_numbers,
     default_shares,
 )
-from onlineic.plan.demand import KEPT, DemandPurchases, opens_with
-from onlineic.plan.first_choices import FirstChoices
+from onlineic.plan.demand import DemandPurchases, opens_with
 from onlineic.plan.first_tables import (
     FirstTables,
-    cells_instead,
-    chosen_first_tables,
     laplace_opens,
     over_codes,
-    ranges_instead,
+    settled_tables,
 )
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, number_rule
 from onlineic.plan.forecasts import expected
@@ -59,7 +56,7 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly, planned_by
+from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -68,10 +65,9 @@ from onlineic.queries.query import session_grid_bits
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import LEAST_GRID, GumbelSparse
-from onlineic.sparse.kinds import SparseName
 from onlineic.sparse.unconditional import UnconditionalNumbers
 from onlineic.updates.base import NeedsAccuracy, rule_at, rule_for_stream
-from onlineic.updates.fitted_tables import USUAL_MISFIT, FittedTables
+from onlineic.updates.fitted_tables import USUAL_MISFIT
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 from onlineic.updates.perceptron import Perceptron
 from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
@@ -83,8 +79,8 @@ LISTED = 20  # binary logarithm of how many databases the median lists in a sess
 
 OTHER_ACCOUNT = (
     "purchases.first must be priced for the account of this session, got first tables that were priced for "
-    "another, as those of a plan that chose them itself are; write first=None beside what you change, "
-    "attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
+    "another; take them from plan.settled_purchases of these settings, or write first=None beside what you "
+    "change, attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
 )
 
 
@@ -111,8 +107,6 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     if isinstance(sparse, str):
         chosen_name(sparse, 1, 1, budget, partition=False)  # refuses what this budget cannot be spent by
     rule = rule_for_stream(chosen.rule, max_queries, n)
-    if isinstance(chosen.purchases, FixedTables):
-        _check_opens(domain, rule, sparse, chosen.prior)
     if chosen.certify is not None:
         if chosen.only("certify"):
             numbers = _certified_numbers(domain, n, chosen, chosen.certify)
@@ -120,45 +114,30 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
                 return numbers
         return certified_plan(domain, n, chosen, rule, chosen.certify)
     seen = planned(domain)  # tables are chosen as if a long attribute had the parts of its grid
-    if chosen.purchases is not None and not isinstance(chosen.purchases, (FixedTables, TestsOnly)):
-        return _plan_of_purchases(domain, n, chosen, chosen.purchases)
-    opens = chosen.opens
-    start = expected(seen, n, chosen).start if opens else None
-    if (listens := listening_rule(seen, n, chosen, start)) is not None:
-        return _plan_of_purchases(domain, n, chosen, listens)
+    if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
+        return _plan_of_purchases(domain, n, chosen, rule, chosen.purchases)
+    start = expected(seen, n, chosen).start if chosen.opens else None
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, KNOWN_TESTS)
+    if start in ("numbers", "pairs"):
+        return _plan_of_purchases(
+            domain, n, chosen, rule, listening_rule(seen, chosen.announced, chosen.reach)
+        )
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
     shares = default_shares(n, alike(budget), seen, chosen.expects, wished, start == "cells")
-    if chosen.partition or (opens and chosen.hard_answers is None):
+    if chosen.partition or (chosen.opens and chosen.hard_answers is None):
         cutoff = shares.hard_answers
     else:
         cutoff = chosen.hard_answers or default_numbers(n, alike(budget), seen, chosen.expects)
     mechanism, pure = _mechanism(seen, n, chosen, shares, cutoff, start)
     cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
-    tables, later = _tables(seen, chosen, shares, mechanism, cut, start, pure)
-    cells = of_ranges = None
-    if (
-        tables is not None
-        and chosen.may_start_otherwise
-        and isinstance(mechanism, (GumbelSparse, ExponentialSparse))
-    ):
-        if start == "pairs" and _cells_say(seen, n, chosen):
-            cells = cells_instead(mechanism, seen, tables.charge.amount + later)
-        elif start == "levels" and not chosen.announced.dense and len(tables.targets) > 1:
-            of_ranges = ranges_instead(mechanism, seen, tables)
+    tables = _tables(seen, chosen, shares, mechanism, pure)
     if chosen.prior is None:
-        check_holds(rule, seen, () if tables is None else tables.targets)
-    tables, cells, of_ranges = (
-        None if one is None else over_codes(one, domain) for one in (tables, cells, of_ranges)
-    )
-    known = chosen.prior is not None or tables is not None
+        check_holds(rule, seen, () if tables is None else tables.partitions)
+    first = None if tables is None else over_codes(tables, domain)
+    known = chosen.prior is not None or first is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
-    if tables is not None and not isinstance(rule, TABLE_RULES):
-        rule = FittedStart(rule, len(tables.targets), USUAL_MISFIT)
-    first = None if tables is None else FirstChoices(tables, cells, of_ranges, later)
-    asked = chosen.announced.count
     tested = tested_beta(chosen.beta, tables)
     easy = mechanism.easy_radius(ALL_EASY * tested, max_queries)
     # numbers all have one scale, known now; the bound of a block sum is known when it is released
@@ -176,53 +155,110 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         hit_price=hit_price(mechanism, domain, chosen.partition),
         next_share=NEXT_SHARE if chosen.prices_fall else None,
         restarts=chosen.restarts,
-        purchases=TestsOnly() if first is None else DemandPurchases.of((), chosen.reach, asked, first),
+        purchases=TestsOnly() if first is None else _all_of(first, mechanism),
     )
 
 
-def _plan_of_purchases(domain: Domain, n: int, settings: Settings, purchases: PurchaseRule[Any]) -> Plan:
-    """Return the plan of a session whose tables are bought as questions come."""
+def _all_of(first: FirstTables, mechanism: NumericSparse) -> DemandPurchases:
+    """Return the rule of which these tables are all that is bought."""
+    share = Fraction(first.charge.amount) / mechanism.account().capacity
+    return DemandPurchases(share=share, after=(1,), parts=(Fraction(1),), first=first)
+
+
+def _plan_of_purchases(
+    domain: Domain, n: int, settings: Settings, rule: Rule, purchases: PurchaseRule[Any]
+) -> Plan:
+    """Return the plan of a session whose tables are bought as questions come, or settled by who asks."""
     shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
-    cutoff, name = shares.hard_answers, chosen_name(None, 1, 1, settings.of_row, partition=True)
-    account, first = account_of_purchases(n, settings), opens_with(purchases)
-    if first is not None and first.planned > account.capacity:
-        raise InvalidParameterError(OTHER_ACCOUNT)
-    mechanism = mechanism_for(
-        name,
-        settings.of_row,
-        n=n,
-        hard_answers=cutoff,
-        max_queries=settings.max_queries,
-        beta=settings.beta,
-        threshold=settings.threshold,
-        partition=True,
-        reserved=planned_by(purchases, account) / account.capacity,
-        room=ROOM if settings.threshold is None else 0,
-        restarts=settings.restarts,
-    )
+    cutoff, mechanism = shares.hard_answers, _mechanism_of_purchases(n, settings, purchases, shares)
+    account, first = mechanism.account(), opens_with(purchases)
     if type(purchases) is DemandPurchases:
         purchases.check(domain)
-    for one in () if first is None else first.tables:
-        if (one.neighbours, one.charge.unit, one.charge.order) != (
-            mechanism.neighbours, account.unit, mechanism.account().order,
-        ):  # fmt: skip
-            raise InvalidParameterError(OTHER_ACCOUNT)
-    easy = mechanism.easy_radius(ALL_EASY * settings.beta * (1.0 - KNOWN), settings.max_queries)
+    if first is not None and (
+        first.charge.amount > purchases.planned(account)
+        or (first.charge.unit, first.charge.order) != (account.unit, account.order)
+        or first.neighbours != mechanism.neighbours
+    ):
+        raise InvalidParameterError(OTHER_ACCOUNT)
+    check_holds(rule, planned(domain), () if first is None else first.partitions)
+    if not isinstance(rule, TABLE_RULES):
+        if first is not None:
+            rule.init(domain, Histogram(domain))  # refuses the prior that the tables become
+        rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT)
+        if first is not None:
+            rule = FittedStart(rule, len(first.targets), USUAL_MISFIT)
+    tested = settings.beta * (1.0 - KNOWN)
+    easy = mechanism.easy_radius(ALL_EASY * tested, settings.max_queries)
+    number = 0.0 if settings.partition else mechanism.margins(settings.max_queries, tested, cutoff)[2]
     return Plan(
         sparse=mechanism,
-        update=FittedTables(),
+        update=rule,
         alpha=mechanism.threshold / (n << mechanism.grid_bits) / 2.0,
         beta=settings.beta,
         max_queries=settings.max_queries,
         hard_answers=cutoff,
-        error_bound=easy + rounded_down(mechanism),
+        error_bound=max(easy, number) + rounded_down(mechanism),
         certified=False,
-        partitions=PartitionRule(parts=shares.parts, reach=settings.reach),
-        hit_price=hit_price(mechanism, domain, True),
+        partitions=PartitionRule(parts=shares.parts, reach=settings.reach) if settings.partition else None,
+        hit_price=hit_price(mechanism, domain, settings.partition),
         next_share=NEXT_SHARE if settings.prices_fall else None,
         restarts=settings.restarts,
         purchases=purchases,
     )
+
+
+def _mechanism_of_purchases(
+    n: int, settings: Settings, purchases: PurchaseRule[Any], shares: Shares
+) -> NumericSparse:
+    """Return the mechanism of a session that buys by a rule: what is kept for it pays no hits."""
+    account = account_of_purchases(n, settings)
+    told = settings.sparse if isinstance(settings.sparse, str) else None
+    return mechanism_for(
+        chosen_name(told, 1, 1, settings.of_row, partition=True),
+        settings.of_row,
+        n=n,
+        hard_answers=shares.hard_answers,
+        max_queries=settings.max_queries,
+        beta=settings.beta,
+        threshold=settings.threshold,
+        partition=True,  # after tables most hits are false, which finer numbers tell
+        reserved=planned_by(purchases, account) / account.capacity,
+        room=ROOM if settings.threshold is None else 0,
+        restarts=settings.restarts,
+    )
+
+
+def settled_purchases(
+    domain: Domain, n: int, settings: Settings, questions: Questions | None = None
+) -> DemandPurchases:
+    """Return one purchase that sessions of any update rule can begin with, whatever is asked first.
+
+    Parameters
+    ----------
+    domain : Domain
+    n : int
+    settings : Settings
+        Of these sessions, but for `update`, `release`, `purchases` and `questions`.
+    questions : as `Settings.questions`, optional
+        What will be asked. None: as a session that is told nothing expects.
+
+    Raises
+    ------
+    InvalidParameterError
+        If nothing can be bought for so little budget.
+    """
+    told = Announcement() if questions is None else announcement(questions).of_domain(domain)
+    seen, neighbours = planned(domain), settings.of_row.neighbours
+    rule = listening_rule(seen, told, settings.reach)
+    shares = default_shares(n, alike(settings.of_row), domain, settings.expects, settings.hard_answers)
+    account = _mechanism_of_purchases(n, settings, rule, shares).account()
+    made = rule.settled(Facts(seen, n, account, neighbours, rule.start()))
+    if made.first is None:
+        raise InvalidParameterError(
+            f"budget must pay for tables of {n:,} records, got one for which no noise can be drawn; write a "
+            "larger epsilon, or purchases=TestsOnly()."
+        )
+    return attrs.evolve(made, first=over_codes(made.first, domain))
 
 
 def _mechanism(
@@ -231,9 +267,9 @@ def _mechanism(
     """Return the mechanism, and whether the first tables that share its account have Laplace noise."""
     budget, bought, laplace = settings.of_row, Fraction(0), False
     if settings.opens:
-        bought, laplace = shares.one_way + shares.pairs, start == "cells"
+        bought, laplace = shares.tables, start == "cells"
         if sum(size > 1 for size in domain.shape) == 1:
-            laplace = laplace_opens(domain, n, budget, bought)
+            laplace = laplace_opens(domain, budget, bought)
     if isinstance(settings.sparse, NumericSparse):
         return brought(settings.sparse, n, budget), laplace
     mechanism = mechanism_for(
@@ -255,37 +291,12 @@ def _mechanism(
 
 
 def _tables(
-    domain: Domain,
-    settings: Settings,
-    shares: Shares,
-    mechanism: NumericSparse,
-    cut: PartitionRule,
-    start: str | None,
-    laplace: bool,
-) -> tuple[FirstTables | None, Fraction]:
-    """Return the tables that are bought first, and what is kept for others, in the unit of the account."""
+    domain: Domain, settings: Settings, shares: Shares, mechanism: NumericSparse, laplace: bool
+) -> FirstTables | None:
+    """Return all cells, or the levels of one attribute, where these are bought first."""
     if not settings.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
-        return None, Fraction(0)
-    # pairs are all that there is to know of two attributes, and Laplace tables are dear to buy in parts
-    waits = settings.partition and start == "pairs" and sum(size > 1 for size in domain.shape) > 2
-    listens = settings.expects > 1 and settings.prices_fall and isinstance(mechanism, GumbelSparse)
-    kept = KEPT * (shares.one_way + shares.pairs) if waits and listens else Fraction(0)
-    tables = chosen_first_tables(
-        mechanism,
-        domain,
-        cut,
-        one_way_share=shares.one_way,
-        pair_share=shares.pairs - kept,
-        laplace=laplace,
-        given_order=settings.budget.order is not None,
-    )
-    return tables, Fraction(math.floor(kept * mechanism.account().capacity))
-
-
-def _cells_say(domain: Domain, n: int, settings: Settings) -> bool:
-    """Whether a table of all cells is the start for dense questions, and says something about them."""
-    told = expected(domain, n, settings, Announcement(settings.expects, dense=True))
-    return any(row.start == told.start == "cells" and row.rms <= NOISIEST_NUMBER for row in told.engines)
+        return None
+    return settled_tables(mechanism, domain, shares.tables, laplace, settings.budget.order is not None)
 
 
 def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fraction) -> Plan:
@@ -358,21 +369,3 @@ def _stepping(update: Rule, left_out: float) -> Rule:
     if free or not isinstance(update, (MultiplicativeWeights, Perceptron)):
         return update
     return MeasuredSteps(update, left_out)
-
-
-def _check_opens(
-    domain: Domain, update: Rule, sparse: SparseName | NumericSparse | None, prior: Hypothesis | None
-) -> None:
-    """Refuse what cannot start from tables."""
-    if prior is not None and not isinstance(update, TABLE_RULES):  # others start from the tables themselves
-        raise InvalidParameterError(
-            "prior must be None with FixedTables, unless MaximumEntropy fits them over it, got one with "
-            f"{type(update).__name__}; leave one of them out."
-        )
-    if isinstance(sparse, NumericSparse) or sparse == "laplace":
-        raise InvalidParameterError(
-            "sparse must be None, 'gumbel' or 'exponential' with FixedTables, which share its account, got "
-            f"{sparse if isinstance(sparse, str) else type(sparse).__name__}."
-        )
-    if not isinstance(update, TABLE_RULES):
-        update.init(domain, Histogram(domain))  # refuses the prior that the tables become

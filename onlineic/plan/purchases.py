@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
-from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.ledger.records import Bought, Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.slips import public
@@ -61,14 +61,6 @@ class PurchaseRule(abc.ABC, Generic[S]):
 
     ended: ClassVar[bool] = False  # whether nothing is bought any more, and what was told stands
 
-    @property
-    def first_choices(self) -> tuple[FirstTables, ...] | None:
-        """What may be released with the first question, where that is settled before it; None: it is not.
-
-        One of these, the first unless the question chooses another; nothing, if there are none.
-        """
-        return None
-
     def planned(self, account: Filter) -> Fraction:
         """Return what all purchases may cost, in the unit of the account: prices of hits leave it aside."""
         return Fraction(0)
@@ -89,15 +81,15 @@ class PurchaseRule(abc.ABC, Generic[S]):
     def next(self, facts: Facts[S]) -> FirstTables | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
 
-    def held_by(self, record: Opened, heard: S, n: int) -> FirstTables | None:
-        """Return which tables that were settled before a record holds, after what was asked, if any."""
-        return None
-
     def holds(self, record: Opened, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
 
-    def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
+        """Return whether what it bought after so many purchases has Laplace noise: records do not tell."""
+        return account.order is None
+
+    def due_at(self, heard: S, questions: Iterable[Question], account: Filter) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
@@ -130,10 +122,6 @@ class TestsOnly(PurchaseRule[None]):
 
     __test__ = False  # its name is no test of pytest's
 
-    @property
-    def first_choices(self) -> tuple[FirstTables, ...]:
-        return ()
-
     def start(self) -> None:
         return None
 
@@ -145,16 +133,6 @@ class TestsOnly(PurchaseRule[None]):
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         return []
-
-
-@public
-@final
-@attrs.frozen
-class FixedTables:
-    """A first instalment that is settled before anything is asked (`FirstChoices`); the planner says which.
-
-    What is kept beside it is bought by what is asked, as by default.
-    """
 
 
 @final
@@ -208,7 +186,7 @@ class Purchases:
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""
-        return self._rule.due_at(self.heard, questions)
+        return self._rule.due_at(self.heard, questions, self._ledger.account)
 
     @property
     def owed(self) -> Fraction:

@@ -19,15 +19,15 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.announced import Announcement, Questions, announcement
 from onlineic.plan.defaults import USUAL_QUERIES
+from onlineic.plan.demand import opens_with
 from onlineic.plan.fitting_rule import TABLE_RULES, table_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
-from onlineic.plan.purchases import FixedTables, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import PurchaseRule, TestsOnly
 from onlineic.queries.reach import Reach
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.kinds import SparseName
 from onlineic.updates.base import check_rule
-from onlineic.updates.maximum_entropy import MaximumEntropy
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 Release = Literal["answer", "partition"]
@@ -76,22 +76,18 @@ class Settings:
     restarts : int
         How often the session shall be closed and resumed: that is paid for besides the hard answers, by
         mechanisms that keep a threshold (theory 5.4).
-    purchases : PurchaseRule or FixedTables, optional
-        What is bought without a test: `TestsOnly` for nothing; a `DemandPurchases` or a rule of one's own;
-        `FixedTables` for a `DemandPurchases` whose first instalment is settled beforehand, over a prior too
-        where `MaximumEntropy` fits it (theory 13.5), while other rules start from the maximum-entropy fit of
-        it. None: a `DemandPurchases` where partitions teach, without a prior; else nothing. Its first
-        instalment is by what is asked, too, where pairs of attributes are a start, nothing else is settled,
-        and pairs or records are many (`plan.pays_to_listen`), or questions are announced.
+    purchases : PurchaseRule, optional
+        What is bought without a test: `TestsOnly` for nothing; a `DemandPurchases` or a rule of one's own.
+        One purchase that was settled beforehand (`plan.settled_purchases`) goes with any update rule: those
+        that read no tables start from the maximum-entropy fit of it. None: a `DemandPurchases` where
+        partitions teach, without a prior; else nothing.
     questions : int, or iterable of str, of several, or of questions, optional
         Announced, and public (`Announcement` when it is read). About how many different questions will come:
         so much is prepared for, and if they are few all are measured, without a test. Or sets of attributes
         that will be asked together, each a name or a tuple of names: tables for them are bought with the
-        first question, where pairs of attributes are a start. Or a list of questions, which tells both, and
-        whether there are dense ones: queries whose weights are no conditions on attributes, of which pairs
-        say nothing. With those among them a session starts from all cells. Unless it was told of them, and
-        unless `purchases` says when, a dense first question buys all cells, and a range of one long
-        attribute its levels with less noise in coarse ones (`FirstChoices`).
+        first question. Or a list of questions, which tells both, and whether there are dense ones: queries
+        whose weights are no conditions on attributes, of which pairs say nothing. With those among them a
+        session starts from all cells.
     reach : Reach, optional
         Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
 
@@ -114,7 +110,7 @@ class Settings:
     prior: Hypothesis | None = attrs.field(default=None, kw_only=True, eq=id)  # known by its digest alone
     exhausted: Exhausted = attrs.field(default="untested", kw_only=True)
     restarts: int = attrs.field(default=0, kw_only=True)
-    purchases: PurchaseRule[Any] | FixedTables | None = attrs.field(default=None, kw_only=True)
+    purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
     questions: Questions | None = attrs.field(default=None, kw_only=True)
     reach: Reach | None = attrs.field(default=None, kw_only=True)
 
@@ -157,13 +153,12 @@ class Settings:
     def _check_purchases(self) -> None:
         """Refuse a rule that is none, or that other settings contradict."""
         rule = self.purchases
-        if rule is not None and not isinstance(rule, (PurchaseRule, FixedTables)):
+        if rule is not None and not isinstance(rule, PurchaseRule):
             got, remedy = f"a {type(rule).__name__}", "plan.TestsOnly()"
             if isinstance(rule, type):
                 got, remedy = f"the class {rule.__name__}", f"{rule.__name__}()"
             raise InvalidParameterError(
-                f"purchases must be a PurchaseRule or FixedTables, got {got}; write {remedy}, or leave it "
-                "out."
+                f"purchases must be a PurchaseRule, got {got}; write {remedy}, or leave it out."
             )
         if self.questions is not None:
             set_fields(self, questions=announcement(self.questions))
@@ -175,14 +170,11 @@ class Settings:
                 )
         if rule is None or isinstance(rule, TestsOnly):
             return
-        if isinstance(rule, FixedTables):
-            if self.certify is not None:
-                raise InvalidParameterError(
-                    "purchases must be None or TestsOnly with certify, which buys nothing without a test, "
-                    "got FixedTables(); leave out one of them."
-                )
-            return
-        if not self.only("release", "hard_answers", "threshold", "purchases") or not self.partition:
+        free = ["release", "hard_answers", "threshold", "purchases"]
+        settled = opens_with(rule) is not None  # one opening, from which any rule can go on
+        if settled and isinstance(self.sparse, str | None) and self.sparse != "laplace":
+            free += ["update", "sparse"]
+        if not self.only(*free) or not (settled or self.partition):
             raise InvalidParameterError(
                 "purchases must be None or TestsOnly with certify, prior, update, sparse or "
                 "release='answer', got another rule; leave out one of them."
@@ -252,8 +244,8 @@ class Settings:
     def opens(self) -> bool:
         """Whether tables are bought first: where the rule reads them all, and nobody brings a start or a
         mechanism of his own."""
-        if isinstance(self.purchases, (FixedTables, TestsOnly)):
-            return isinstance(self.purchases, FixedTables)
+        if isinstance(self.purchases, TestsOnly):
+            return False
         reads = self.update is None or isinstance(self.update, TABLE_RULES)
         return self.partition and reads and self.prior is None and not isinstance(self.sparse, NumericSparse)
 
@@ -263,19 +255,6 @@ class Settings:
         return (
             self.threshold is None and self.sparse != "laplace" and not isinstance(self.sparse, NumericSparse)
         )
-
-    @property
-    def listens(self) -> bool:
-        """Whether tables are bought by what is asked: where nobody settled the start, rule or mechanism."""
-        if isinstance(self.purchases, (FixedTables, TestsOnly)) or self.announced.dense:
-            return False
-        return self.partition and self.only("release", "hard_answers", "threshold", "purchases")
-
-    @property
-    def may_start_otherwise(self) -> bool:
-        """Whether a first question may choose another start, which `MaximumEntropy` has to read."""
-        fits = self.update is None or isinstance(self.update, MaximumEntropy)
-        return self.partition and self.purchases is None and fits
 
 
 def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:

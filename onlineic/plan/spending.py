@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
+from onlineic.ledger.records import Bought, Burned, Hard, Record, Resumed
 from onlineic.plan.calibration import weight_bits
 from onlineic.queries.partitions import one_way, whole
 from onlineic.queries.query import canonical
@@ -72,9 +72,8 @@ class Spending:
         announced ones costs about (m/(m + j))^2 of the first.
     least : Fraction
         Below which no hit is worth its noise; once less is left, nothing is tested.
-    restarts : int or None
-        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall with
-        whatever is spent besides the tables, restarts too.
+    restarts : int
+        How many restarts are set aside.
     """
 
     sparse: NumericSparse
@@ -83,7 +82,7 @@ class Spending:
     share: Fraction | None = None
     reserve: Fraction | None = None
     least: Fraction = Fraction(0)
-    restarts: int | None = 0
+    restarts: int = 0
 
     @property
     def unspent(self) -> Spent:
@@ -95,7 +94,7 @@ class Spending:
         version = spent.version + 1
         if isinstance(record, Hard):
             return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
-        if isinstance(record, Opened | Burned):
+        if isinstance(record, Bought | Burned):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
             ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
             amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended
@@ -112,13 +111,13 @@ class Spending:
         if self.share is None or spent.amount <= self.bought:
             return self.sparse
         left = self.sparse.account().capacity - spent.amount - self.set_aside(spent)
-        if spent.hit or self.restarts is None:
+        if spent.hit:
             return _mechanism(self, self._most(left))
         return _mechanism(self, left - self.sparse.restart_price())  # all that is left may pay the first hit
 
     def set_aside(self, spent: Spent) -> Fraction:
         """Return what is kept for restarts that were planned and have not come."""
-        return max(0, (self.restarts or 0) - spent.restarts) * self.sparse.restart_price()
+        return max(0, self.restarts - spent.restarts) * self.sparse.restart_price()
 
     def _most(self, left: Fraction) -> Fraction:
         """Return the most that a hit may cost, once there was one."""

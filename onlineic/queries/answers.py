@@ -35,6 +35,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.noise.laws import normal_quantile
+from onlineic.queries.combined import Combined
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
 from onlineic.slips import public
@@ -45,11 +46,6 @@ if TYPE_CHECKING:
 Status = Literal["easy", "hard", "repeat", "untested"]
 Reason = Literal["covered", "test", "bought", "known"]
 Law = Literal["gaussian", "laplace"]
-ARITHMETIC = (
-    "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
-    "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
-    "carry error_bound along, or ask for the sum as one question."
-)
 LONGEST_QUERY = 100  # letters of a query in a row or a title
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
 STATUS_SAID = {
@@ -101,6 +97,11 @@ class Ground(abc.ABC):
         return "records"
 
     @property
+    def beta(self) -> float | None:
+        """Failure probability of each bound; None where none is stated."""
+        return None
+
+    @property
     @abc.abstractmethod
     def private(self) -> bool:
         """False: simulated noise."""
@@ -134,6 +135,7 @@ class _Known(Ground):
     n_bound: int = 0
     of_what: str = "records"
     error: Any = None
+    beta: float | None = None
 
     def asked(self, rest: Stated) -> None:
         """Such answers hold their question."""
@@ -188,7 +190,7 @@ class Bound:
 @public
 @final
 @attrs.frozen(init=False, eq=False, getstate_setstate=False)
-class Answer:
+class Answer(Combined):
     """One released answer.
 
     Attributes
@@ -239,13 +241,16 @@ class Answer:
         count, divided by n too; `fraction_bound` bounds the fraction of all records.
     of_what : str
         What is counted: "records", or "persons", weighed.
+    beta : float or None
+        Failure probability of `error_bound`; None of an engine that states none.
 
     Notes
     -----
     Read as one number, an answer is its fraction: `float(answer)`, `f"{answer:.3f}"` and `round(answer, 3)`,
     of a table cell by cell. Whatever would make a whole number of that fraction is refused, since a reader
-    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Arithmetic is
-    refused since bounds do not add up by themselves, and order since the bound may leave it open.
+    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Sums, differences
+    and multiples of answers are numbers of records, quotients are ratios; all have bounds. Order is refused
+    since the bound may leave it open.
     """
 
     value: Any
@@ -271,9 +276,10 @@ class Answer:
         of_what: str = "records",
         reason: Reason | None = None,
         expected_error: Any = None,
+        beta: float | None = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        ground = _Known(n, private, left, n_bound, of_what, expected_error)
+        ground = _Known(n, private, left, n_bound, of_what, expected_error, beta)
         self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
 
     @classmethod
@@ -373,6 +379,11 @@ class Answer:
         return self._bound.ground.of_what
 
     @property
+    def beta(self) -> float | None:
+        """Failure probability of `error_bound`."""
+        return self._bound.ground.beta
+
+    @property
     def fraction_bound(self) -> float:
         """Half-width around `value` that holds the fraction of all records: with the error of n, if any.
 
@@ -399,7 +410,7 @@ class Answer:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
         known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
-        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error)
+        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error, self.beta)
 
     @property
     def hard(self) -> bool:
@@ -569,8 +580,8 @@ class Answer:
                 "answer must be a cross table over one or two attributes to be drawn, got another; ask "
                 'marginal("a") or marginal("a", "b").'
             )
-        kinds = [question.partition.domain.attribute(name) for name in question.names]
-        kind = suited(kind, [(one.size, one.ordered) for one in kinds])
+        sizes = [*map(len, self.labels.values())]
+        kind = suited(kind, list(zip(sizes, question.ordered, strict=True)))
         axes = axes_for(ax)
         if kind == "map":
             draw_map(axes, self.labels, self.count)
@@ -609,17 +620,6 @@ class Answer:
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an Answer has no truth value: compare answer.value instead.")
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(ARITHMETIC)
-
-    def _refuse_order(self, _: object) -> NoReturn:
-        raise TypeError("an Answer has no order: compare answer.value or answer.bracket instead.")
-
-    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to the answer, which refuses
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def __format__(self, form: str) -> str:
         if not form:

@@ -2,9 +2,11 @@
 
 An attribute of seconds or of identifiers has more codes than anything should be written for. Its parts are
 runs of neighbouring codes, known by where they begin; which part a code lies in is looked up among these.
-What is planned for it goes by a public grid of equal parts, as if it had no more codes.
+What is planned for it goes by a public grid of equal parts, as if it had no more codes. The cell of missing
+values, which is next to no value, is a part by itself.
 """
 
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any, final
 
@@ -19,7 +21,7 @@ from onlineic.errors import InvalidQueryError, TooLargeError, set_fields
 from onlineic.queries.tables import immutable, sum_classes
 
 LONG = 2**17  # codes, above which an ordered attribute is known by cut points
-GRID = 2**12  # equal parts of a long one that are planned with
+GRID = 2**12  # equal parts of the values of a long one that are planned with
 WRITTEN = 2**24  # codes of a long one for which a number each is written at most
 
 GAPPED = (
@@ -29,8 +31,8 @@ GAPPED = (
 
 
 def is_long(attribute: Attribute) -> bool:
-    """Return whether an attribute is known by cut points: ordered, of many codes, without a missing cell."""
-    return isinstance(attribute, IntegerRange | Dates) and attribute.size > LONG and not attribute.missing
+    """Return whether an attribute is known by cut points: whole numbers or dates, of many values."""
+    return isinstance(attribute, IntegerRange | Dates) and attribute.size - attribute.missing > LONG
 
 
 @lru_cache(64)
@@ -186,26 +188,32 @@ class Cut:
         return int(self.firsts[part]), int(self.firsts[part] + self.widths[part])
 
 
+def uncut(attribute: Attribute) -> Ints:
+    """Return the first code of the values, and that of the missing cell, if there is one."""
+    return np.array([0, attribute.size - 1] if attribute.missing else [0], np.int64)
+
+
 @lru_cache(64)
-def grid_of(size: int) -> Cut:
-    """Return the equal parts that a long attribute of so many codes is planned with."""
-    return Cut.at(size, [-(-part * size // GRID) for part in range(GRID)])
+def grid_of(attribute: Attribute) -> Cut:
+    """Return the equal parts of its values that a long attribute is planned with, and its missing cell."""
+    values = attribute.size - attribute.missing
+    starts = [-(-part * values // GRID) for part in range(GRID)]
+    return Cut.at(attribute.size, np.append(starts, uncut(attribute)[1:]))
 
 
 @lru_cache(64)
 def planned(domain: Domain) -> Domain:
     """Return the domain that is planned with: the parts of its grid are the codes of a long attribute."""
-    return shortened(domain, dict.fromkeys(long_axes(domain), GRID))
+    kinds = domain.attributes
+    return shortened(domain, {axis: IntegerRange(0, GRID, kinds[axis].missing) for axis in long_axes(domain)})
 
 
-def shortened(domain: Domain, parts: "dict[int, int]") -> Domain:
-    """Return the domain whose attributes at these places have so many parts as their codes."""
-    if not parts:
+def shortened(domain: Domain, kinds: Mapping[int, IntegerRange]) -> Domain:
+    """Return the domain with other attributes at these places: their codes are parts of those of its own."""
+    if not kinds:
         return domain
-    kinds = [
-        IntegerRange(0, parts[axis]) if axis in parts else kind for axis, kind in enumerate(domain.attributes)
-    ]
-    return Domain(domain.names, tuple(kinds))
+    held = [kinds.get(axis, kind) for axis, kind in enumerate(domain.attributes)]
+    return Domain(domain.names, tuple(held))
 
 
 def _gapless(labels: Ints) -> bool:

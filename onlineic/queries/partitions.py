@@ -133,7 +133,7 @@ class PartitionRule:
     attributes are added that bring new triples, at no higher price.
 
     An attribute with at most `fine` codes, or without an order, is cut at every code; a longer one at
-    `parts` public cut points of equal width and wherever the query's weight changes.
+    `parts` public cut points of equal width, before its missing cell, and where the query's weight changes.
 
     Parameters
     ----------
@@ -233,15 +233,24 @@ class PartitionRule:
     def parts_of(self, attribute: Attribute) -> int:
         """Return how many parts an attribute has where no query cuts it."""
         fine = isinstance(attribute, Categorical) or attribute.size <= self.fine
-        return attribute.size if fine else self.parts
+        return attribute.size if fine else 1 + len(self._grid(attribute))
 
     def _classes(self, attribute: Attribute, changes: Ints | None) -> Cut:
         """Return how an attribute is cut; `changes` are the codes at which the weight changes."""
-        size = attribute.size
-        if isinstance(attribute, Categorical) or size <= self.fine:
-            return Cut.of(np.arange(size))
-        grid = [min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]
-        return _cut(attribute, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
+        if isinstance(attribute, Categorical) or attribute.size <= self.fine:
+            return Cut.of(np.arange(attribute.size))
+        grid = self._grid(attribute)
+        return _cut(attribute, grid if changes is None else np.append(grid, changes))
+
+    def _grid(self, attribute: Attribute) -> Ints:
+        """Return where the parts of an ordered attribute begin, but for the first one.
+
+        Both ends of a bin lie in one part. The missing cell, which is next to no value, is one by itself.
+        """
+        ends, values = getattr(attribute, "cells", 1), attribute.size - attribute.missing
+        most = values // ends - 1
+        starts = [ends * min(most, round((most + 1) * part / self.parts)) for part in range(1, self.parts)]
+        return np.unique(np.array(starts + [values] * attribute.missing, np.int64))
 
 
 def _cut(attribute: Attribute, starts: Ints) -> Cut:

@@ -5,15 +5,29 @@ releases. Their bounds follow from those of the answers, and say with which prob
 """
 
 from collections.abc import Iterable, Mapping
-from typing import final
+from typing import final, overload
 
 from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Key
+from onlineic.questions import arithmetic as arithmetic  # which results are combined by
+from onlineic.questions.association import ChiSquare, Statistic, chi_square, correlation, covariance
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.moments import Scored
+from onlineic.questions.ranks import Top
+from onlineic.questions.regression import (
+    LeastSquares,
+    LeastSquaresByGroup,
+    Ridge,
+    least_squares,
+    least_squares_by,
+)
+from onlineic.questions.series import series
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.slips import public
 
@@ -56,6 +70,34 @@ class Answering(AnsweringLinear):
         mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
         """
         return mean(self, attribute, where)
+
+    @final
+    def share(
+        self, cond: Where, where: Where = None, by: Key | Iterable[Key] | None = None
+    ) -> Derived | Groups:
+        """Return which part of the records that meet `where` also meet `cond`, by group if `by` is given.
+
+        Args:
+            cond: Who is counted: an expression, a text in SQL or a dict.
+            where: Among whom; by default all records.
+            by: An attribute, or a list of attributes and groupings.
+
+        Returns
+        -------
+            A rate from 0 to 1 with its bound and usual error, and the numbers of records beside it: `part` of
+            `count`. By group one of each: `values`, `parts`, `counts`.
+
+        Raises
+        ------
+            TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
+            InvalidQueryError: If a condition is none, or nobody can meet `where`; nothing was asked.
+
+        Examples
+        --------
+        >>> session.share("income = '>50K'", where={"sex": "Female"})
+        share(where(income='>50K'), where(sex='Female')) = 0.1... ± 0... 1... of 16... records, 2 answers...
+        """
+        return share(self, cond, where, by)
 
     @final
     def sum(self, attribute: str, where: Where = None) -> Derived:
@@ -122,7 +164,140 @@ class Answering(AnsweringLinear):
         return variance(self, attribute, where)
 
     @final
-    def quantile(self, attribute: str, q: float, where: Where = None, *, narrow: bool = False) -> Quantile:
+    def covariance(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return the covariance of two attributes among the records that have both values.
+
+        Args:
+            first: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of the others.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.covariance: How it is worked out, and what is refused.
+
+        Examples
+        --------
+            >>> session.covariance("age", "education_num")
+            covariance(age, education_num) = ... ± ... by simulated noise (0.95 sure), 48... records...
+        """
+        return covariance(self, first, second, where)
+
+    @final
+    def correlation(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return Pearson's correlation of two attributes among the records that have both values.
+
+        Args:
+            first: As of `covariance`.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.correlation: How it is worked out, and what is refused.
+
+        Examples
+        --------
+            >>> session.correlation("education_num", {"income": ">50K"})
+            correlation(education_num, income = '>50K') = 0.3... ± ... by simulated noise (0.95 sure)...
+        """
+        return correlation(self, first, second, where)
+
+    @final
+    def least_squares(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquares:
+        """Return the least squares of a number on one or several others, with an intercept.
+
+        Args:
+            outcome: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of others.
+            on: The regressors, one or a list.
+            where: Among whom; by default all records. Those without one of the values are left out.
+            ridge: "adaptive": none where the released sums tell the regressors apart, else as little as does.
+                A number: that one, or `IllConditionedError`.
+
+        See Also
+        --------
+            onlineic.questions.least_squares: How it is worked out, bounded, and what is refused.
+
+        Examples
+        --------
+            >>> session.least_squares("education_num", ["age", {"sex": "Male"}])
+            least_squares(education_num on age, sex = 'Male') (0.95 sure, 48... records, 8 answers...)
+              intercept: ...
+              age: 0.00... ± ... by simulated noise
+              sex = 'Male': 0.0... ± ... by simulated noise
+              R squared 0.00..., residual 2.5...
+        """
+        return least_squares(self, outcome, on, where, ridge=ridge)
+
+    @final
+    def least_squares_by(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        by: str,
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquaresByGroup:
+        """Return least squares in each group by the label of an attribute; all are asked at once.
+
+        Args:
+            outcome: As of `least_squares`.
+            on: As of `least_squares`.
+            by: Attribute of at most 100 labels.
+            where: Among whom.
+            ridge: As of `least_squares`.
+
+        See Also
+        --------
+            onlineic.questions.least_squares_by: What is refused.
+
+        Examples
+        --------
+            >>> session.least_squares_by("education_num", "age", by="sex")["Male"].slopes
+            array([...])
+        """
+        return least_squares_by(self, outcome, on, by, where, ridge=ridge)
+
+    @final
+    def chi_square(self, first: str, second: str, where: Where = None) -> ChiSquare:
+        """Return chi-square and Cramer's V of the table of two attributes; nothing bounds them.
+
+        Args:
+            first: An attribute.
+            second: Another.
+            where: Among whom; by default all records.
+
+        See Also
+        --------
+            onlineic.questions.chi_square: What is done about noise.
+
+        Examples
+        --------
+            >>> session.chi_square("sex", "income")
+            chi_square(sex, income): chi-square 2,2... of 1 degrees of freedom, p 0.00249; Cramer's V 0.2...
+        """
+        return chi_square(self, first, second, where)
+
+    @overload
+    def quantile(
+        self, attribute: str, q: float, where: Where = None, *, narrow: bool = False
+    ) -> Quantile: ...
+    @overload
+    def quantile(
+        self, attribute: str, q: Iterable[float], where: Where = None, *, narrow: bool = False
+    ) -> list[Quantile]: ...
+    @final
+    def quantile(
+        self, attribute: str, q: float | Iterable[float], where: Where = None, *, narrow: bool = False
+    ) -> Quantile | list[Quantile]:
         """Return the value that a share q of the records do not exceed, among those that meet a condition.
 
         It is searched by about log2(number of values) questions. `value`, `low` and `high` are values of the
@@ -132,8 +307,8 @@ class Answering(AnsweringLinear):
         ----------
         attribute : str
             Ordered: whole numbers, numbers, bins or dates.
-        q : float, in (0, 1)
-            .5 is the median, .9 what nine in ten do not exceed.
+        q : float, in (0, 1), or several
+            .5 is the median, .9 what nine in ten do not exceed. Of several shares a list.
         where : Expression, text in SQL or dict, optional
         narrow : bool
             Whether to ask up to four times as many questions, so that `low` and `high` come nearer.
@@ -187,7 +362,7 @@ class Answering(AnsweringLinear):
         >>> session.median("age", where="sex = 'Male'")
         quantile(age, where(sex='Male'), 0.5) = ..., in ... .. ... (0.95 sure), rank ± ...
         """
-        return quantile(self, attribute, 0.5, where, narrow=narrow)
+        return self.quantile(attribute, 0.5, where, narrow=narrow)
 
     @final
     def cdf(self, attribute: str, where: Where = None) -> Cdf:
@@ -254,9 +429,55 @@ class Answering(AnsweringLinear):
         return group_by(self, attribute, where)
 
     @final
+    def top(self, attribute: Key | Iterable[Key], k: int = 10, where: Where = None) -> Top:
+        """Return the most frequent values, and from which rank on noise may have decided.
+
+        One question, the counts of all values.
+
+        Args:
+            attribute: Whose values are counted; a list of several, or of groupings, for their combinations.
+            k: How many are shown.
+            where: Among whom; by default all records.
+
+        Examples
+        --------
+        >>> session.top("race", 2)
+        top 2 of 5: count by race (0.95 sure...)
+        rank  race
+        1     White  41... ± ...
+        2     Black   4... ± ...
+        all of these ranks are sure
+        """
+        return group_by(self, attribute, where).top(k)
+
+    @final
+    def series(
+        self,
+        attribute: str,
+        by: str | None = None,
+        where: Where = None,
+        aggregate: Aggregate = "count",
+        of: str | None = None,
+    ) -> Groups:
+        """Return a number for every period of a date; `plot` draws it as a line with its band.
+
+        Args:
+            attribute: Of dates.
+            by: The longer period, such as "month"; by default that of the attribute.
+            where: Among whom; by default all records.
+            aggregate: As of `group_by`.
+            of: The attribute of a mean, a sum or a variance.
+
+        Examples
+        --------
+        >>> session.series("day", by="month").plot()  # doctest: +SKIP
+        """
+        return series(self, attribute, by, where, aggregate, of)
+
+    @final
     def group_by(
         self,
-        keys: str | Iterable[str],
+        keys: Key | Iterable[Key],
         where: Where = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
@@ -270,8 +491,9 @@ class Answering(AnsweringLinear):
 
         Parameters
         ----------
-        keys : str or list of str
-            Attributes whose values make the groups, at most 10,000.
+        keys : str or Grouping, or list of these
+            Attributes whose values make the groups, at most 10,000; of a number its bins. Groupings are made
+            by `date_trunc`, `extract`, `cut` and `case`.
         where : Expression, text in SQL or dict, optional
         aggregate : "count", "mean", "sum" or "variance"
         of : str

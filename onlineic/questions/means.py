@@ -1,11 +1,11 @@
 """Means and sums of an attribute, with bounds made of those of the linear answers behind them.
 
-Proof: docs/theory/queries.md, 1.8.
+Proof: docs/theory/queries.md, 1.8, 1.11.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, NoReturn, final
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, final
 
 import attrs
 import numpy as np
@@ -36,16 +36,20 @@ from onlineic.errors import (
 )
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.combined import Combined
 from onlineic.queries.expressions import Expression, weights, where
+from onlineic.questions.formulas import Leaf, Number
 from onlineic.questions.linear import (
     FLOATS,
     AnsweringLinear,
+    Found,
     Where,
     allowed,
     asked_together,
     check_answering,
     check_ends,
     counted,
+    most_allowed,
     narrowing,
     nobody,
     of_what,
@@ -60,8 +64,8 @@ Aggregate = Literal["count", "mean", "sum", "variance"]
 
 @public
 @final
-@attrs.frozen
-class Derived:
+@attrs.frozen(order=False)
+class Derived(Combined):
     """One number that was worked out from a few released answers.
 
     Attributes
@@ -83,8 +87,9 @@ class Derived:
         rows of a person with several can do is in neither bound (theory 1.7). 0 where the attribute's values
         are exact. Of a clipped attribute what lies beyond its ends counts as them: how far beyond is in
         neither bound.
-    count, count_bound : float
+    count, count_bound : float or None
         Records that it is about, those that meet the condition and have a value, with their own half-width.
+        None of what arithmetic made.
     answers : tuple of Answer
         What it was made of.
     expected_error : float or None
@@ -94,6 +99,10 @@ class Derived:
     few_records : bool
         Whether a mean or variance is over no more records than twice their error: then it could be anything,
         and only `expected_error` says what it is worth.
+    part, part_bound : float or None
+        Of a share, the records of `count` that meet its condition, with their own half-width.
+    number : Number or None
+        What arithmetic goes on with.
     """
 
     name: str
@@ -101,11 +110,14 @@ class Derived:
     error_bound: float
     confidence: float
     bias: float
-    count: float
-    count_bound: float
+    count: float | None
+    count_bound: float | None
     answers: tuple[Answer, ...]
     expected_error: float | None = None
     few_records: bool = False
+    part: float | None = None
+    part_bound: float | None = None
+    number: Number | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def private(self) -> bool:
@@ -122,7 +134,9 @@ class Derived:
 
         A bound that is infinite is None.
         """
-        said = attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+        left_out = {"answers", "number", *(() if self.part is not None else ("part", "part_bound"))}
+        said = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name not in left_out)
+        said["private"] = self.private
         return said if math.isfinite(self.error_bound) else said | {"error_bound": None}
 
     def __float__(self) -> float:
@@ -140,24 +154,57 @@ class Derived:
     def __bool__(self) -> NoReturn:
         raise TypeError("a derived answer has no truth value: compare its value instead.")
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(
-            "a derived answer must be combined as a plain number, got it in arithmetic or a comparison; "
-            "compute with its value, and carry error_bound along."
+    def as_number(self) -> Number:
+        """Return what arithmetic goes on with."""
+        if self.number is not None:
+            return self.number
+        expected = math.nan if self.expected_error is None else self.expected_error
+        return Number.of(
+            Leaf.stated(
+                np.array([self.value]),
+                np.array([self.error_bound]),
+                self.confidence,
+                np.array([expected]),
+                self.bias,
+                np.array([self.few_records]),
+                self.answers,
+            )
         )
 
-    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to what refuses it
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    @classmethod
+    def of_number(cls, name: str, number: Number) -> "Derived":
+        """Return what arithmetic made, as it is told."""
+        told = number.told()
+        expected = float(told.expected[0])
+        return cls(
+            name=name,
+            value=float(told.values[0]),
+            error_bound=float(told.bounds[0]),
+            confidence=told.confidence,
+            bias=float(told.bias[0]),
+            count=None,
+            count_bound=None,
+            answers=told.answers,
+            expected_error=None if math.isnan(expected) else expected,
+            few_records=bool(told.few[0]),
+            number=number,
+        )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high): where the exact number lies, with probability `confidence`, but for `bias`."""
+        return self.value - self.error_bound, self.value + self.error_bound
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {upward(self.bias)} for values in bins" if self.bias else ""
+        about = "" if self.count is None else f"{self.count:.1f} {self.of_what}, "
+        if self.part is not None:
+            about = f"{self.part:.1f} of {about}"
         return (
             f"{self.name} = {around(self.value, self.error_bound, expected=self.expected_error)}{bias} "
             f"({FEW if self.few_records else sure(self.confidence)}), "
-            f"{self.count:.1f} {self.of_what}, {counted(self.answers)}{stamp}"
+            f"{about}{counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
@@ -167,7 +214,12 @@ class Derived:
             said.append((FEW, "no more than twice their error"))
         if self.bias:
             said.append(of_bins(self.bias))
-        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
+        for what, count, bound in (
+            ("part", self.part, self.part_bound),
+            ("about", self.count, self.count_bound),
+        ):
+            if count is not None and bound is not None:
+                said.append((what, f"{records(count)} ± {records_bound(bound)} {self.of_what}"))
         title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
 
@@ -265,21 +317,69 @@ def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, 
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
-    made = numbers.worked_out(aggregate, session.n, found.values, found.bounds, found.errors)
+    made = worked_out(numbers, aggregate, session.n, found)
     if math.isnan(made.value):
         raise too_few(session.n, name, made.share, made.share_bound, found.answers)
+    return derived(name, made, session.n, found)
+
+
+def derived(
+    name: str, made: "Made", n: int, found: Found, part: tuple[float, float] | None = None
+) -> Derived:
+    """Return a number that was worked out from answers, as a result; `part` is of a share."""
     return Derived(
         name=name,
         value=made.value,
         error_bound=made.bound,
         confidence=found.confidence,
         bias=made.bias,
-        count=session.n * made.share,
-        count_bound=session.n * made.share_bound,
+        count=n * made.share,
+        count_bound=n * made.share_bound,
         answers=found.answers,
         expected_error=None if math.isnan(made.expected) else made.expected,
         few_records=made.few,
+        part=None if part is None else part[0],
+        part_bound=None if part is None else part[1],
+        number=Number.of(leaf_of(name.partition("(")[0], [made], found)),
     )
+
+
+def leaf_of(kind: str, made: "Sequence[Made]", found: Found, parts: Sequence[slice] = (slice(None),)) -> Leaf:
+    """Return numbers that were worked out from answers, as arithmetic goes on with them."""
+    columns: dict[str, Any] = {
+        name: np.array([getattr(one, name) for one in made])
+        for name in ("value", "own", "joint", "expected", "bias", "few")
+    }
+    bounds = {"own": columns["own"], "joint": columns["joint"]}
+    told = (columns["value"], bounds, columns["expected"], columns["bias"], columns["few"])
+    return Leaf.of(kind, found, *told, parts)  # type: ignore[arg-type]
+
+
+class Asks(Protocol):
+    """What a number is made of: `Numbers`, or the two sides of a rate."""
+
+    def worked_out(
+        self,
+        aggregate: str,
+        n: int,
+        values: Sequence[float],
+        bounds: Sequence[float],
+        errors: Sequence[float] = (),
+    ) -> "Made":
+        """Return what was made of what was asked."""
+
+
+def worked_out(asks: Asks, aggregate: str, n: int, found: Found, part: slice = slice(None)) -> "Made":
+    """Return what was made of some answers, with its bounds by both statements."""
+    values, errors = found.values[part], found.errors[part]
+    made = asks.worked_out(aggregate, n, values, found.bounds[part], errors)
+    own, joint = (
+        asks.worked_out(aggregate, n, values, [*map(float, way[part])], errors).bound
+        if len(way) and np.isfinite(way[part]).all()
+        else math.inf
+        for way in (found.own, found.joint)
+    )
+    return made._replace(own=own, joint=joint)
 
 
 class Made(NamedTuple):
@@ -294,6 +394,8 @@ class Made(NamedTuple):
     expected : float
         NaN where it is unknown.
     few : bool
+    own, joint : float
+        Its bounds by either statement of `Found`.
     """
 
     value: float
@@ -303,6 +405,8 @@ class Made(NamedTuple):
     share_bound: float
     expected: float = math.nan
     few: bool = False
+    own: float = math.inf
+    joint: float = math.inf
 
 
 @final
@@ -445,7 +549,7 @@ class Numbers:
         bound = min(width * max(bounds) / share if width else 0.0, most)
         bound += FLOATS * max(abs(self.low), abs(self.high))
         slopes = (1.0,) if self.everybody else (1.0 - part, part)
-        expected = _inside(value, self.low, self.high, width * _together(slopes, errors) / share)
+        expected = between_ends(value, self.low, self.high, width * _together(slopes, errors) / share)
         return Made(value, bound, self._off(n * (share - off)), share, off, expected)
 
     def _off(self, records: float) -> float:
@@ -480,7 +584,7 @@ class Numbers:
         # derivatives of s/t - (a/t)^2 by a, b and s, where t is a + b, or 1
         by_share = 0.0 if self.everybody else 2.0 * mean**2 - square / share
         slopes = (by_share - 2.0 * mean, *([by_share] if len(parts) > 1 else []), 1.0)
-        expected = _inside(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
+        expected = between_ends(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
         if not self.width:
             bias = 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2
             return Made(value, bound, bias, share, off, expected)
@@ -488,6 +592,14 @@ class Numbers:
         deviation = math.sqrt(value + bound + excess) + self.width / 2.0
         bias = excess + 2.0 * deviation * moved + moved**2
         return Made(value, bound, bias, share, off, expected)
+
+    def sides(self, codes: Floats) -> Expression:
+        """Return the weights of every code that is held, without the condition."""
+        return where({self.attribute: weights(np.where(self.held, codes, 0.0))})
+
+    def moved(self, records: float) -> float:
+        """Return how far bins may put off the mean place in [0, 1] of so many records, or of more."""
+        return self._off(records) / (self.high - self.low) if self.high > self.low else 0.0
 
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""
@@ -503,7 +615,7 @@ def _together(slopes: Sequence[float], errors: Sequence[float]) -> float:
     return math.sqrt(sum(term**2 for term in terms))
 
 
-def _inside(value: float, low: float, high: float, expected: float) -> float:
+def between_ends(value: float, low: float, high: float, expected: float) -> float:
     """Return an expected error, or that of a number which lies anywhere between two ends, if that is less."""
     if math.isnan(expected) or not high > low:
         return expected
@@ -519,7 +631,7 @@ def _rounded(
     wrong, fewest = (1.0 / units, units) if alone else (1.0, 1)
     if not any(ends[axis + 1 :]):
         others = (place for place in range(len(ends)) if place != axis)
-        cells = bins * math.prod(int(allowed(domain, place, condition).sum()) for place in others) / units
+        cells = bins * math.prod(most_allowed(domain, place, condition) for place in others) / units
         if before := sum(ends[:axis]):  # the ends of these share out a record first
             wrong, fewest = min(1.0, wrong * 2.0 ** min(before, 64)), 1
     return wrong, cells, fewest
@@ -547,11 +659,9 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
             f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
             f"counts, or load a number such as the days since {kind.first} besides."
         )
-    if isinstance(kind.labels[0], bool):
-        raise InvalidQueryError(
-            f"{name} must be a number for a mean or a sum, got True and False; count both by "
-            f"group_by({shown(name)}), and for a share divide."
-        )
+    if isinstance(kind.labels[0], bool):  # a rate
+        values = np.array(kind.labels, np.float64)
+        return values, np.zeros(len(values))
     raise InvalidQueryError(
         f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "
         f"{name}=range(..) or binned(..)."

@@ -23,6 +23,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.display.plain import strict
 from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError
 from onlineic.ledger.settings import package_version
@@ -126,6 +128,7 @@ class Service:
             Route("/v1/about", self._known(self.about), methods=get),
             Route("/v1/answers", self._known(self.answers), methods=post),
             Route("/v1/sql", self._known(self.sql), methods=post),
+            Route("/v1/share", self._known(self.share), methods=post),
             Route("/v1/explain", self._known(self.explain), methods=post),
             Route("/v1/prospects", self._known(self.prospects), methods=post),
             Route("/v1/bounds", self._known(self.bounds), methods=post),
@@ -271,6 +274,24 @@ class Service:
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
+    async def share(self, request: Request, user: User) -> Response:
+        """Answer a rate, by group or not."""
+        raw = await body_of(request)
+        sent = parsed(raw)
+        span = span_of(sent)
+        asked = self._shared(sent, over(self._session, span))
+
+        async def answered(job: Job) -> Response:
+            return _json(await self._office.worked(job, lambda to: encoded(told(asked.asked(to)))))
+
+        return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
+
+    def _shared(self, sent: Any, face: Any) -> Share:
+        """Return a rate that was sent, with the periods that it is over or not."""
+        inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
+        cost_of(inner, face.domain)
+        return shared(inner, face.domain)
+
     # -- what was not asked ---------------------------------------------------------------------------------
 
     async def explain(self, request: Request, user: User) -> Response:
@@ -283,13 +304,14 @@ class Service:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
         face, purse = over(self._session, span), self._office.purse(user)
+        rate = not statement and is_share(asked, face.domain)
 
         def explained(view: Any) -> dict[str, Any]:
             question = asked
             if isinstance(asked, list):
                 question = [self._read(one, face) for one in asked[: EXPLAINED + 1]]
             elif not statement:
-                question = self._read(asked, face)
+                question = self._shared(asked, face) if rate else self._read(asked, face)
             found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, purse).to_dict()
             return found
 

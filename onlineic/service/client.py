@@ -21,6 +21,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
+from onlineic.ask.json import is_share, share_written
+from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -257,7 +259,7 @@ class Remote(Answering):
                 for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
                     if "error" in one:
                         raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
-                    found.append(_answer(one, question))
+                    found.append(_answer(one, question, self.beta))
                 if len(sent) > AT_ONCE:
                     advance("answers", len(found), len(sent))
         return found
@@ -283,7 +285,7 @@ class Remote(Answering):
             told = self._call("POST", "/v1/snapshot", {**body, "bounds": bounds})["answers"]
             questions = map(self._bound, body["questions"])
             found += [
-                before if one is None else _answer({**one, **_estimated(before)}, question)
+                before if one is None else _answer({**one, **_estimated(before)}, question, self.beta)
                 for before, one, question in zip(given, told, questions, strict=True)
             ]
         return found
@@ -314,13 +316,15 @@ class Remote(Answering):
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        if isinstance(question, Share):
+            question = share_written(question)
         if not isinstance(question, str | dict | Expression | Marginal):
             raise InvalidQueryError(
                 "a question to explain must be a condition, a cross table or a statement for a server, got a "
                 f"{type(question).__name__}; write SELECT AVG(age) FROM t for a mean."
             )
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
-        sent = question if select else to_wire(question, self._domain)
+        sent = question if select or is_share(question, self._domain) else to_wire(question, self._domain)
         told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
         told.pop("free", None)
         if told.pop("few_records", False):  # over too few records: infinite, for which JSON has no number
@@ -438,7 +442,7 @@ class Remote(Answering):
         raise _error(str(told.get("type", "http")), str(told.get("detail", "")), status)
 
 
-def _answer(told: dict[str, Any], question: Question) -> Answer:
+def _answer(told: dict[str, Any], question: Question, beta: float) -> Answer:
     """Return the answer that was told."""
     value, count = told["value"], told["count"]
     if isinstance(value, list):
@@ -461,6 +465,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told.get("of_what", "records"),
         told.get("reason"),  # of a server of 0.1.0 none
         np.array(error, np.float64) if isinstance(error, list) else error,
+        beta,
     )
 
 

@@ -154,6 +154,10 @@ ROUTES: dict[tuple[str, str], Told] = {
         "Answer one SELECT statement.", "Statement", keyed=True,
         body={"sql": {"type": "string", "maxLength": 4096}},
     ),
+    ("post", "/v1/share"): Told(
+        "Answer one rate: which part of the records meets a condition, by group or not.", "Statement",
+        keyed=True, body={"share": _ref("Question")},
+    ),
     ("post", "/v1/explain"): Told(
         "What a question, or several, may cost you, and what the answer will be worth; asks nothing.",
         "Explanation", either=True, body={"question": _ref("Question"), "questions": _list(_ref("Question"))},

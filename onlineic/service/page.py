@@ -194,7 +194,7 @@ def _derived(said: str, found: Derived) -> Told:
         notes.append("It is over so few records that it could be anything: widen the condition.")
     if found.bias:
         notes.append(f"Values are held in steps, which may put it off by {upward(found.bias)} besides.")
-    if 0.0 < found.count_bound < math.inf:
+    if found.count is not None and found.count_bound is not None and 0.0 < found.count_bound < math.inf:
         around = whole_records(found.count_bound)
         notes.append(f"It is about {records(found.count)} {found.of_what}, give or take {around}.")
     return Told(

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineic.display.plain import csv_field, strict
 from onlineic.queries.answers import Answer
+from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 
@@ -46,6 +47,8 @@ def cells_of(found: Any) -> int:
 def told(found: Answer | Derived | AnswerTable | Any) -> dict[str, Any]:
     """Return what was found as plain values."""
     said: dict[str, Any] = strict(found.to_dict())
+    if isinstance(found, Groups):
+        return {"columns": said, "confidence": found.confidence, "name": found.name, "private": found.private}
     if isinstance(found, AnswerTable):
         sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
         more = {"chosen": found.chosen} if found.chosen else {}

@@ -12,7 +12,7 @@ from onlineic.ask.places import without_python
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import OnlineICError, checked_list
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
@@ -73,7 +73,7 @@ class Places:
     def take(self, ledger: Ledger) -> None:
         """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
-            if isinstance(record, Easy | Hard | Improved):
+            if isinstance(record, Easy | Hard | Single):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)

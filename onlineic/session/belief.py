@@ -14,7 +14,7 @@ import attrs
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.records import Checkpoint, Hard, Opened, Record, UpdateFailed
+from onlineic.ledger.records import Checkpoint, Record, UpdateFailed, measured
 from onlineic.ledger.transcript import Transcript
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
@@ -114,13 +114,6 @@ class Belief:
         """Return the belief after a failed update: the measurements stand, the hypothesis is kept."""
         measurements = (*self.measurements, *released)
         return attrs.evolve(self, measurements=measurements, failures=self.failures + 1)
-
-
-def measured(record: Record) -> tuple[Measurement, ...]:
-    """Return what an update rule is shown of a record: nothing, unless it is a release."""
-    if isinstance(record, Opened):
-        return record.measurements
-    return (record.measurement,) if isinstance(record, Hard) else ()
 
 
 @public

@@ -15,10 +15,11 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
-from onlineic.known_noise.estimates import Estimates, Family, TableDesign
-from onlineic.known_noise.instalments import Instalments, Known
+from onlineic.accounting.budget import Charge
+from onlineic.known_noise.estimates import Family
+from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
-from onlineic.plan.first_tables import FirstTables
+from onlineic.noise.laws import normal_quantile
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
@@ -65,8 +66,8 @@ class Bounds:
     """
 
     __slots__ = (
-        "_counted", "_design", "_easy", "_estimates", "_farthest", "_first", "_hardest", "_instalments",
-        "_ledger", "_moved", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
+        "_counted", "_easy", "_farthest", "_hardest", "_instalments",
+        "_ledger", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
         "tables",
     )  # fmt: skip
 
@@ -78,18 +79,12 @@ class Bounds:
         self._easy = lru_cache(256)(partial(_easy_radii, plan))
         self._now: tuple[int, tuple[float, float]] = (-1, (0.0, 0.0))  # of the tests, at a version of spent
         self._payable = plan.sparse.account().capacity  # what hits to come can cost, with those before
-        self._design: TableDesign | None = None
-        self._first: tuple[Measurement, ...] = ()
-        self._estimates: Estimates | None = None
-        if plan.first_tables is not None:
-            if plan.opens:  # they come before any hit; other rules may buy none
-                self._payable -= plan.first_tables.charge.amount
-            self.plan_tables(plan.first_tables)
-        pure = plan.sparse.account().order is None  # by which purchases draw their noise
-        self._instalments = Instalments(slack=self.slack, deviation=self._deviation, pure=pure)
+        first = plan.first_tables
+        if first is not None:  # they come before any hit
+            self._payable -= first.charge.amount
+        self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
-        self._moved = 0.0  # how far an answer told anew, in an older file, is from the first of its question
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
@@ -109,39 +104,32 @@ class Bounds:
         other._ledger = ledger
         return other
 
-    # -- the first tables --
-
-    def plan_tables(self, tables: FirstTables) -> None:
-        """Take in with what noise the first tables come, before they do."""
-        self._design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
-
-    def buy_tables(self, released: tuple[Measurement, ...]) -> None:
-        """Take in the first tables: those bought later are bought because of their noise (theory 6.7)."""
-        self._first = released
+    # -- tables --
 
     def pay_tables(self, bought: Fraction) -> None:
         """Take in what tables have cost by now that may come late, or not at all: hits cannot cost it."""
         self._payable = self._plan.sparse.account().capacity - bought
 
-    def buy_instalment(self, before: int, released: tuple[Measurement, ...]) -> None:
-        """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c)."""
-        self._instalments = self._instalments.after(before).then(released, self._n, KNOWN * self._plan.beta)
+    def buy_instalment(self, before: int, released: tuple[Measurement, ...], pure: bool) -> None:
+        """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c).
+
+        Parameters
+        ----------
+        pure : bool
+            Whether their noise is Laplace.
+        """
+        beta = KNOWN * self._plan.beta
+        self._instalments = self._instalments.after(before).then(released, self._n, beta, pure)
 
     @property
     def family(self) -> Family | None:
         """The queries that the noise of the first tables bounds all at once, in one event a family."""
-        return self._instalments.family if self._design is None else self._design.family
+        return self._instalments.family
 
     @property
-    def estimates(self) -> Known | None:
+    def estimates(self) -> Instalments | None:
         """What the noise of tables bounds, once some are taken in."""
-        if self._instalments.estimates:
-            return self._instalments
-        if self._estimates is None and self._design is not None and self._first:
-            values = [bought.values for bought in self._first]
-            beta = KNOWN * self._plan.beta
-            self._estimates = Estimates(self._design, values, self._n, beta, self.slack, self._deviation)
-        return self._estimates
+        return self._instalments if self._instalments.estimates else None
 
     @property
     def awaits_tables(self) -> bool:
@@ -230,6 +218,37 @@ class Bounds:
         self._hardest = max(self._hardest, min(self.known(question, value), together))
         return moved + self.measured(target, weights, spent)
 
+    def single(
+        self, question: Question, measurement: Measurement, charge: Charge, value: Any, moved: float
+    ) -> float:
+        """Return the radius of what was bought by itself, and keep that of it among all at once.
+
+        Parameters
+        ----------
+        charge : Charge
+            Its own: so many can be bought that all charges together are the account.
+        value : float or array
+            As it is told.
+        moved : float
+            Its distance from what was measured.
+        """
+        beta, account = self._plan.tested_beta, self._plan.sparse.account()
+        part = float(charge.amount / account.capacity)
+        deviation, values = measurement.scale, len(measurement.values)
+        together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
+        self._hardest = max(self._hardest, min(self.known(question, value), together))
+        return moved + self.of_noise(deviation, values, beta)
+
+    def of_noise(self, deviation: float, values: int, beta: float) -> float:
+        """Return by how much noise of the account's law moves all of so many values, or less, but for beta.
+
+        One record more holds what noise and weights are rounded by.
+        """
+        each = beta / values
+        if self._plan.sparse.account().order is None:
+            return deviation / math.sqrt(2.0) * -math.log(each) + 1.0 / self._n
+        return deviation * normal_quantile(each / 2.0) * (1.0 + 1e-12) + 1.0 / self._n
+
     def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
         """Return the largest radius that a hard answer can have, should its test fire."""
         weights, left_out = None, 0.0
@@ -248,10 +267,6 @@ class Bounds:
         if not inside or isinstance(question, BoundMarginal):
             self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
-    def tell_anew(self, moved: float) -> None:
-        """Take in an answer of an older file that is so far from the first of its question."""
-        self._moved = max(self._moved, moved)
-
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
         """Return the bound on all tested answers of so many records at once.
 
@@ -261,7 +276,7 @@ class Bounds:
         coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
         easy = worst if begun and self._plan.buys else max(coming, worst)
         # numbers err by less than a certificate's bound
-        bound = self._moved + (easy if certified else max(easy, self._hardest))
+        bound = easy if certified else max(easy, self._hardest)
         return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(

@@ -12,7 +12,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.hypothesis.base import block_guesses
-from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
+from onlineic.ledger.records import Checkpoint, Hard, Ledger, ToldAnswer
 from onlineic.plan.older import of_other_rules
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.session.belief import Belief
@@ -80,7 +80,7 @@ class Checkpoints:
         if place in known:
             return np.reshape(known[place], np.shape(value)) if np.ndim(value) else known[place]
         if learned and self._ledger.lasting:
-            self._ledger.keep(Told(place, tuple(np.ravel(value).tolist()) if np.ndim(value) else value))
+            self._ledger.keep(ToldAnswer(place, tuple(np.ravel(value).tolist()) if np.ndim(value) else value))
         return value
 
     def keep_if_due(self, records: int, belief: Belief) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.display.frames import Framed
 from onlineic.display.html import card, note, table
-from onlineic.known_noise.instalments import Known
+from onlineic.known_noise.instalments import Instalments
 from onlineic.queries.answers import (
     LONGEST_QUERY,
     Answer,
@@ -42,7 +42,7 @@ NO_REASON, COVERED, TEST, BOUGHT, KNOWN = range(5)
 SHOWN = 10  # answers of a batch that are shown, first and last
 
 
-def known_bound(estimates: Known | None, question: Question, value: Any) -> float:
+def known_bound(estimates: Instalments | None, question: Question, value: Any) -> float:
     """Return what the noise of the first tables leaves as a bound, for their families at once, or inf.
 
     The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
@@ -73,7 +73,7 @@ def of_all(question: Question, slack: float) -> float:
 
 
 def stated(
-    estimates: Known | None, question: Question, value: Any, radius: float, slack: float = 0.0
+    estimates: Instalments | None, question: Question, value: Any, radius: float, slack: float = 0.0
 ) -> Stated:
     """Return what is stated of an answer of this radius; of radius inf, if none is known.
 
@@ -90,7 +90,7 @@ def stated(
 
 
 def stated_again(
-    estimates: Known | None,
+    estimates: Instalments | None,
     asked: Question,
     value: Any,
     first: Question,
@@ -109,18 +109,18 @@ def stated_again(
     return Stated(bound, *_point(estimates, asked))
 
 
-def _bound(estimates: Known | None, question: Question, value: Any, radius: float, slack: float) -> float:
+def _bound(
+    estimates: Instalments | None, question: Question, value: Any, radius: float, slack: float
+) -> float:
     bound = min(radius + of_all(question, slack), known_bound(estimates, question, value))
     return cut(value, bound + question.rounding, slack) if bound < math.inf else bound
 
 
-def _point(estimates: Known | None, question: Question) -> tuple[Any, ...]:
+def _point(estimates: Instalments | None, question: Question) -> tuple[Any, ...]:
     found = None
     if estimates is not None and isinstance(question, Query):
         found = estimates.point(question)
-    if estimates is None or found is None:
-        return None, None, None
-    return *found, "laplace" if estimates.pure else "gaussian"
+    return (None, None, None) if found is None else found
 
 
 @final
@@ -143,16 +143,19 @@ class Settled(Ground):
     of_what : str
         What is counted: "records" or "persons".
     expectations : Expectations
+    beta : float
+        Failure probability of each bound.
     """
 
     n: int
     private: bool
-    estimates: Known | None
+    estimates: Instalments | None
     hits_left: Callable[[], int]
     looked_at: Callable[[float], None]
     counted: Counted | None
     of_what: str
     expectations: Expectations
+    beta: float | None = None
 
     @property
     def slack(self) -> float:
@@ -218,6 +221,10 @@ class Worked(Ground):
     @property
     def of_what(self) -> str:
         return self.settled.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.settled.beta
 
     @property
     def private(self) -> bool:
@@ -548,6 +555,10 @@ class _Placed(Ground):
     @property
     def of_what(self) -> str:
         return self.answers._ground.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.answers._ground.beta
 
     @property
     def private(self) -> bool:

@@ -31,10 +31,10 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
-from onlineic.plan.first_tables import FirstTables, check_bought
+from onlineic.plan.first_tables import FirstTables, check_bought, is_single
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.progress import advance
@@ -48,6 +48,11 @@ from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
+
+
+def same(bought: Question | None, asked: Question) -> bool:
+    """Whether what was bought by itself is what is asked."""
+    return bought is not None and (bought.key, bought.complement) == (asked.key, asked.complement)
 
 
 @final
@@ -104,7 +109,9 @@ class Core:
 
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
         """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
-        self.book.catch_up()  # no test begins with records pending
+        bought = self.book.catch_up()  # no test begins with records pending
+        if bought is not None and same(bought.query, question):
+            return bought
         if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
@@ -129,6 +136,8 @@ class Core:
         motion, or that of tables that are named for their question alone.
         """
         purse = self.till.purse
+        if questions and all(map(self.book.remembers, questions)):
+            return True
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
             payer = purse
             if purse is not None and self.purchases.next(()) is not None:
@@ -141,13 +150,26 @@ class Core:
             ):
                 return False
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            tables = check_bought(named, self._ledger, self.prices.sparse, self._data.domain, self._planned)
-            self.fetching.before_tables(tables.targets)
+            sparse, domain = self.prices.sparse, self._data.domain
+            tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
+            alone = is_single(tables, questions)
+            guess: Guess = 0
+            if alone:
+                self.book.catch_up()  # the guess is what the record before it teaches
+                guess = self.book.guesses(questions)[0]
+                self.fetching.before_number(questions[0])
+            else:
+                self.fetching.before_tables(tables.partitions)
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, questions, payer))
+            if alone:
+                self.seal.run(partial(self._measure_single, tables, questions[0], guess, payer))
+            else:
+                self.seal.run(partial(self._measure_tables, tables, questions, payer))
             advance("tables", 1, 1)
+            if alone:
+                break  # it is answered
         return True
 
     def _pays_for(self, question: Question) -> bool:
@@ -204,6 +226,13 @@ class Core:
     def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
         self._record(self._state, [Opened(released, tables.charge, heard)], payer)
+
+    def _measure_single(
+        self, tables: FirstTables, question: Question, guess: Guess, payer: Purse | None
+    ) -> None:
+        (target,) = tables.targets
+        (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
+        self._record(self._state, [Single(question, guess, released, tables.charge)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

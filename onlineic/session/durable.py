@@ -15,7 +15,6 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget, Charge
-from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove, ReplaceRows
 from onlineic.accounting.of_table import per_row
 from onlineic.domain.domain import Domain
@@ -31,7 +30,8 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.lines import Line, domain_of
+from onlineic.ledger.kinds import Line
+from onlineic.ledger.lines import domain_of
 from onlineic.ledger.place import checked_path, exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
@@ -48,11 +48,16 @@ from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_choices import FirstChoices
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.older import BoughtBefore, of_one_keyword, of_other_rules, older_plan
+from onlineic.plan.older import (
+    BoughtBefore,
+    TablesBefore,
+    of_other_rules,
+    older_plan,
+    without_settled_tables,
+)
 from onlineic.plan.plan import Plan
-from onlineic.plan.purchases import FixedTables, TestsOnly
+from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
@@ -73,8 +78,8 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse, FirstChoices,
-        FirstRelease, FirstTables, FittedAt, FittedStart, FittedTables, FixedTables, GumbelSparse,
+        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse,
+        FirstTables, FittedAt, FittedStart, FittedTables, GumbelSparse,
         LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
         MultiplicativeWeights, PartitionRule, Perceptron, Plan, Reach, ReplaceRows, TestsOnly,
         UnconditionalNumbers, Unit,
@@ -175,24 +180,11 @@ class LedgerFile:
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
-            check_settings(of_one_keyword(ledger.beginning), _as_held(self.settings, ledger.beginning))
+            check_settings(without_settled_tables(ledger.beginning), self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise
-
-
-def _as_held(settings: Line, beginning: Line) -> Line:
-    """Return settings as the file would hold them.
-
-    Files that hold kinds of questions told of those announced their attributes alone. What the kinds were
-    told for stands in their plan.
-    """
-    held, told = beginning["settings"], settings.get("questions")
-    if "kinds" not in held:
-        return settings
-    sets = {"questions": told["fields"]["sets"]} if isinstance(told, dict) else {}
-    return {**settings, "kinds": held["kinds"], **sets}
 
 
 def ledger_choice(
@@ -222,9 +214,9 @@ def ledger_choice(
             )
         return ledger
     table, rule = checked_label(table), settings.get("purchases")
-    if type(rule) not in (type(None), DemandPurchases, FixedTables, TestsOnly):
+    if type(rule) not in (type(None), DemandPurchases, TestsOnly):
         raise InvalidParameterError(
-            "purchases must be TestsOnly, FixedTables or DemandPurchases with a ledger file, which others "
+            "purchases must be TestsOnly or DemandPurchases with a ledger file, which others "
             f"read, got a {type(rule).__name__}; leave out one of them."
         )
     written = {name: settings_to_json(_public(value), KNOWN) for name, value in settings.items()}
@@ -347,7 +339,7 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
         If it spends more than the budget that stands beside it, or is no plan.
     """
     if of_other_rules(beginning):
-        known: dict[str, type[Any]] = {**KNOWN, BoughtBefore.__name__: BoughtBefore}
+        known: dict[str, type[Any]] = {**KNOWN, **{one.__name__: one for one in (BoughtBefore, TablesBefore)}}
         plan = settings_from_json(older_plan(beginning), known, domain, update)
     else:
         plan = settings_from_json(beginning["plan"], KNOWN, domain, update)
@@ -356,16 +348,15 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
             "ledger must hold a plan, got none; restore the file from a backup, and give its newest receipt."
         )
     rule, account = plan.purchases, plan.sparse.account()
-    first_choices = getattr(rule, "first_choices", None) or ()
-    first = plan.sparse.first_release() if isinstance(plan.sparse, GumbelSparse) else None
+    first = rule.tables if isinstance(rule, BoughtBefore) else (plan.first_tables,)
+    settled = [one for one in first if one is not None]
     if (
         type(rule) not in (BoughtBefore, DemandPurchases, TestsOnly)
         or type(plan.hit_price) is not Fraction
         or type(plan.next_share) not in (type(None), Fraction)
-        or any(one.first not in (None, first) for one in first_choices)
         # by whatever neighbours and account tables say that they are paid: those of the mechanism count
-        or any(one.neighbours != plan.sparse.neighbours for one in first_choices)
-        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in first_choices)
+        or any(one.neighbours != plan.sparse.neighbours for one in settled)
+        or any((one.charge.unit, one.charge.order) != (account.unit, account.order) for one in settled)
     ):
         raise LedgerCorruptError(
             "ledger must hold a plan of tables and prices, got another; restore "

@@ -29,14 +29,14 @@ class Measured:
     ----------
     radius : float
         Behind its bound.
-    deviation : float
-        Of its noise, fraction of records.
+    deviation : float, or array of a table
+        Of its noise, fraction of records; of what was bought by itself what is left beside what was said.
     fitted : bool
         Whether the number of the hypothesis that was fitted to it is told in its place.
     """
 
     radius: float
-    deviation: float
+    deviation: Any
     fitted: bool
 
 
@@ -136,6 +136,17 @@ class Expectations:
         result[result >= 1.0] = np.nan
         result[np.isfinite(queries.constants)] = 0.0
         return np.asarray(np.hypot(result, self.of_n * values))
+
+    def predicted(self, question: Question, version: int) -> Any:
+        """Return the error predicted after so many purchases, of a table of each cell; None: of nothing."""
+        if version >= len(self.predictors):
+            return None
+        predictor = self.predictors[version]
+        if isinstance(question, BoundMarginal):
+            cells = predictor.cells(question.partition)
+            return None if cells is None else question.table(cells.ravel())
+        error = predictor.error(question)
+        return error if error < 1.0 else None
 
     def _predicted(self, question: Question, version: int) -> Any:
         if not 0 < version < len(self.predictors):

@@ -15,6 +15,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward, usually
@@ -22,7 +24,7 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.first_tables import FirstTables, is_single
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -108,6 +110,9 @@ class Explanation:
         Nobody's part pays for them.
     tables : float
         Share of the budget for which it buys tables for itself first; whoever asks pays for them.
+    bought : int
+        How many would be bought by themselves, and so measured without a test: prices and bounds are those of
+        their numbers.
     """
 
     asked: str
@@ -130,6 +135,7 @@ class Explanation:
     expected: float | None = None
     shared: float = 0.0
     tables: float = 0.0
+    bought: int = 0
 
     @property
     def free(self) -> bool:
@@ -161,6 +167,11 @@ class Explanation:
         said += f"; {usual}, " if usual else "; "
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
+        if self.bought == self.answers - known:
+            return (
+                f"{said}{one}measured, ± {upward(self.bound_hard)}{derived}, for {price} of the budget; "
+                f"{self.left:.2%} of it is left)"
+            )
         return (
             f"{said}{one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
             f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
@@ -334,20 +345,45 @@ class Outlook:
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
         predictor = self.book.predictor
-        new = [question for question in questions if not self.prospect(question).known]
-        named = self.named(new) if new and predictor is not None and not self.sealed else None
-        if named is not None and not any(self.bought(new[0])):
-            named = None  # who asks buys nothing
-        if predictor is None or not (named or predictor.releases):
+        tables, alone = self.buys(questions)
+        if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
+            tables = None  # who asks buys nothing
+        if predictor is None or not (tables or alone or predictor.releases):
             return None
-        if named is not None:
-            deviations = named.deviations(self.plan.sparse.n)
-            predictor = predictor.expecting(zip(named.targets, deviations, strict=True))
-        return max((self.book.expected(question, predictor) for question in questions), default=0.0)
+        if tables is not None:
+            deviations = tables.deviations(self.plan.sparse.n)
+            predictor = predictor.expecting(zip(tables.partitions, deviations, strict=True))
+        largest = 0.0
+        for question in questions:
+            error = self.book.expected(question, predictor)
+            if question.key in alone:
+                (noise,) = alone[question.key].deviations(self.plan.sparse.n)
+                error = error * noise / math.hypot(error, noise)
+            largest = max(largest, error)
+        return largest
+
+    def buys(self, questions: Sequence[Question]) -> tuple[FirstTables | None, dict[Any, FirstTables]]:
+        """Return the tables that would be bought before questions, and what would be of each by itself."""
+        new = self._new(questions)
+        if self.sealed or not new:
+            return None, {}
+        tables = self.named([*new.values()])
+        if tables is not None and not is_single(tables, [*new.values()]):
+            return tables, {}
+        named = {key: self.named((question,)) for key, question in new.items()}
+        return None, {key: one for key, one in named.items() if one and is_single(one, (new[key],))}
+
+    def _new(self, questions: Sequence[Question]) -> dict[Any, Question]:
+        """Return the questions that no answer is known of, by their keys."""
+        return {question.key: question for question in questions if not self.prospect(question).known}
 
     def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
         rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        if is_share(question, self.domain):
+            question = shared(question, self.domain)
+        if isinstance(question, Share):
+            question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -518,26 +554,34 @@ def _explanation(
     left = outlook.left / outlook.account.capacity
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
-    easy, hard, payable = 0.0, 0.0, True
+    easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
+    tables, alone = outlook.buys(questions)
     names: dict[str, None] = {}
     for question in questions:
         names |= dict.fromkeys(_attributes(question))
         prospect = outlook.prospect(question)
         again = question.key in seen
         seen.add(question.key)
-        easy = max(easy, prospect.answer.error_bound)
-        hard = max(hard, prospect.bound_hard)
+        if question.key in alone:
+            measured = outlook.book.radius_alone(alone[question.key]) + question.rounding
+            easy, hard = max(easy, measured), max(hard, measured)
+        else:
+            easy, hard = max(easy, prospect.answer.error_bound), max(hard, prospect.bound_hard)
         if question.constant is not None:
             constants += 1
         elif prospect.known or again:
             repeats += 1
+        elif question.key in alone:
+            price = alone[question.key].charge.amount / outlook.account.capacity
+            payable = payable and price <= left
+            largest, numbers = max(largest, price), numbers + price
         else:
             payable = payable and prospect.price <= left
             largest = max(largest, prospect.price)
             total += prospect.price
     one = questions[0] if len(questions) == 1 else None
     new = (each for each in questions if each.constant is None and not outlook.prospect(each).known)
-    shared, own = outlook.bought(next(new, None))
+    shared, own = outlook.bought(None if tables is None else next(new, None))
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -552,13 +596,15 @@ def _explanation(
         bound_derived=bound_derived,
         price=float(largest),
         hits_left=outlook.hits_left,
-        at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
+        # prices only fall, but more hits than `hits_left` can follow
+        at_most=float(min(total, left) + numbers),
         left=float(left),
         payable=payable,
         restarts_left=outlook.restarts_left,
         expected=outlook.expected(questions),
         shared=float(shared / outlook.account.capacity),
         tables=float(own / outlook.account.capacity),
+        bought=len(alone),
     )
 
 

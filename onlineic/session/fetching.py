@@ -68,6 +68,11 @@ class Fetching:
         if self.reach is not None:
             self._fetch((), partitions)
 
+    def before_number(self, question: Question) -> None:
+        """Have a question counted that will be bought by itself; raises as `before_tests`."""
+        if self.reach is not None:
+            self._fetch(sets_asked(question))
+
     def together(self, queries: Queries, tested: Ints) -> int:
         """Return how many of the tested queries of a batch go into one run: they are counted at once."""
         if self.reach is None or not len(tested):

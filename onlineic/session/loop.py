@@ -100,10 +100,11 @@ class Loop:
         return answers
 
     def hypothesis(self) -> Hypothesis:
-        """Return the current hypothesis; where nothing is spent yet, first tables are bought before."""
-        if not self.ledger.account.spent:  # who looks later buys nothing: only questions do
-            self.core.buy(())
+        """Return the current hypothesis; where no tables were bought yet, some are bought before."""
         self.book.catch_up()
+        if self.book.estimates is None:  # who looks later buys nothing: only questions do
+            self.core.buy(())
+            self.book.catch_up()
         return self.book.belief.hypothesis
 
     @property

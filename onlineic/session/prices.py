@@ -14,13 +14,12 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Easy, EasyBatch, Ledger, Opened
+from onlineic.ledger.records import Bought, Easy, EasyBatch, Ledger, measured
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, sets_of, whole
 from onlineic.queries.query import Query
-from onlineic.session.belief import measured
 from onlineic.sparse.base import NumericSparse
 
 
@@ -112,7 +111,7 @@ class Prices:
             if isinstance(record, Easy | EasyBatch):
                 continue
             version, spent = version + 1, self._spending.after(spent, record)
-            if isinstance(record, Opened):
+            if isinstance(record, Bought):
                 bought += record.charge.amount
             targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
             held = held.union(*map(sets_of, targets))

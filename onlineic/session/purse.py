@@ -17,7 +17,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, shown
-from onlineic.ledger.records import Burned, Hard, Ledger, Opened, Paid
+from onlineic.ledger.records import Bought, Burned, Hard, Ledger, Paid
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Tally:
         paid, length = self._ledger.paid, len(self._ledger)
         for place in range(self._seen, length):  # a release that is being recorded now comes behind
             record = self._ledger.record(place) if place in paid else None
-            if isinstance(record, Hard | Opened | Burned):
+            if isinstance(record, Hard | Bought | Burned):
                 name = paid[place]
                 self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
         self._seen = length
@@ -127,5 +127,5 @@ class Till:
 
     def note(self, payer: Purse | None, records: Sequence[object]) -> None:
         """Keep who paid for the last of the records, in one transaction with them."""
-        if payer is not None and isinstance(records[-1], Hard | Opened):
+        if payer is not None and isinstance(records[-1], Hard | Bought):
             self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

@@ -19,7 +19,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql import Statements
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
@@ -42,7 +42,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger, Past
+from onlineic.ledger.records import FrozenLedger, Ledger
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
@@ -54,7 +54,7 @@ from onlineic.plan.kinds import check_supported
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import FixedTables, PurchaseRule
+from onlineic.plan.purchases import PurchaseRule
 from onlineic.plan.settings import Exhausted, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -195,18 +195,15 @@ class OnlineIC(Answering):
     exhausted : "untested" or "raise"
         When the budget pays for no measured answer any more: answer from the hypothesis without touching the
         data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
-    purchases : PurchaseRule or FixedTables, optional
-        As in `plan.Settings`: what is bought without a test. `FixedTables()` buys tables with the first query
-        and starts any update rule from them; `TestsOnly()` buys nothing. If attributes or records are many,
-        the session buys tables as queries come.
+    purchases : PurchaseRule, optional
+        As in `plan.Settings`: what is bought without a test. By default the session buys tables as queries
+        come, or with the first query one of all cells; `TestsOnly()` buys nothing.
     questions : int, or iterable of str, of several, or of questions, optional
         What is known of the questions to come, and public: about how many different ones (20: if they are
         few, each is measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables
         are bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
         tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there are
-        some in the list, the session starts from all cells, or measures each query. A session that plans
-        pairs and was not told of dense queries buys all cells if the first query is dense, with about twice
-        the noise.
+        some in the list, the session starts from all cells, or measures each query.
     counted : Counted, optional
         The number of records as `offline.count` released it, if it is private. By default the session
         releases one from its own budget. That the number is off by more than its bound has a probability of
@@ -262,7 +259,7 @@ class OnlineIC(Answering):
         threshold: float | None = None,
         prior: Hypothesis | None = None,
         exhausted: Exhausted = "untested",
-        purchases: PurchaseRule[Any] | FixedTables | None = None,
+        purchases: PurchaseRule[Any] | None = None,
         questions: Questions | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
@@ -633,7 +630,7 @@ class OnlineIC(Answering):
             loop = self._loop
             loop.book.catch_up()
             statistics = loop.statistics(self._settings)  # what it works out is in the copy
-            outlook = Outlook.of(loop).still(Past(loop.ledger))
+            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,

@@ -31,11 +31,10 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
-from onlineic.known_noise.instalments import Known
+from onlineic.known_noise.instalments import Instalments
 from onlineic.plan.plan import KNOWN, Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.marginals import marginal
-from onlineic.queries.partitions import one_way
 from onlineic.session.statistics import SessionStatistics, budget_facts
 from onlineic.slips import public
 
@@ -81,7 +80,7 @@ class BelievedMarginal:
 
 
 def believed_marginals(
-    hypothesis: Hypothesis, estimates: Known | None, n: int, names: Iterable[str]
+    hypothesis: Hypothesis, estimates: Instalments | None, n: int, names: Iterable[str]
 ) -> tuple[BelievedMarginal, ...]:
     """Return the marginals of a hypothesis, those of very long attributes left out."""
     domain, found = hypothesis.domain, []
@@ -90,11 +89,11 @@ def believed_marginals(
         kind = domain.attributes[axis]
         if not isinstance(hypothesis, HasBlocks) or kind.size > MOST_CODES:
             continue
-        ends = None if estimates is None else estimates.table_brackets(marginal(name).bind(domain))
+        table = marginal(name).bind(domain)
+        ends = None if estimates is None else estimates.table_brackets(table)
         low, high = (None, None) if ends is None else (n * ends[0], n * ends[1])
-        counts = n * np.asarray(hypothesis.blocks(one_way(domain, axis)))
-        labels = tuple(kind.label(code) for code in range(kind.size))
-        found.append(BelievedMarginal(name, labels, counts, low, high, kind.ordered))
+        counts = n * table.table(np.asarray(hypothesis.blocks(table.partition)))
+        found.append(BelievedMarginal(name, table.labels[name], counts, low, high, kind.ordered))
     return tuple(found)
 
 

@@ -3,7 +3,7 @@
 The planning below the class predicts scales in floats and counts. It decides nothing about privacy: the class
 rounds every scale up and prices it exactly.
 
-Proof: docs/theory/accounting.md, 4.10; docs/theory/accuracy.md, 6.1, 6.2, 6.4; docs/theory/noise.md, 3.4,
+Proof: docs/theory/accuracy.md, 6.1, 6.2, 6.4; docs/theory/noise.md, 3.4,
 3.5, 6.2a; docs/theory/sparse.md, 3.2, 3.3.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
-from onlineic.accounting.first_release import FirstRelease
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import gumbel_charge, renyi_capacity
 from onlineic.errors import (
@@ -65,10 +64,9 @@ class GumbelSparse(NumericSparse):
     to a Renyi filter of the one order a, fixed here, of capacity
     R = epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1). Theorem: if a test is asked only while
     spent + its charge <= R, the whole interaction, however long and adaptive, is (a, R)-Renyi private for
-    its neighbours and hence (epsilon, delta)-differentially private. (Behind tables that are charged
-    as the `first_release` the second holds alone: theory 4.10.) Proof: the slot of each test
-    that fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the
-    moment times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
+    its neighbours and hence (epsilon, delta)-differentially private. Proof: the slot of each test that
+    fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the moment
+    times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
 
     Instances of the same order may share one filter, query by query.
 
@@ -229,16 +227,6 @@ class GumbelSparse(NumericSparse):
 
     def account(self) -> Filter:
         return Filter(Fraction(self.capacity), "ticks", self.order)
-
-    def first_release(self) -> FirstRelease:
-        """Return what pays for Gaussian tables before every test of this mechanism, and of it stretched."""
-        near, steepest = self.neighbours, self.widest / self.scale
-        # how far a test moves over how far its answer does, a number or a table, rounded up
-        numbers = Fraction(near.test(0, 1), near.number(0, 1))
-        tables = Fraction(near.any_gap(), math.isqrt(near.table_squared()))
-        # sigma is rounded up to a unit of a grid that may be as coarse as one count
-        ratio = (self.ratio + Fraction(1 << self.grid_bits) / self.scale) * max(numbers, tables)
-        return FirstRelease(self.order, self.epsilon, self.delta, steepest, ratio, neighbours=near)
 
     def start_charge(self) -> Charge | None:
         return None

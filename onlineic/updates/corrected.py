@@ -21,6 +21,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.hypothesis.by_sets import BySets
+from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram, Raised
 from onlineic.interactions.levels import levels_of
 from onlineic.interactions.sizes import (
     Key,
@@ -67,8 +68,9 @@ class CorrectedFit(BySets):
     """A fit whose answers follow the released tables where these contradict it.
 
     Answers lie in [0, 1]; the blocks of a table are the nearest that are not negative and have its corrected
-    sum. A set with more than 2^18 cells, or of which no table at levels was released, is left to the fit.
-    Nothing is corrected along long attributes. Synthetic records are drawn from the fit.
+    sum. Along a long attribute parts of its grid are corrected, evenly within each. A set with more than
+    2^18 cells, or of which no table at levels was released, is left to the fit. Synthetic records are drawn
+    from the fit.
 
     Parameters
     ----------
@@ -91,20 +93,21 @@ class CorrectedFit(BySets):
     def beneath(self) -> Any:
         return self.fit
 
-    def _made(self, axes: tuple[int, ...]) -> Floats | None:
+    def _made(self, axes: tuple[int, ...]) -> Floats | Raised | None:
         """Return the corrected table of a set of attributes: of total 1, and below 0 in some empty cells."""
-        shape = tuple(self.domain.shape[axis] for axis in axes)
-        if math.prod(shape) > MOST_CELLS:
+        levels = [levels_of(self.domain)[axis] for axis in axes]
+        grids = {axis: one.grid for axis, one in zip(axes, levels, strict=True) if one.grid is not None}
+        shape = tuple(one.parts[-1] for one in levels)
+        if math.prod(shape) > MOST_CELLS or (grids and not isinstance(self.fit, PiecewiseHistogram)):
             return None
         asked = frozenset(axes)
         known = [key for held, keys in self._by_axes.items() if held <= asked for key in keys]
         if not known:
             return None
-        levels = [levels_of(self.domain)[axis] for axis in axes]
         finest = tuple((axis, one.finest) for axis, one in zip(axes, levels, strict=True))
-        target = Partition(self.domain, axes, tuple(map(np.arange, shape)))
+        target = Partition(self.domain, axes, tuple(one.cut(one.finest) for one in levels))
         fitted = np.asarray(self.fit.blocks(target), np.float64).reshape(shape)
-        table = fitted.copy()
+        table = np.zeros(shape) if grids else fitted.copy()
         for key in known:
             one, chosen = self._components[key], dict(key)
             choice = tuple(chosen.get(axis, 0) for axis in axes)
@@ -113,7 +116,7 @@ class CorrectedFit(BySets):
             for place, (each, level) in enumerate(zip(levels, choice, strict=True)):
                 added = each.even(added, level, place)
             table += added
-        return table
+        return Raised(self.fit, Pieces(self.domain, grids), axes, table) if grids else table
 
     @cached_property
     def _by_axes(self) -> Mapping[frozenset[int], list[Key]]:
@@ -160,10 +163,8 @@ class CorrectedFit(BySets):
 
     @cached_property
     def _tables(self) -> list[Table]:
-        """The released tables at levels of attributes that are not long."""
-        levels = levels_of(self.domain)
-        tables = tables_of(self.domain, self.measurements)
-        return [one for one in tables if all(levels[axis].grid is None for axis, _ in one.key)]
+        """The released tables at levels."""
+        return tables_of(self.domain, self.measurements)
 
     @cached_property
     def _components(self) -> Mapping[Key, _Component]:

@@ -41,27 +41,23 @@ class Released(Wrapped):
         return drawn
 
 
-def instalments(counts, noise, delta=1e-9, settled=False):
-    """(releases of tables, session) of six questions, every test of which is easy.
-
-    Of a default session the first release is `settled` beforehand.
-    """
+def instalments(counts, noise, delta=1e-9):
+    """(releases of tables, session) of six questions, every test of which is easy."""
     rule = DemandPurchases(after=(1, 4), parts=(Fraction(1, 2), Fraction(1)))
-    settings = {} if settled else {"purchases": rule, "threshold": 0.9}
+    settings = {"purchases": rule, "threshold": 0.9}
     session = ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(1.0, delta), noise=noise, **settings)
-    assert settled is bool(session.plan.first_tables)
     for code in range(5):
         session.answer(ic.where(a=code, b=ic.between(0, 2)))
     session.answer(ic.where(b=1, c=2))
     return [record for record in session.transcript if isinstance(record, Opened)], session
 
 
-def cost_and_charge(settled=False):
+def cost_and_charge():
     """Renyi divergence of each instalment between two neighbours, over its charge.
 
     It is that of normals, which dominates that of discrete ones (theory 3.3).
     """
-    records, session = instalments(COUNTS, Released(), settled=settled)
+    records, session = instalments(COUNTS, Released())
     order, n = float(session.plan.sparse.order), int(COUNTS.sum())
     ratios = []
     for record in records:
@@ -87,17 +83,17 @@ def pure_cost_and_charge():
     return ratios, burned, session.plan.sparse.start_charge()
 
 
-def same_choices(settled=False):
+def same_choices():
     """Whether a neighbour that releases the same numbers buys the same tables at the same scales."""
     noise = Released()
-    records, _ = instalments(COUNTS, noise, settled=settled)
+    records, _ = instalments(COUNTS, noise)
     data, n = [PrivateData(counts, DOMAIN) for counts in (COUNTS, MOVED)], int(COUNTS.sum())
     released = [one for record in records for one in record.measurements]
     held = []
     for one, (sigma, drawn) in zip(released, noise.drawn[: len(released)], strict=True):
         here, there = (table.exact_counts(one.target) for table in data)
         held.append(drawn + (here - there) * round(sigma / (one.scale * n)))  # in parts of a record
-    other, _ = instalments(MOVED, Released(held), settled=settled)
+    other, _ = instalments(MOVED, Released(held))
     again = [one for record in other for one in record.measurements]
     return [(one.target.key, one.scale) for one in released] == [(one.target.key, one.scale) for one in again]
 
@@ -107,28 +103,6 @@ def test_every_instalment_costs_its_charge():
 
     assert len(ratios) >= 2
     assert all(0.9 < ratio <= 1.0 for ratio in ratios)
-
-
-@pytest.mark.usefixtures("pairs_first")
-def test_instalments_after_tables_that_come_first_cost_their_charge():
-    first, *later = cost_and_charge(settled=True)
-
-    assert later
-    assert 0.9 < first < 1.25  # as the first release: test_first_release
-    assert all(0.9 < ratio <= 1.0 for ratio in later)
-
-
-@pytest.mark.usefixtures("pairs_first")
-def test_instalments_after_tables_that_come_first_of_less_noise_than_charged_are_found(monkeypatch):
-    def quieter(*asked):
-        tables = check_bought(*asked)
-        if tables.first is None:  # whatever comes later
-            object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
-        return tables
-
-    monkeypatch.setattr("onlineic.session.core.check_bought", quieter)
-
-    assert max(cost_and_charge(settled=True)[1:]) > 1.1
 
 
 def test_pure_instalments_cost_their_charge_and_pay_the_threshold():
@@ -181,10 +155,9 @@ def test_instalments_of_less_noise_than_they_are_charged_for_are_found(monkeypat
     assert max(cost_and_charge()) > 1.1
 
 
-@pytest.mark.usefixtures("pairs_first")
-@pytest.mark.parametrize("settled", [False, True], ids=["by what is asked", "after first tables"])
+@pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("private", [False, True], ids=["as it is", "reads a count"])
-def test_tables_are_chosen_by_what_was_released_alone(monkeypatch, private, settled):
+def test_tables_are_chosen_by_what_was_released_alone(monkeypatch, private):
     """The planted slip buys noisier tables where a count of the table is small."""
     if private:
         begin, named = Core.__init__, DemandPurchases.next
@@ -203,4 +176,4 @@ def test_tables_are_chosen_by_what_was_released_alone(monkeypatch, private, sett
 
         monkeypatch.setattr(Core, "__init__", looking)
 
-    assert same_choices(settled) != private
+    assert same_choices() != private

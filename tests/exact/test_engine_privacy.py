@@ -31,7 +31,7 @@ from onlineic.sparse import GumbelSparse
 from onlineic.updates import FittedTables, MaximumEntropy
 from support.sessions import all_spent
 
-pytestmark = pytest.mark.usefixtures("pairs_first")
+pytestmark = pytest.mark.usefixtures("listening")
 DOMAIN = ic.Domain.of(a=2, b=2)
 CORNER = ic.where(a=0, b=0)
 HAIR = 2**30  # of 2^64: how near its boundary each outcome is forced
@@ -247,7 +247,6 @@ SETTINGS = {
         (30, 1, 1, 0),
         (29, 1, 1, 1),
         (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER),
-        settings={"purchases": ic.FixedTables()},  # and not a table of all cells for the first question
     ),
     "near the threshold": Setting(
         (24, 4, 4, 4), (23, 5, 4, 4), (CORNER, ic.where(a=0), marginal("a", "b")), ic.Budget(1.0, 0.05)

@@ -15,9 +15,8 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Opened
 from onlineic.noise.sources import SIGMA_LIMIT
 from support.noise import Wrapped
-from support.sessions import begun
+from support.sessions import begun, settled
 
-pytestmark = pytest.mark.usefixtures("pairs_first")
 DOMAIN = ic.Domain.of(a=["x", "y", "z"], b=["no", "yes"], c=["u", "v"])
 COUNTS = np.array([9, 0, 4, 1, 0, 0, 7, 2, 3, 0, 0, 5]).reshape(3, 2, 2)
 MOVED = COUNTS - np.eye(1, 12, 0, dtype=np.int64).reshape(3, 2, 2)
@@ -40,15 +39,15 @@ def released(counts, epsilon, value):
     """The blocks of all first tables, with a constant in place of noise; the scales asked for; the charge."""
     noise = Constant(value)
     budget = ic.Budget(epsilon, 1e-6)
-    session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, purchases=ic.FixedTables()))
+    rule = settled(DOMAIN, int(counts.sum()), budget)
+    session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, purchases=rule))
     record, *_ = [record for record in session.transcript if isinstance(record, Opened)]
     drawn = noise.sigmas[: len(record.measurements)]
     return np.concatenate([one.values for one in record.measurements]), drawn, record, session
 
 
 def cost_and_charge(epsilon):
-    """(Renyi divergence of the session's order between two neighbours' tables, what they were charged, and
-    what the plan says they cost wherever they come)."""
+    """(Renyi divergence of the session's order between two neighbours' tables, what they were charged)."""
     here, sigmas, record, session = released(COUNTS, epsilon, 0)
     there, ahead = released(MOVED, epsilon, 0)[0], released(COUNTS, epsilon, 1)[0]
     order = float(session.plan.sparse.order)
@@ -64,17 +63,16 @@ def cost_and_charge(epsilon):
         normal = np.logaddexp.reduce(logs)
         terms = order * (logs - normal) + (1.0 - order) * (-((z - step) ** 2) / (2.0 * sigma**2) - normal)
         divergence += float(np.logaddexp.reduce(terms)) / (order - 1.0)
-    return divergence, float(record.charge.amount * TICK), float(session.plan.first_tables.cost * TICK)
+    return divergence, float(record.charge.amount * TICK)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0])
 def test_gaussian_tables_in_parts_of_a_record_cost_their_charge(epsilon):
     """Two blocks of every table move by a record, of as many parts as its scale's denominator."""
-    divergence, charge, cost = cost_and_charge(epsilon)
+    divergence, charge = cost_and_charge(epsilon)
 
-    assert divergence <= cost * (1.0 + 1e-9)
-    assert divergence > 0.98 * cost
-    assert charge <= cost  # as the first release: test_first_release
+    assert divergence <= charge * (1.0 + 1e-9)
+    assert divergence > 0.98 * charge
 
 
 def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch):
@@ -83,8 +81,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
 
     monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(first_tables, "gaussian_charge", forgotten)
-    monkeypatch.setattr("onlineic.plan.planning.KEPT", 0)  # at such prices later tables would have no end
-    divergence, charge, _ = cost_and_charge(5.0)
+    divergence, charge = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge
 
@@ -100,7 +97,7 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
         return measure(self, counts, Narrow(1), n)
 
     monkeypatch.setattr(first_tables.FirstTables, "measure", narrow)
-    divergence, charge, _ = cost_and_charge(5.0)
+    divergence, charge = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge
 
@@ -129,13 +126,11 @@ def test_a_share_that_pays_for_no_drawable_noise_buys_no_table():
     assert [None, None] == scales[1:]
 
 
-# -- all cells in the place of pairs, where the first question is a dense one ------------------------------
-
-PARITY = ic.dense(np.indices(DOMAIN.shape).sum(axis=0) % 2.0)
+# -- one table of all cells --------------------------------------------------------------------------------
 
 
 def cells_and_charge(counts, budget):
-    """(blocks without noise, scale drawn, charge, mechanism) of a session asked a dense query first."""
+    """(blocks without noise, scale drawn, charge, mechanism) of a session that starts from all cells."""
     drawn = []
 
     class Still(Wrapped):
@@ -144,7 +139,7 @@ def cells_and_charge(counts, budget):
             return np.zeros(size, np.int64) if size == DOMAIN.size else super().discrete_laplace(scale, size)
 
     session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=Still(1), max_queries=1_000)
-    session.answer(PARITY)
+    session.answer(ic.where(a="x"))
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     assert (DOMAIN.size,) == record.measurements[0].values.shape
     return record.measurements[0].values, drawn[0][0], record.charge.amount, session.plan.sparse
@@ -172,24 +167,32 @@ def cost_of_cells(budget):
     return cost, float(charge * (1 if budget.pure else TICK))
 
 
-@pytest.mark.parametrize(
+BUDGETS = pytest.mark.parametrize(
     "budget", [ic.Budget(0.5, 1e-6), ic.Budget(3.0, 1e-6), ic.Budget(0.5), ic.Budget(3.0)]
 )
-def test_all_cells_that_a_first_question_wants_cost_what_pairs_are_charged(budget):
+
+
+def halve(monkeypatch):
+    """Let what is settled have half the noise of its charge."""
+    made = plans.settled_tables
+
+    def halved(*arguments):
+        tables = made(*arguments)
+        return attrs.evolve(tables, scales=tuple(scale / 2 for scale in tables.scales))
+
+    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
+    monkeypatch.setattr(plans, "settled_tables", halved)
+
+
+@BUDGETS
+def test_all_cells_cost_what_they_are_charged(budget):
     cost, charge = cost_of_cells(budget)
 
     assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
 
 
 def test_all_cells_at_half_the_noise_of_their_charge_are_found(monkeypatch):
-    instead = plans.cells_instead
-
-    def halved(*arguments):
-        made = instead(*arguments)
-        return attrs.evolve(made, scales=tuple(scale / 2 for scale in made.scales))
-
-    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(plans, "cells_instead", halved)
+    halve(monkeypatch)
     for budget in (ic.Budget(0.5, 1e-6), ic.Budget(0.5)):
         cost, charge = cost_of_cells(budget)
 
@@ -201,8 +204,8 @@ def test_all_cells_at_half_the_noise_of_their_charge_are_found(monkeypatch):
 LONG = ic.Domain.of(x=range(400))
 
 
-def cost_of_levels(budget, first):
-    """(cost of the levels that a first question buys to two records that differ everywhere, their charge)."""
+def cost_of_levels(budget):
+    """(cost of the levels that are bought to two records that differ everywhere, their charge)."""
     drawn = []
 
     class Still(Wrapped):
@@ -212,36 +215,24 @@ def cost_of_levels(budget, first):
 
     counts = np.full(400, 5, np.int64)
     session = ic.OnlineIC(PrivateData(counts, LONG), budget, noise=Still(1), max_queries=1_000)
-    session.answer(first)
+    session.answer(ic.where(x=7))
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
     order = None if budget.pure else float(session.plan.sparse.order)
     scales = [float(scale) for scale in drawn[: len(record.measurements)]]
     cost = sum(2 * laplace_divergence(scale, order, 1) for scale in scales)  # two blocks of each
-    return cost, float(record.charge.amount * (1 if budget.pure else TICK)), scales
+    return cost, float(record.charge.amount * (1 if budget.pure else TICK))
 
 
 @pytest.mark.parametrize("budget", [ic.Budget(0.5, 1e-9), ic.Budget(3.0, 1e-9), ic.Budget(1.0)])
-def test_levels_that_a_first_range_or_code_wants_cost_what_either_is_charged(budget):
-    (cost, charge, scales), (other, same, codes) = (
-        cost_of_levels(budget, ic.where(x=asked)) for asked in (ic.between(10, 200), 7)
-    )
+def test_levels_of_one_attribute_cost_what_they_are_charged(budget):
+    cost, charge = cost_of_levels(budget)
 
-    assert charge == same
-    assert scales != codes
     assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
-    assert 0.98 * charge < other <= charge * (1.0 + 1e-9)
 
 
-def test_levels_of_ranges_at_half_the_noise_of_their_charge_are_found(monkeypatch):
-    instead = plans.ranges_instead
-
-    def halved(*arguments):
-        made = instead(*arguments)
-        return attrs.evolve(made, scales=tuple(scale / 2 for scale in made.scales))
-
-    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
-    monkeypatch.setattr(plans, "ranges_instead", halved)
+def test_levels_at_half_the_noise_of_their_charge_are_found(monkeypatch):
+    halve(monkeypatch)
     for budget in (ic.Budget(0.5, 1e-9), ic.Budget(0.5)):
-        cost, charge, _ = cost_of_levels(budget, ic.where(x=ic.between(10, 200)))
+        cost, charge = cost_of_levels(budget)
 
         assert cost > 1.5 * charge

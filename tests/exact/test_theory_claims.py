@@ -1,18 +1,19 @@
 """Claims of `docs/theory/` that no other file checks: tables, block sums and what they cost."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import TICK
+from onlineic.accounting import TICK, Budget
 from onlineic.domain import Domain
-from onlineic.plan.first_tables import chosen_first_tables
-from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, pairs_of
+from onlineic.plan import session_plan
+from onlineic.plan.first_tables import settled_tables
+from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way
 from onlineic.sparse import GumbelSparse
 from support.cores import core_of
+from support.sessions import settled
 
 DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])
 
@@ -85,33 +86,22 @@ def test_a_number_released_in_a_partition_session_is_paid_as_such():
 
 @pytest.mark.parametrize("sizes", [(3, 5, 2), (40, 3, 7, 2)])
 def test_first_tables_are_charged_for_two_moved_blocks_each_and_fit_their_share(sizes):
-    """Theory 4.2: the charge is the sum of order * 2 / (2 sigma^2), no less, and within both shares."""
-    domain = Domain.of({f"a{i}": size for i, size in enumerate(sizes)})
-    sparse = gumbel(n=1000)
-    shares = Fraction(1, 10), Fraction(3, 5)
-    bought = chosen_first_tables(
-        sparse,
-        domain,
-        PartitionRule(),
-        one_way_share=shares[0],
-        pair_share=shares[1],
-        given_order=True,  # else less may pay (4.10)
-    )
-    exact = sum(sparse.order * 2 / (2 * Fraction(sigma) ** 2) for sigma in bought.scales)
+    """Theory 4.2: the charge is the sum of order * 2 / (2 sigma^2), no less, and within the share."""
+    domain, budget = Domain.of({f"a{i}": size for i, size in enumerate(sizes)}), Budget(1.0, 1e-6)
+    rule = settled(domain, 1000, budget)
+    plan, bought = session_plan(domain, 1000, budget, purchases=rule), rule.first
+    order = plan.sparse.order
+    exact = sum(order * 2 / (2 * Fraction(sigma) ** 2) for sigma in bought.scales)
 
     assert exact <= bought.charge.amount * TICK <= exact + len(bought.scales) * TICK
-    assert bought.charge.amount <= sum(shares) * sparse.capacity
-    assert {pair for target in bought.targets for pair in pairs_of(target)} == set(
-        itertools.combinations(range(len(sizes)), 2)
-    )
+    assert bought.charge.amount <= rule.share * plan.sparse.capacity
 
 
 @pytest.mark.parametrize("order", [Fraction(5, 4), Fraction(3), Fraction(969, 32), Fraction(217)])
 def test_a_laplace_table_in_a_renyi_filter_is_charged_its_own_divergence(order):
     """Theory 4.2: two moved blocks, their moments by enumeration, below its epsilon at every order."""
     sparse = gumbel(n=1000, order=order, scale=Fraction(4000), threshold=9000)
-    shares = {"one_way_share": Fraction(1, 10), "pair_share": Fraction(3, 5)}
-    bought = chosen_first_tables(sparse, DOMAIN, PartitionRule(), **shares, laplace=True)
+    bought = settled_tables(sparse, DOMAIN, Fraction(7, 10), laplace=True, given_order=False)
     scale, power = float(bought.scales[0]), float(order)
     z = np.arange(-4000, 4001)
     log_mass = -np.abs(z) / scale + np.log(np.tanh(0.5 / scale))

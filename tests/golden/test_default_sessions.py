@@ -16,6 +16,7 @@ import onlineic as ic
 from onlineic.ledger import Easy, Hard, Opened
 from onlineic.plan import DemandPurchases
 from support.noise import Wrapped
+from support.sessions import settled
 
 TWO = {"a": 24, "b": 10, "c": 5}
 SMALL = {"a": 12, "b": 5, "c": 3}
@@ -79,7 +80,8 @@ def ranges(shape, count, seed):
 
 
 PAIRS = {"counts": table(TWO, 30_000, 0.02), "shape": TWO}
-DELTA = 1e-6  # of a smaller one all cells are bought: Gaussian noise grows, Laplace noise does not
+DELTA = 1e-6
+LISTENS = {"purchases": DemandPurchases()}  # else all cells are bought: they are few
 SESSIONS = {
     "gumbel": {**PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 150, 1)},
     "pure": {**PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 150, 2)},
@@ -91,6 +93,7 @@ SESSIONS = {
             ic.where(a=ic.between(2, 7), b=1), ic.marginal("a", "b", "c"),
             ic.marginal("b", where=ic.where(c=0)),
         ],
+        "settings": LISTENS | {"threshold": 0.002},
     },
     "one attribute": {
         "counts": table(ONE, 3_000, 0.02), "shape": ONE, "budget": (1.0, 1e-9), "asked": ranges(ONE, 60, 3),
@@ -102,9 +105,6 @@ SESSIONS = {
         "counts": table(SMALL, 5_000_000, 0.5), "shape": SMALL, "budget": (2.0, 1e-9),
         "asked": ranges(SMALL, 40, 5),
     },
-    "few records": {  # for their cells, which are bought all the same: pairs are expected to err by more
-        **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 12),
-    },
     "dense": {
         **PAIRS,
         "budget": (1.0, 0.0),
@@ -112,15 +112,16 @@ SESSIONS = {
             ic.dense(np.random.default_rng(seed).integers(0, 2, tuple(TWO.values())).astype(float))
             for seed in range(40)
         ],
-        "settings": {"purchases": ic.FixedTables()},
+        "settings": LISTENS | {"threshold": 0.003},
     },
-    "dense_first": {  # tells that all cells are bought
+    "settled": {  # for a rule that reads no tables
         **PAIRS,
         "budget": (1.0, DELTA),
-        "asked": [
-            ic.dense(np.random.default_rng(7).integers(0, 2, tuple(TWO.values())).astype(float)),
-            *ranges(TWO, 30, 8),
-        ],
+        "asked": ranges(TWO, 30, 8),
+        "settings": {
+            "purchases": settled(ic.Domain.of(TWO), 30_000, ic.Budget(1.0, DELTA)),
+            "update": ic.MultiplicativeWeights(),
+        },
     },
     "numbers": {
         **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 60, 6), "settings": {"release": "answer"},
@@ -129,10 +130,12 @@ SESSIONS = {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 7), "settings": {"release": "answer"},
     },
     "hits": {
-        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 80, 9), "settings": {"threshold": 0.003},
+        **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 80, 9),
+        "settings": LISTENS | {"threshold": 0.003},
     },
     "hits, pure": {
-        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10), "settings": {"threshold": 0.001},
+        **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 80, 10),
+        "settings": LISTENS | {"threshold": 0.001},
     },
     "hits, one attribute": {
         "counts": table(LEVELS, 3_000, 0.02), "shape": LEVELS, "budget": (1.0, 1e-9),
@@ -141,11 +144,11 @@ SESSIONS = {
     },
     "listening": {
         **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 13),
-        "settings": {"purchases": DemandPurchases()},
+        "settings": LISTENS,
     },
     "listening, pure": {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 14),
-        "settings": {"purchases": DemandPurchases()},
+        "settings": LISTENS,
     },
     "announced": {
         **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 60, 15),

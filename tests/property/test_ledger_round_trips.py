@@ -25,7 +25,7 @@ from onlineic.errors import (
     LedgerMismatchError,
 )
 from onlineic.ledger import read
-from onlineic.plan import DemandPurchases, FixedTables, TestsOnly
+from onlineic.plan import DemandPurchases, TestsOnly
 from support.ledgers import DOMAIN, LABEL, quick_folder, table
 
 BUDGET = ic.Budget(1.0, 1e-6)
@@ -162,7 +162,7 @@ KEYWORDS = {
     "prior": [ic.Histogram(DOMAIN)],
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
-    "purchases": [TestsOnly(), FixedTables(), DemandPurchases()],
+    "purchases": [TestsOnly(), DemandPurchases()],
     "questions": [
         ["a"],
         np.int16(5),

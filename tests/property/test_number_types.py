@@ -424,7 +424,6 @@ def entered(spend, rows_per_person):
     return data.budgets, data.rows_per_person
 
 
-FIRST = ac.FirstRelease(F(32), 1.0, 1e-9, F(1, 69), F(1))
 EXAMPLES = {
     # domain, attributes, expressions
     "Domain.of": Example(
@@ -484,7 +483,7 @@ EXAMPLES = {
         lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
     ),
     "IntegerRange": Example(
-        lambda start, stop: at.IntegerRange(start, stop).encode("a", np.array([0, 50])),
+        lambda start, stop: at.IntegerRange(start, stop).read(np.array([0, 50])),
         {"start": sizes(-100), "stop": sizes(100, 20_000, 2_000_000_000)},
     ),
     "IntegerRange.label": Example(at.IntegerRange(100, 300).label, {"code": sizes(100, 120)}),
@@ -627,17 +626,6 @@ EXAMPLES = {
     "advanced_share": Example(ac.advanced_share, {"epsilon": 1.0, "delta_prime": 0.001, "count": WIDE}),
     "exact_delta": Example(ac.exact_delta, {"share": 0.1, "count": sizes(100, 120, 300), "epsilon": 1.0}),
     "exact_share": Example(ac.exact_share, {"epsilon": 1.0, "delta": 0.001, "count": sizes(100, 120)}),
-    "FirstRelease": Example(
-        lambda **facts: ac.FirstRelease(**facts).delta_bound([F(801, 16)] * 3, 10**10),
-        {"order": F(32), "epsilon": 1.0, "delta": 0.001, "steepest": F(1, 69), "ratio": F(100, 99)},
-    ),
-    "FirstRelease.plain": Example(lambda scales: FIRST.plain([scales] * 3), {"scales": F(801, 16)}),
-    "FirstRelease.pays": Example(
-        lambda scales, ticks: FIRST.pays([scales] * 3, ticks), {"scales": F(801, 16), "ticks": WIDE}
-    ),
-    "FirstRelease.delta_bound": Example(
-        lambda scales, left: FIRST.delta_bound([scales] * 3, left), {"scales": F(801, 16), "left": WIDE}
-    ),
     "gaussian_charge": Example(
         ac.gaussian_charge, {"order": F(100, 3), "sigma": F(100), "squared_sensitivity": sizes(100, 40_000)}
     ),

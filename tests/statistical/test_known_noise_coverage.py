@@ -25,7 +25,7 @@ from onlineic.queries import Partition
 from onlineic.queries.query import canonical
 from onlineic.session import bounds
 from support.laws import too_many
-from support.sessions import Still, begun, plan_once
+from support.sessions import Still, begun, plan_once, settled
 
 pytestmark = pytest.mark.statistical
 LEVEL, BETA = 1e-9, 0.3  # large, so that some hundred sessions see many failures
@@ -272,7 +272,7 @@ def arena(monkeypatch, easy_or_hard, known, left):
     monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
     monkeypatch.setattr("onlineic.session.bounds.KNOWN", known)
     monkeypatch.setattr("onlineic.session.bounds.EASY_OR_HARD", easy_or_hard)
-    plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, purchases=ic.FixedTables())
+    plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, purchases=settled(TWO, LARGE, BUDGET))
     plan = attrs.evolve(plan, update=Still())
     plan_once(monkeypatch, plan)
     gap = math.floor(plan.sparse.easy_radius(easy_or_hard * left * BETA) * LARGE) + 1

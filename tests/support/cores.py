@@ -44,8 +44,3 @@ def with_loop(make, *arguments, **settings):
 def replanned(plan, **tables):
     """Return a plan whose settled purchases are others."""
     return attrs.evolve(plan, purchases=attrs.evolve(plan.purchases, **tables))
-
-
-def tables_of(plan, which):
-    """Return the tables that settled purchases name so, or None."""
-    return getattr(plan.purchases, which, None)

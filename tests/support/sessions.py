@@ -7,6 +7,7 @@ import numpy as np
 
 import onlineic as ic
 from onlineic.ledger import Burned, Hard, Opened, Reserved
+from onlineic.plan import Settings, settled_purchases
 
 # 300,000 records, most of them in few of 240 cells: attributes that depend on each other
 WIDE = ic.Domain.of(a=4, b=3, c=20)
@@ -55,11 +56,14 @@ def plan_once(monkeypatch, plan):
         monkeypatch.setattr(f"onlineic.session.session.{name}", lambda *arguments, **settings: plan)
 
 
-def starts_from_pairs(monkeypatch):
-    """Let a session start from tables of pairs, though its cells be few enough for one table of all."""
-    monkeypatch.setattr("onlineic.plan.first_tables.CLEAR", math.inf)
-    for name in ("CELLS_FOR_PAIRS", "CELLS_FOR_PAIRS_PURE"):
-        monkeypatch.setattr(f"onlineic.plan.forecasts.{name}", 0.0)
+def listens_first(monkeypatch):
+    """Let a session buy tables by what is asked, though its cells be few enough for one table of all."""
+    monkeypatch.setattr("onlineic.plan.forecasts.MOST_CELLS", 0)
+
+
+def settled(domain, n, budget, **settings):
+    """Return one purchase of tables of all pairs, settled before anything is asked."""
+    return settled_purchases(domain, n, Settings(budget, **settings))
 
 
 def tests_alone(monkeypatch):

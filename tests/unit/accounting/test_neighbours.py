@@ -14,7 +14,6 @@ from onlineic import between, weights, where
 from onlineic.accounting import (
     REPLACE_ONE,
     TICK,
-    FirstRelease,
     Neighbours,
     gaussian_charge,
     gaussian_mu,
@@ -34,7 +33,7 @@ from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, Unco
 from onlineic.testing import ScriptedNoise
 from support.neighbours import Added, Planted
 from support.noise import Silent
-from support.sessions import Still
+from support.sessions import Still, settled
 
 TEST, NUMBER, L1, SQUARED = 3, 5, 7, 11  # of `Planted`
 PLANTED, ADDED = Planted(), Added()
@@ -239,30 +238,6 @@ def test_radii_grow_as_what_is_bounded_moves(kind):
 # Tables
 
 
-def test_a_first_release_counts_what_a_table_moves():
-    scales = [Fraction(400, 16), Fraction(37, 3)]
-    sparse = gumbel()
-    first = sparse.first_release()
-    expected = sum(
-        gaussian_charge(first.order, Fraction(scale.numerator), SQUARED * scale.denominator**2)
-        for scale in scales
-    )
-
-    assert expected == first.plain(scales)
-    assert (Fraction(TEST * UNIT, 5000), PLANTED) == (first.steepest, first.neighbours)
-    # a test moves by 3 where its number does by 5, or its table by the root of 11, which is above 3
-    assert 1 + Fraction(UNIT, 5000) == first.ratio
-
-
-def test_twice_the_noise_for_a_relation_that_moves_twice_as_far_leaves_the_same_delta():
-    settings = (Fraction(9), 1.0, 1e-9, Fraction(1, 100), Fraction(1))
-    one, other = FirstRelease(*settings), FirstRelease(*settings, neighbours=Planted(l1=8, squared=8))
-    scales = [Fraction(400, 16)] * 3
-
-    assert one.delta_bound(scales, 10**10) == other.delta_bound([2 * scale for scale in scales], 10**10) > 0
-    assert one.delta_bound(scales, 10**10) < other.delta_bound(scales, 10**10)
-
-
 def cost(tables):
     """What tables cost for `Planted`, by formula."""
     order = tables.charge.order
@@ -280,31 +255,31 @@ def cost(tables):
 WIDE = ic.Domain.of(a=30, b=20, c=12, d=5)
 LONG = ic.Domain.of(a=3000)
 OPENED = {
-    "pairs": (WIDE, N, APPROXIMATE, {"max_queries": 3000}),
-    "pairs, pure": (WIDE, N, PURE, {"max_queries": 3000}),
+    "pairs": (WIDE, N, APPROXIMATE, {}),
+    "pairs, pure": (WIDE, N, PURE, {}),
     "cells": (DOMAIN, N, APPROXIMATE, {"max_queries": 3000}),
     "cells, pure": (DOMAIN, N, PURE, {"max_queries": 3000}),
     "levels": (LONG, N, APPROXIMATE, {"max_queries": 3000}),
     "levels, pure": (LONG, N, PURE, {"max_queries": 3000}),
-    "given order": (WIDE, N, ic.Budget(1.0, 1e-9, order=Fraction(20)), {"max_queries": 3000}),
+    "given order": (WIDE, N, ic.Budget(1.0, 1e-9, order=Fraction(20)), {}),
 }
 
 
 @pytest.mark.parametrize("label", OPENED)
 def test_the_tables_of_a_plan_are_priced_by_what_they_move(label):
     domain, n, budget, settings = OPENED[label]
+    settings = settings or {"purchases": settled(domain, n, of(budget))}
     plan = session_plan(domain, n, of(budget), **settings)
-    found = plan.purchases.first.tables
+    found = [plan.first_tables]
 
     assert found
     for tables in found:
         paid = tables.charge.amount
         assert PLANTED == tables.neighbours == plan.sparse.neighbours
         assert cost(tables) == tables.cost
-        assert tables.first is None or tables.first == plan.sparse.first_release()
-        assert 0.9 * paid <= tables.cost <= (paid if tables.first is None else 1.25 * paid)
+        assert 0.9 * paid <= tables.cost <= paid
         with pytest.raises(InvalidParameterError, match="charge must pay for"):
-            attrs.evolve(tables, neighbours=Planted(l1=9, squared=15), first=None)
+            attrs.evolve(tables, neighbours=Planted(l1=9, squared=15))
 
 
 def test_the_errors_that_are_forecast_grow_with_what_tables_and_numbers_move():
@@ -315,7 +290,7 @@ def test_the_errors_that_are_forecast_grow_with_what_tables_and_numbers_move():
     ratios = {engine: told[PLANTED][engine] / rms for engine, rms in told[REPLACE_ONE].items()}
 
     assert math.isclose(L1 / 2, ratios["one noisy histogram"], rel_tol=1e-9)
-    assert math.isclose(L1 / 2, ratios["session from levels"], rel_tol=1e-9)
+    assert math.isclose(L1 / 2, ratios["session from levels"], rel_tol=0.01)  # less what is known without
     assert math.isclose(NUMBER, ratios["noise on every answer"], rel_tol=0.01)
 
 

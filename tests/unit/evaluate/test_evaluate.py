@@ -21,7 +21,7 @@ from onlineic.evaluate import (
     trace,
 )
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import FixedTables, TestsOnly
+from onlineic.plan import DemandPurchases, TestsOnly
 from onlineic.queries import between, weights, where
 from onlineic.session import OnlineIC
 from onlineic.updates import MaximumEntropy, MultiplicativeWeights, Perceptron, UpdateRule
@@ -120,7 +120,7 @@ def test_baselines_are_listed_after_the_rules_of_each_seed_and_know_the_stream()
     ("told", "words"),
     [
         ({}, "no tables first, hits release numbers, "),
-        ({"purchases": FixedTables()}, " tables first, hits release numbers, "),
+        ({"purchases": DemandPurchases()}, " tables first, hits release numbers, "),
         ({"release": "partition", "hard_answers": 3}, "no tables first, hits release tables, "),
         ({"purchases": TestsOnly(), "release": "answer"}, "no tables first, hits release numbers, "),
     ],

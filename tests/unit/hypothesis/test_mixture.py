@@ -13,11 +13,11 @@ from onlineic.hypothesis.mixture import product, uniform_mixture
 from onlineic.hypothesis.mixture_fit import _Loss, fit_mixture, usable
 from onlineic.ledger import UpdateFailed
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import FixedTables
 from onlineic.plan.fitting_rule import number_rule, table_rule
 from onlineic.queries import Measurement, Partition, Queries, between, dense, marginal, one_of, weights, where
 from onlineic.testing import check_update_rule
 from onlineic.updates import MaximumEntropy, Median, MixtureOfProducts, MultiplicativeWeights, Perceptron
+from support.sessions import settled
 
 DOMAIN = Domain.of(a=5, b=4, c=["x", "y", "z"], d=6)
 LARGE = Domain.of({f"a{i}": 8 if i % 2 else 30 for i in range(14)})
@@ -248,7 +248,7 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     columns = records(LARGE, 20_000)
     data = PrivateData.from_records(columns, LARGE)
     noise = SimulatedNoise(3)
-    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, purchases=FixedTables(), noise=noise)
+    session = OnlineIC(data, Budget(1.0, 1e-9), max_queries=2_000, noise=noise)
     rng = np.random.default_rng(0)
     queries = []
     for _ in range(60):
@@ -276,7 +276,7 @@ def test_a_default_session_over_a_large_domain_answers_and_is_replayed_bit_for_b
     [
         {"update": MaximumEntropy()},
         {"update": MultiplicativeWeights()},
-        {"update": MultiplicativeWeights(), "purchases": FixedTables()},
+        {"update": MultiplicativeWeights(), "purchases": settled(LARGE, 1_000, Budget(1.0, 1e-9))},
         {"update": Perceptron()},
         {"update": Median()},
         {"release": "answer"},

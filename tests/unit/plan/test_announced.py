@@ -10,14 +10,13 @@ import pytest
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerMismatchError
 from onlineic.ledger import Opened, read
-from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, session_plan
 from onlineic.plan.announced import Announcement
 from onlineic.plan.settings import Settings
 from onlineic.queries.batch import Queries
 from onlineic.queries.expressions import joint
 from onlineic.sparse import UnconditionalNumbers
-from support.ledgers import LABEL, file_of, quick_folder, table
+from support.ledgers import LABEL, quick_folder, table
 
 DOMAIN = ic.Domain.of(a=75, b=16, c=5, d=2, e=2)
 LISTENED = ic.Domain.of({f"x{number}": 12 for number in range(14)})
@@ -127,9 +126,12 @@ def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by
     pairs = [*itertools.combinations(LISTENED.names, 2)]
     asked = [ic.where({one: 1, other: 2}) for one, other in pairs]
     spent = {}
-    for label, questions in (("nothing", None), ("number", len(asked)), ("sets", pairs), ("list", asked)):
+    number = {"purchases": DemandPurchases.of((), None, len(asked))}  # where tables are expected to tell more
+    for label, told in (
+        ("nothing", {}), ("number", number), ("sets", {"questions": pairs}), ("list", {"questions": asked})
+    ):  # fmt: skip
         data = ic.PrivateData.from_records(columns, LISTENED)
-        session = ic.OnlineIC(data, BUDGET, questions=questions, noise=ic.noise.SimulatedNoise(1))
+        session = ic.OnlineIC(data, BUDGET, noise=ic.noise.SimulatedNoise(1), **told)
         session.answer_many(asked)
         rule, account = session.plan.purchases, session.plan.sparse.account()
         bought = (one.charge.amount for one in session.transcript if isinstance(one, Opened))
@@ -186,34 +188,6 @@ def test_a_file_holds_what_was_told_and_is_opened_by_it_alone(questions, written
             assert "repeat" == again.answer(ic.where(a=1)).status
         with pytest.raises(LedgerMismatchError, match="questions must be"):
             ic.OnlineIC(table(), BUDGET, questions=7, **more)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "sets", "questions"),
-    [
-        (["conjunctions"], None, None),
-        (["conjunctions", "dense"], None, None),
-        (["conjunctions"], [["a"], ["b"]], ["a", "b"]),
-        (["conjunctions"], [["a"], ["b"]], [ic.where(a=1), ic.where(b=2)]),
-    ],
-)
-def test_a_file_that_was_told_kinds_is_opened_still(kinds, sets, questions):
-    with quick_folder() as folder:
-        with ic.OnlineIC(table(), BUDGET, ledger=folder / "new.db", table=LABEL) as session:
-            value = session.answer(ic.where(a=1)).value
-        lines = [*read(folder / "new.db").lines]
-        settings = lines[0]["settings"] | {"kinds": kinds} | ({} if sets is None else {"questions": sets})
-        lines[0] = lines[0] | {"settings": settings}
-        old = chained((canonical_text({**line, "at": place}), None) for place, line in enumerate(lines))
-        path = file_of(old, folder / "old.db")
-        for again in (
-            lambda: ic.OnlineIC(table(), BUDGET, questions=questions, ledger=path, table=LABEL),
-            lambda: ic.OnlineIC.resume(path, table()),
-        ):
-            with again() as session:
-                assert value == session.answer(ic.where(a=1)).value
-        with pytest.raises(LedgerMismatchError, match="questions must be"):
-            ic.OnlineIC(table(), BUDGET, questions=["c"], ledger=path, table=LABEL)
 
 
 def test_an_announcement_is_taken_as_it_is_read():

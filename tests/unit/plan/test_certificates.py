@@ -106,7 +106,6 @@ def test_a_certified_session_buys_nothing_without_a_test_whether_that_is_said_or
         ({"certify": math.nan}, "certify must be"),
         ({"update": ic.MaximumEntropy()}, "no proven T"),
         ({"update": ic.MultiplicativeWeights(rate=0.5)}, "no proven T"),
-        ({"purchases": ic.FixedTables()}, "purchases must be None or TestsOnly with certify"),
         ({"purchases": DemandPurchases()}, "purchases must be None or TestsOnly with certify"),
     ],
 )

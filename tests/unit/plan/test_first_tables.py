@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.plan.first_tables as tables_module
+import onlineic.plan.planning as planning
 from onlineic.accounting import TICK, Charge, laplace_charge, renyi_capacity
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
-from onlineic.plan.announced import Announcement
-from onlineic.plan.first_tables import FirstTables, laplace_suits, pair_cover, too_many_pairs
-from onlineic.queries import Partition, PartitionRule, pairs_of
-from support.cores import tables_of
+from onlineic.plan.first_tables import FirstTables
+from onlineic.queries import Partition
 from support.noise import Wrapped
+from support.sessions import settled
 
 SMALL = ic.Domain.of(a=["x", "y"], b=4, c=range(16))
 
@@ -51,29 +50,14 @@ def test_tables_of_a_pure_session_are_drawn_with_laplace_noise(delta):
             return super().discrete_gaussian(sigma, size)
 
     domain = ic.Domain.of(a=12, b=20, c=9)
-    data = ic.PrivateData(np.full(domain.shape, 2), domain)  # few records a cell: pairs are bought
-    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=Named(1))
+    data, budget = ic.PrivateData(np.full(domain.shape, 2), domain), ic.Budget(1.0, delta)
+    session = ic.OnlineIC(data, budget, noise=Named(1), purchases=settled(domain, data.n, budget))
     session.answer(ic.where(a=1))
     tables = session.plan.first_tables
 
     assert len(tables.targets) > 3
     assert (delta == 0.0) is tables.pure
     assert [("gaussian" if delta else "laplace")] * len(tables.targets) == drawn[: len(tables.targets)]
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_all_cells_are_bought_where_a_mean_cell_is_clear_of_their_noise(delta):
-    few = ic.Domain.of(a=range(75), b=16, c=5, d=2, e=2)
-    least, one, half = 128 * 9.7 * 2**1.5, ic.Budget(1.0, delta), ic.Budget(0.5, delta)
-
-    assert laplace_suits(SMALL, int(least) + 1, one, 1.0)
-    assert not laplace_suits(SMALL, int(least) - 1, one, 1.0)
-    assert laplace_suits(SMALL, int(least / 0.5) + 1, half, 1.0)
-    assert laplace_suits(SMALL, int(least / 0.5) + 1, one, 0.5)
-    assert not laplace_suits(few, 48_842, one, 1.0)
-    assert not laplace_suits(ic.Domain.of(a=1, b=1), 10**9, one, 1.0)
-    assert laplace_suits(ic.Domain.of(a=2**11, b=2**11), 10**12, one, 1.0)
-    assert not laplace_suits(ic.Domain.of(a=2**11, b=2**11, c=2), 10**12, one, 1.0)  # gigabytes
 
 
 @pytest.mark.parametrize(
@@ -102,7 +86,6 @@ def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(s
     [
         (8, 1e-3, True),
         (256, 1e-3, True),
-        (300, 1e-3, False),
         (1_000, 1e-3, False),
         (1_000, 1e-6, True),
         (4_096, 1e-3, False),
@@ -112,7 +95,7 @@ def test_short_attributes_have_one_level_and_long_ones_a_tree_with_a_wide_root(s
 def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, size, delta, laplace):
     domain, budget = ic.Domain.of(a=range(size)), ic.Budget(1.0, delta)
     chosen = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
-    monkeypatch.setattr(tables_module, "laplace_suits", lambda *_: not laplace)
+    monkeypatch.setattr(planning, "laplace_opens", lambda *_: not laplace)
     other = session_plan(domain, 10**6, budget, max_queries=1_000).first_tables
     chosen_deviation, other_deviation = (
         float(bought.scales[0]) * (math.sqrt(2) if bought.pure else 1) for bought in (chosen, other)
@@ -120,56 +103,6 @@ def test_levels_of_one_attribute_have_the_noise_of_less_variance(monkeypatch, si
 
     assert (laplace, not laplace) == (chosen.pure, other.pure)
     assert chosen_deviation < other_deviation
-
-
-@pytest.mark.parametrize(("delta", "pure"), [(0.0, True), (1e-9, True), (1e-3, False)])
-def test_the_fewer_records_the_less_noise_have_coarse_levels(delta, pure):
-    """After a range by one factor from level to level, whatever the law of the noise; else all alike."""
-    domain = ic.Domain.of(x=range(4_096))
-    for n, ranges in ((10**10, 1.0), (65_536, 1.75**0.5), (4_096, 2.0), (100, 2.0)):
-        plan = session_plan(domain, n, ic.Budget(1.0, delta))
-        for bought, expected in ((plan.first_tables, 1.0), (plan.purchases.first.ranges, ranges)):
-            if bought is None:  # of so many records the two are one
-                assert n == 10**10
-                continue
-            scales = [float(scale) for scale in bought.scales]
-            ratios = [fine / coarse for fine, coarse in itertools.pairwise(scales)]
-
-            assert pure is bought.pure
-            assert [pytest.approx(expected, rel=0.03)] * 2 == ratios
-
-
-@pytest.mark.parametrize("size", [300, 4_096, 16_384])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3])
-def test_levels_that_suit_ranges_are_bought_at_the_charge_of_those_that_suit_codes(size, epsilon, delta):
-    plan = session_plan(ic.Domain.of(x=range(size)), 20_000, ic.Budget(epsilon, delta))
-    codes, ranges = plan.first_tables, plan.purchases.first.ranges
-
-    assert plan.purchases.first_choices == (codes, ranges)
-    assert (codes.targets, codes.pure) == (ranges.targets, ranges.pure)
-    assert codes.charge.amount == ranges.charge.amount == plan.spending.bought
-    assert codes.charge.event != ranges.charge.event
-    assert ranges.scales[0] > codes.scales[0]
-    assert ranges.scales[-1] < codes.scales[-1]
-    assert ranges.scales[0] < 4.1 * ranges.scales[-1]
-
-
-@pytest.mark.parametrize(
-    ("domain", "wish"),
-    [
-        (ic.Domain.of(x=range(256)), {}),
-        (ic.Domain.of(x=[f"label {code}" for code in range(400)]), {}),
-        (ic.Domain.of(x=range(400), y=2), {}),
-        (ic.Domain.of(x=range(400)), {"purchases": ic.FixedTables()}),
-        (ic.Domain.of(x=range(400)), {"questions": Announcement(dense=True)}),
-        (ic.Domain.of(x=range(400)), {"certify": 0.2}),
-        (ic.Domain.of(x=range(400)), {"update": ic.MultiplicativeWeights()}),
-        (ic.Domain.of(x=range(400)), {"release": "answer"}),
-    ],
-)
-def test_where_there_is_one_level_or_the_start_is_told_ranges_choose_none(domain, wish):
-    assert tables_of(session_plan(domain, 20_000, ic.Budget(1.0, 1e-9), **wish), "ranges") is None
 
 
 def test_levels_leave_tests_at_most_a_twentieth():
@@ -247,88 +180,6 @@ def test_ranges_of_one_attribute_err_by_little_more_than_least_squares(delta):
     ranges = np.cumsum(session.hypothesis.probabilities() * n - counts)
 
     assert np.sqrt(2.0) * ranges.std() < 120
-
-
-@pytest.mark.parametrize(("n", "delta"), [(2_000, 0.0), (2_000, 1e-9), (100_000, 0.0), (100_000, 1e-9)])
-def test_small_attributes_share_a_table_however_many_records_there_are(n, delta):
-    domain = ic.Domain.of({f"b{axis}": 2 for axis in range(30)})
-    targets = session_plan(domain, n, ic.Budget(1.0, delta), purchases=ic.FixedTables()).first_tables.targets
-    ones = [target for target in targets if len(target.axes) == 1]
-
-    assert max(target.blocks for target in targets) == 32
-    assert 30 == len(ones)
-    assert set(itertools.combinations(range(30), 2)) <= {
-        pair for target in targets for pair in pairs_of(target)
-    }
-
-
-@pytest.mark.parametrize(
-    ("widths", "expected"),
-    [
-        ((4, 2, 2), [(0, 1), (0, 2), (1, 2)]),  # the two binary ones: 4 blocks a block, of three tables
-        ((3, 2, 2), [(0, 1, 2)]),
-        ((3, 3, 1, 3), [(0, 1, 3)]),
-        ((16, 16, 2), [(0, 1), (0, 2), (1, 2)]),
-        ((2,) * 5, [(0, 1, 2, 3, 4)]),
-    ],
-)
-def test_attributes_share_a_table_as_long_as_no_pair_has_more_noise(widths, expected):
-    domain = ic.Domain.of({f"a{axis}": list(range(width)) for axis, width in enumerate(widths)})
-
-    assert expected == sorted(pair_cover(domain, PartitionRule()))
-
-
-@pytest.mark.parametrize("widths", [(2,) * 60, (2,) * 30 + (16,) * 4 + (3,) * 9 + (24,) * 3])
-def test_the_tables_of_many_attributes_hold_every_pair(widths):
-    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
-    cover = pair_cover(domain, PartitionRule())
-    held = {pair for axes in cover for pair in itertools.combinations(axes, 2)}
-
-    assert set(itertools.combinations(range(len(widths)), 2)) == held
-    assert len(cover) < len(held)
-
-
-@pytest.mark.parametrize(
-    ("widths", "many"),
-    [
-        ((2,) * 300, False),
-        ((2,) * 301, True),
-        ((2,) * 300 + (1,), False),
-        ((32,) * 18, False),
-        ((100,) * 32 + (2,), True),
-        ((10**6,), False),
-    ],
-)
-def test_very_many_attributes_have_too_many_pairs(widths, many):
-    domain = ic.Domain.of({f"a{axis}": width for axis, width in enumerate(widths)})
-
-    assert many == too_many_pairs(domain)
-
-
-def test_a_session_of_very_many_attributes_opens_with_each_alone_and_hits_find_their_pairs():
-    rng = np.random.default_rng(3)
-    first = rng.integers(0, 2, 20_000)
-    records = {f"a{axis}": rng.integers(0, 2, 20_000) for axis in range(320)} | {"a1": first, "a0": first}
-    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
-    data = ic.PrivateData.from_records(records, domain)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=ic.FixedTables(), noise=SimulatedNoise(4))
-    answers = [session.answer(ic.where({f"a{axis}": 1, f"a{axis + 1}": 1})) for axis in range(0, 20, 2)]
-    truth = [(records[f"a{axis}"] & records[f"a{axis + 1}"]).mean() for axis in range(0, 20, 2)]
-
-    assert {1} == {len(target.axes) for target in session.plan.first_tables.targets}
-    assert "too many pairs" in ic.forecast(domain, 20_000, ic.Budget(1.0, 1e-9)).reason
-    assert "hard" == answers[0].status
-    assert truth == pytest.approx([answer.value for answer in answers], abs=0.05)
-    assert truth[0] == pytest.approx(answers[0].value, abs=0.02)
-
-
-@pytest.mark.parametrize(("n", "start"), [(2_000, "pairs"), (10**6, "numbers")])
-def test_where_pairs_are_too_many_numbers_are_taken_that_say_more_than_single_attributes(n, start):
-    domain = ic.Domain.of({f"a{axis}": 2 for axis in range(320)})
-    told = ic.forecast(domain, n, ic.Budget(1.0, 1e-9), questions=10_000)
-
-    assert start == told.start
-    assert "session from single attributes" in {one.engine for one in told.engines}
 
 
 def test_tables_that_cost_more_than_their_charge_are_refused_with_what_they_cost():

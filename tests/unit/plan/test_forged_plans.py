@@ -7,7 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
-from onlineic.ledger.lines import account_to_json
+from onlineic.ledger.kinds import account_to_json
 from onlineic.ledger.settings import settings_to_json
 from onlineic.plan import session_plan
 from onlineic.plan.defaults import RULES
@@ -68,19 +68,14 @@ def settled(line):
 
 
 def at_an_order_of_its_own(line):
-    settled(line)["first"]["fields"]["first"] = None
-    settled(line)["first"]["fields"]["charge"]["fields"]["order"] = {"fraction": "3/2"}
+    settled(line)["charge"]["fields"]["order"] = {"fraction": "3/2"}
 
 
 FORGED = {
     "mechanism and tables": lambda line: [
-        of_others(fields)
-        for fields in (
-            line["plan"]["fields"]["sparse"]["fields"],
-            *[one["fields"] for one in settled(line).values() if one and "targets" in one.get("fields", ())],
-        )
+        of_others(fields) for fields in (line["plan"]["fields"]["sparse"]["fields"], settled(line))
     ],
-    "tables": lambda line: of_others(settled(line)["first"]["fields"]),
+    "tables": lambda line: of_others(settled(line)),
     "order": at_an_order_of_its_own,
 }
 
@@ -98,7 +93,6 @@ def test_a_plan_that_is_priced_for_other_neighbours_or_another_account_than_the_
         planned(line, DOMAIN)
 
 
-TABLES = ["first", "dense", "later", "ranges"]
 FIELDS = ["purchases", "hit_price", "next_share"]
 
 
@@ -110,19 +104,17 @@ def test_a_plan_with_something_else_in_the_place_of_tables_or_a_price_is_refused
         planned(line, DOMAIN)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_purchases_with_something_else_in_the_place_of_tables_are_refused(name):
+def test_purchases_with_something_else_in_the_place_of_tables_are_refused():
     line = beginning()
-    settled(line)[name] = line["settings"]["budget"]
+    line["plan"]["fields"]["purchases"]["fields"]["first"] = line["settings"]["budget"]
     with pytest.raises(LedgerCorruptError):
         planned(line, DOMAIN)
 
 
-@pytest.mark.usefixtures("pairs_first")
-@pytest.mark.parametrize("later", [{"fraction": "-1"}, {"fraction": "1e30"}, "much", None])
-def test_what_is_kept_for_later_tables_is_a_number_that_the_account_can_pay(later):
+@pytest.mark.parametrize("share", [{"fraction": "-1"}, {"fraction": "1e30"}, "much", None])
+def test_what_is_kept_for_tables_is_a_share_of_the_account(share):
     line = beginning()
-    settled(line)["later"] = later
+    line["plan"]["fields"]["purchases"]["fields"]["share"] = share
     with pytest.raises(LedgerCorruptError):
         planned(line, DOMAIN).spending.bought  # noqa: B018  it is worked out when it is asked for
 

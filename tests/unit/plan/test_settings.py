@@ -9,7 +9,7 @@ from onlineic.accounting import Budget
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger import read
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import Settings, session_plan
+from onlineic.plan import DemandPurchases, Settings, session_plan
 from support.ledgers import quick_folder
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -34,7 +34,7 @@ def record(*given, **keywords):
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")  # of so small a table
 @pytest.mark.parametrize(
-    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"questions": 5}, {"purchases": ic.FixedTables()}]
+    "keywords", [{}, CHOSEN, {"certify": 0.4}, {"questions": 5}, {"purchases": DemandPurchases()}]
 )
 def test_settings_and_keywords_make_the_same_session(keywords):
     assert record(WHOLE, **keywords) == record(Settings(WHOLE, **keywords))

@@ -14,12 +14,12 @@ from onlineic.data import PrivateData
 from onlineic.errors import LedgerMismatchError
 from onlineic.ledger import Easy, Hard, MemoryLedger, Opened
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import EASY_OR_HARD, FirstChoices, Spending, Spent, session_plan
+from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
 from onlineic.session.loop import Loop
 from onlineic.sparse import Hit, UnconditionalNumbers
 from support.cores import replanned
-from support.sessions import Still, begun
+from support.sessions import Still, begun, settled
 
 DOMAIN = ic.Domain.of(a=8, b=6, c=4)
 GENERATOR = np.random.default_rng(3)
@@ -339,7 +339,8 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
 @BOTH
 def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     ledger, data = MemoryLedger(), ic.PrivateData(COUNTS, DOMAIN)
-    session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, purchases=ic.FixedTables()))
+    rule = settled(DOMAIN, data.n, ic.Budget(1.0, delta))
+    session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, purchases=rule))
     tables = session.plan.first_tables
     (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
 
@@ -354,4 +355,4 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
         attrs.evolve(tables, charge=charged),
     ):
         with pytest.raises(LedgerMismatchError):
-            bought(replanned(session.plan, first=FirstChoices(others)))
+            bought(replanned(session.plan, first=others))

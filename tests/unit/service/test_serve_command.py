@@ -202,4 +202,4 @@ def test_parquet_is_read_by_its_content_by_each_command(served_by, folder, capsy
     assert 0 == main(["ask", *files, "--epsilon", "1", "--format", "json", f"{folder}/questions"])
     assert abs(json.loads(capsys.readouterr().out)["count"] - PEOPLE / 2) < PEOPLE / 10
     assert 2 == main(["ask", *files, "--epsilon", "1", "--decimal", ",", f"{folder}/questions"])
-    assert "must be left out for a Parquet file, got one; declare gaps" in capsys.readouterr().err
+    assert "must be left out for a Parquet file or a workbook, got one; declare" in capsys.readouterr().err

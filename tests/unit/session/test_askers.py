@@ -18,9 +18,9 @@ from onlineic.queries.partitions import one_way
 from onlineic.session import Core, Purse, Tally
 from support.cores import core_of
 from support.ledgers import with_ledger
-from support.sessions import WIDE, WIDE_COUNTS, begun
+from support.sessions import WIDE, WIDE_COUNTS, begun, settled
 
-BUDGET = ic.Budget(1.0, 1e-6)
+BUDGET, N = ic.Budget(1.0, 1e-6), 300_000
 QUESTIONS = [ic.where(a=a, b=b, c=ic.below(c)) for a in range(4) for b in range(3) for c in (5, 10, 15)]
 
 
@@ -78,7 +78,7 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
 
 
 def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
-    session = opened(purchases=ic.FixedTables())
+    session = opened(purchases=settled(WIDE, N, BUDGET, hard_answers=20))
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
     poor = session.paid_by(Purse("ann", price * 99 / 100))  # who cannot pay a test sets nothing in motion
 
@@ -197,7 +197,8 @@ def test_answers_are_those_of_the_session_itself():
 
 
 def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_path):
-    settings = {"purchases": ic.FixedTables(), "threshold": 0.45}  # beyond which no noise takes an answer
+    # a threshold beyond which no noise takes an answer
+    settings = {"purchases": settled(WIDE, N, BUDGET, hard_answers=20, threshold=0.45), "threshold": 0.45}
     session, ledger = with_ledger(opened, ledger=tmp_path / "a.db", table="t", durability="all", **settings)
     asker = begun(session).paid_by(None)
     with session.together():
@@ -211,7 +212,8 @@ def test_easy_answers_given_together_are_durable_at_the_end_of_the_block(tmp_pat
 
 
 def test_a_block_whose_write_fails_says_so(tmp_path, monkeypatch):
-    session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", purchases=ic.FixedTables()))
+    rule = settled(WIDE, N, BUDGET, hard_answers=20)
+    session = begun(opened(ledger=tmp_path / "a.db", table="t", durability="all", purchases=rule))
 
     def full(*_):
         raise LedgerWriteError("ledger must be written, got a full disk.")

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import REPLACE_ONE, Charge, Neighbours
+from onlineic.accounting import Charge, Neighbours
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import DemandPurchases, FirstChoices, PurchaseRule, session_plan
-from onlineic.plan.first_tables import FirstTables, check_bought, chosen_first_tables
+from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan.first_tables import FirstTables
 from onlineic.progress import reporting
-from onlineic.queries import PartitionRule
 from onlineic.queries.partitions import one_way
 from onlineic.session import Core, Prices, Purse
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
@@ -85,7 +84,7 @@ def refused(rule, error, match, **more):
 class Lying:
     """Looks like tables that cost nothing."""
 
-    targets, scales, charge, first, pure = PURE.targets, PURE.scales, PURE.charge, None, True
+    targets, scales, charge, pure = PURE.targets, PURE.scales, PURE.charge, True
 
 
 def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves():
@@ -95,23 +94,13 @@ def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves
     refused(Named(PURE), InvalidParameterError, "an account that prices tables", sparse=laplace)
 
 
-def test_tables_that_are_priced_as_the_first_release_of_another_account_are_refused():
-    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    made = session_plan(domain, n, ic.Budget(1.0, 1e-9))
-    other = attrs.evolve(made.first_tables, first=attrs.evolve(made.first_tables.first, epsilon=2.0))
-    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    rule = DemandPurchases.of(first=FirstChoices(other))
-    _, data = refused(rule, InvalidParameterError, "of this account", sparse=made.sparse, data=data)
-    assert 0 == data.reads
-
-
 class LyingCharge(Charge):
     """Pays for anything where tables are priced, and takes next to nothing."""
 
     def __getattribute__(self, name):
         if name != "amount":
             return super().__getattribute__(name)
-        return Fraction(10**18 if "_paid" == sys._getframe(1).f_code.co_name else 1)
+        return Fraction(10**18 if "__attrs_post_init__" == sys._getframe(1).f_code.co_name else 1)
 
 
 class LyingNeighbours(Neighbours):
@@ -139,23 +128,6 @@ class LyingNeighbours(Neighbours):
     __hash__ = None
 
 
-class LyingFirst:
-    """Says that anything pays as the first release, and is like all others."""
-
-    order, neighbours = GUMBEL.sparse.order, REPLACE_ONE
-
-    def pays(self, scales, ticks):
-        return True
-
-    def __eq__(self, other):
-        return True
-
-    def __ne__(self, other):
-        return False
-
-    __hash__ = None
-
-
 def lying_tables(what):
     """Return tables that lie in this way, at a tenth of the budget."""
     order, target, quiet = GUMBEL.sparse.order, one_way(DOMAIN, 0), Fraction(1, 16)
@@ -164,16 +136,6 @@ def lying_tables(what):
         return FirstTables((target,), (quiet,), LyingCharge(Fraction(10**18), "tables", "ticks", order))
     if what == "neighbours":
         return FirstTables((target,), (Fraction(4097, 65536),), charge, neighbours=LyingNeighbours())
-    if what == "first":
-        return FirstTables((target,), (quiet,), charge, first=LyingFirst())
-    if what == "neighbours of first":
-        near = LyingNeighbours()
-        first = attrs.evolve(GUMBEL.sparse.first_release(), neighbours=near)
-        made = FirstTables((target,), (Fraction(4097, 65536),), charge, first=first, neighbours=near)
-        object.__setattr__(made, "neighbours", REPLACE_ONE)  # as a relation that changes its class would
-        return made
-    if what == "cost":  # of what the first release saves, which a total draws besides
-        return attrs.evolve(as_the_first(GUMBEL, DOMAIN), neighbours=LyingNeighbours())
     if what == "domain":
         return FirstTables((one_way(ic.Domain.of(a=4, c=3), 0),), (Fraction(10_000),), charge)
     if what == "Laplace":
@@ -182,9 +144,7 @@ def lying_tables(what):
     return FirstTables((target,), (Fraction(2**27 + 1, 2),), charge)
 
 
-@pytest.mark.parametrize(
-    "what", ["charge", "neighbours", "first", "neighbours of first", "cost", "domain", "Laplace", "Gaussian"]
-)
+@pytest.mark.parametrize("what", ["charge", "neighbours", "domain", "Laplace", "Gaussian"])
 @pytest.mark.parametrize("planned", [False, True])
 def test_no_object_of_a_rule_buys_for_less_or_what_cannot_be_drawn(what, planned):
     """All is refused before anything is reserved, and the session goes on."""
@@ -210,7 +170,7 @@ def test_a_rule_of_one_s_own_buys_noise_of_the_law_that_bounds_go_by():
 
 
 class Turning(PurchaseRule):
-    """Says once that purchases may cost all but a tenth, and are settled, and then neither."""
+    """Says once that purchases may cost all but a tenth, and then nothing."""
 
     def __init__(self):
         self.said = []
@@ -218,11 +178,6 @@ class Turning(PurchaseRule):
     def planned(self, account):
         self.said.append("planned")
         return account.capacity * Fraction(9, 10) if len(self.said) < 3 else Fraction(0)
-
-    @property
-    def first_choices(self):
-        self.said.append("first_choices")
-        return () if self.said.count("first_choices") < 2 else None
 
     def start(self):
         return None
@@ -234,24 +189,12 @@ class Turning(PurchaseRule):
         return None
 
 
-@pytest.mark.parametrize("name", ["dense", "ranges"])
-def test_tables_in_the_place_of_the_first_cost_as_much(name):
-    """Bounds share beta among the hits that the rest pays: tables of another charge leave another rest."""
-    first = GUMBEL.first_tables
-    dearer = attrs.evolve(first, charge=attrs.evolve(first.charge, amount=first.charge.amount + 1))
-    for one, other in ((first, dearer), (dearer, first)):
-        with pytest.raises(InvalidParameterError, match=f"{name} must cost as much as the tables in whose"):
-            FirstChoices(one, **{name: other})
-    assert first == getattr(FirstChoices(first, **{name: first}), name)
-
-
 def test_bounds_and_prices_go_by_what_a_rule_has_said_once():
     """Tests with more noise than their bounds are made by would err by more than these say."""
     plan = session_plan(DOMAIN, 30_000, ic.Budget(1.0, 1e-6), purchases=Turning())
     assert plan.spending is plan.spending
-    assert () == plan.first_choices == plan.first_choices
     assert plan.first_tables is None
-    assert ["planned", "planned", "first_choices"] == plan.purchases.said
+    assert ["planned", "planned"] == plan.purchases.said
 
 
 def test_tables_are_priced_by_plain_numbers_that_stay():
@@ -266,42 +209,6 @@ def test_tables_are_priced_by_plain_numbers_that_stay():
     made = FirstTables([target], scales, charge)
     scales[0] = Fraction(1, 16)
     assert ((target,), (Fraction(100_000),)) == (made.targets, made.scales)
-
-
-def as_the_first(plan, domain):
-    """Return tables that are charged less than they cost, by the mechanism of a plan."""
-    part = Fraction(1, 4)
-    bought = chosen_first_tables(plan.sparse, domain, PartitionRule(), one_way_share=part, pair_share=part)
-    assert bought.charge.amount < bought.cost
-    return bought
-
-
-def test_a_rule_of_one_s_own_pays_no_tables_as_the_first_release():
-    """Of what they save there no total knows, and what such a rule buys behind them nothing bounds."""
-    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    total = TableBudget(ic.Budget(1.0, 1e-9))
-    share = total.share(0.5)
-    rule = Named(as_the_first(session_plan(domain, n, share), domain), times=1)
-    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    data.draw_on(total)
-    session = ic.OnlineIC(data, share, purchases=rule)
-    with pytest.raises(InvalidParameterError, match="must be the planned ones"):
-        session.answer(ic.where(a=1))
-    assert (0, 0, False) == (data.reads, session.account.spent, session.statistics().sealed)
-
-
-def test_planned_tables_that_are_paid_as_the_first_release_of_a_share_are_refused_by_the_total():
-    """Others draw on the total: it would have to pay whole what its share pays as a first release."""
-    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    total = TableBudget(ic.Budget(1.0, 1e-9))
-    share = total.share(0.5)
-    plan = session_plan(domain, n, share)
-    bought = as_the_first(plan, domain)
-    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    data.draw_on(total)
-    with pytest.raises(InvalidParameterError, match="must be that of the share"):
-        ic.OnlineIC(data, share, purchases=DemandPurchases.of(first=FirstChoices(bought)))
-    assert (0, ()) == (data.reads, total.drawn)
 
 
 def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
@@ -437,17 +344,6 @@ def test_a_mechanism_of_another_order_than_its_share_is_refused():
     assert () == total.drawn
 
 
-def test_tables_are_no_first_release_after_a_reservation_that_was_burned():
-    domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
-    data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
-    _, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
-    ledger.reserve(attrs.evolve(plan.first_tables.charge, amount=Fraction(1)))
-    ledger.burn()
-    with pytest.raises(BudgetExceededError, match="must be the first release"):
-        check_bought(plan.first_tables, ledger, plan.sparse, domain, True)
-
-
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
     """A bare core has no door: what the callback bought and tested is known to the check after it."""
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
@@ -461,7 +357,7 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
         if len(told) == 1:
             core.answer(ic.where(a=1))
 
-    with reporting(asking), pytest.raises(BudgetExceededError, match="must be the first release"):
+    with reporting(asking), pytest.raises(BudgetExceededError, match="charge must be <= left"):
         core.answer(ic.where(a=0))
 
     assert 1 == sum(isinstance(record, Opened) for record in ledger.records())

@@ -30,7 +30,7 @@ from onlineic.sparse import ExponentialSparse, GumbelSparse
 from onlineic.updates import FittedTables, MaximumEntropy
 from support.cores import with_loop
 from support.failures import SECRET, Stop, plant, reached_by
-from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, tests_alone
+from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, settled, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -141,7 +141,7 @@ def test_the_table_of_all_cells_is_reserved_then_read_then_recorded_once_at_its_
     assert bought.charge.amount < session.plan.sparse.capacity
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(monkeypatch):
     events = []
     for owner, name in (
@@ -152,7 +152,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
         (FittedTables, "update"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name), events))
-    session = opened(purchases=ic.FixedTables())
+    session = opened(purchases=settled(DOMAIN, N, ic.Budget(1.0, 1e-6)))
     assert 0 == session.statistics().update_failures
     bought = session.plan.first_tables
     count = len(bought.targets)
@@ -167,14 +167,14 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     for target, sigma, one in zip(bought.targets, bought.scales, record.measurements, strict=True):
         assert (float(sigma) / N, (target.blocks,)) == (one.scale, one.values.shape)
     assert bought.cost >= sum(gaussian_charge(order, Fraction(sigma), 2) for sigma in bought.scales)
-    assert bought.first.pays(bought.scales, int(bought.charge.amount))
+    assert bought.charge.amount == bought.cost
     assert bought.charge.amount < session.plan.sparse.capacity
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_the_exact_cost_of_the_opening_is_not_above_what_it_says():
     """order * 2 / (2 sigma^2) a table, in exact fractions."""
-    session = opened(purchases=ic.FixedTables())
+    session = opened(purchases=settled(DOMAIN, N, ic.Budget(1.0, 1e-6)))
     exact = sum(
         session.plan.sparse.order / Fraction(sigma) ** 2 for sigma in session.plan.first_tables.scales
     )
@@ -212,7 +212,7 @@ def test_small_domains_and_few_records_open_too(shape, n):
     assert session.answer(ic.where(a=0)).status in ("easy", "hard")
 
 
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 @pytest.mark.parametrize("owner", [PrivateData, SimulatedNoise, MemoryLedger])
 @pytest.mark.parametrize("after", [False, True])
 @BOTH
@@ -235,7 +235,7 @@ def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after
     monkeypatch.setattr(owner, names[owner], failing)
     ledger = MemoryLedger()
     with caplog.at_level(logging.ERROR), pytest.raises(SessionSealedError) as sealed:
-        opened(ledger=ledger, delta=delta, purchases=ic.FixedTables())
+        opened(ledger=ledger, delta=delta, purchases=settled(DOMAIN, N, ic.Budget(1.0, delta)))
     text = "".join(traceback.format_exception(sealed.value)) + caplog.text + repr(ledger.records())
 
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
@@ -754,10 +754,11 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
 
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.UpdateFailedWarning")
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 @BOTH
 def test_a_failed_update_keeps_the_charge_and_the_answer_of_a_table_too(delta, monkeypatch):
-    session = probing(delta=delta, purchases=ic.FixedTables())
+    rule = settled(DOMAIN, N, ic.Budget(1.0, delta), threshold=1e-5, hard_answers=5)
+    session = probing(delta=delta, purchases=rule)
     spent = all_spent(session)
     assert 0 == session.statistics().update_failures  # of the opening
     with monkeypatch.context() as patched:

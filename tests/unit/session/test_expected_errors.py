@@ -247,7 +247,9 @@ def test_a_range_of_periods_errs_by_its_periods_together():
     alone = [held.over(label, label) for label in ("2026-01", "2026-02")]
 
     errors = [one.answer(where(c=1)).count_expected_error for one in alone]
-    assert answer.count_expected_error == pytest.approx(math.hypot(*errors), rel=1e-6)
+    assert answer.count_expected_error == pytest.approx(
+        sum(errors), rel=1e-6
+    )  # as if alike: fits hide the same
     assert (6,) == table.expected_error.shape
     assert both.mean("a").expected_error > 0.0
 
@@ -284,8 +286,9 @@ def test_groups_quantiles_and_statements_say_it_beside_each_bound():
     assert means.expected_errors[0] == session.mean("a", where(b="u")).expected_error
     assert statement.to_dict()["n expected_error"] == counts.expected_errors.tolist()
     assert counts.to_dict()["expected_error"] == counts.expected_errors.tolist()
-    for shown in (repr(counts), counts._repr_html_(), repr(statement), repr(middle), repr(rising)):
-        assert "usually within" in shown
+    for found in (counts, means, statement, middle, rising):
+        for shown in (repr(found), found._repr_html_()):
+            assert "usually within" in shown
     estimates = session.group_by("b", unbiased=True)
     assert estimates.expected_errors.tolist() == estimates.standard_errors.tolist()
     assert 0.0 < middle.expected_rank_error < middle.rank_error

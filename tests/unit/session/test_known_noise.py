@@ -23,7 +23,7 @@ from onlineic.queries import Answer, Measurement, Queries, derived, marginal
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds
-from support.sessions import WIDE, WIDE_COUNTS, begun, hits, starts_from_pairs
+from support.sessions import WIDE, WIDE_COUNTS, begun, hits, settled
 
 N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
@@ -31,11 +31,11 @@ FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one is let start from pa
 BUDGET = ic.Budget(1.0, 1e-6)
 
 
+SETTLED = {"purchases": settled(WIDE, FEW.n, BUDGET)}
+
+
 def opened(data=DATA, seed=1, **settings):
-    with pytest.MonkeyPatch.context() as patched:
-        if data is FEW:
-            starts_from_pairs(patched)
-        return begun(ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings))
+    return begun(ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(seed), **settings))
 
 
 def first(session):
@@ -43,10 +43,10 @@ def first(session):
 
 
 def estimates(session, beta, n=N):
-    """Return what the first tables of a session say, made anew from its public record."""
+    """Return what the first tables of a session say, made anew from its public record: at half of this."""
     tables = session.plan.first_tables
     design = TableDesign(tables.targets, [float(scale) for scale in tables.scales], tables.pure)
-    return Estimates(design, [one.values for one in first(session).measurements], n, beta)
+    return Estimates(design, [one.values for one in first(session).measurements], n, beta / 2)
 
 
 def around(answer, bracket):
@@ -66,7 +66,7 @@ QUERIES = [
 @pytest.mark.parametrize("beta", [0.05, 0.3])
 @pytest.mark.parametrize("data", [DATA, FEW], ids=["cells", "pairs"])
 def test_every_answer_states_the_least_of_its_own_test_and_of_the_noise_of_the_first_tables(beta, data):
-    session = opened(data, beta=beta, purchases=ic.FixedTables())
+    session = opened(data, beta=beta, **(SETTLED if data is FEW else {}))
     known = estimates(session, KNOWN * beta, data.n)
     easy = session.plan.sparse.easy_radius(EASY_OR_HARD * (1 - KNOWN) * beta)
     narrower = 0
@@ -113,6 +113,15 @@ DENSE = ic.dense(np.arange(240).reshape(WIDE.shape) % 2 * 1.0)
 UNKNOWN = ic.where(a=ic.weights([0, 0.5, 1, 0.25]), c=ic.weights(np.arange(20) % 3 / 2))  # to tables of pairs
 
 
+def outside_of_families():
+    """A session of tables of pairs that tests nothing any more."""
+    rule = settled(WIDE, FEW.n, BUDGET, threshold=1e-5, hard_answers=1)
+    session = opened(FEW, threshold=1e-5, hard_answers=1, purchases=rule)
+    for code in range(20):
+        session.answer(ic.where(c=code))
+    return session
+
+
 def test_an_untested_answer_of_the_families_is_bounded_too_and_others_are_not():
     session = opened(threshold=1e-5, hard_answers=1)
     for code in range(20):
@@ -124,20 +133,18 @@ def test_an_untested_answer_of_the_families_is_bounded_too_and_others_are_not():
         assert "untested" == inside.status
         assert inside.error_bound == pytest.approx(around(inside, known.bracket(query.bind(WIDE))), rel=1e-12)
 
-    session = opened(FEW, threshold=1e-5, hard_answers=1)
-    for code in range(20):
-        session.answer(ic.where(c=code))
+    session = outside_of_families()
     outside = session.answer(UNKNOWN)
 
     assert ("untested", math.inf) == (outside.status, outside.error_bound)
 
 
-def test_only_the_tables_bought_first_enter_however_precise_later_ones_are():
+def test_tables_bought_later_are_bounded_by_themselves_however_precise_they_are():
     """They are bought because of the noise of the first: a pooled estimate has no known law."""
     session = opened()
     plan, query, opening = session.plan, ic.where(a=1).bind(WIDE), first(session)
     later = tuple(
-        Measurement(one.target, np.roll(one.values, 1), one.scale / 1e3) for one in opening.measurements
+        Measurement(one.target, np.roll(one.values, 1), one.scale * 1e3) for one in opening.measurements
     )
     bounds = []
     for bought in ([opening.measurements], [opening.measurements, later]):
@@ -168,7 +175,7 @@ def test_hits_leave_the_bounds_of_the_first_tables_as_they_are():
 
 
 def test_statistics_print_the_family_and_sessions_without_first_tables_have_none():
-    cells, pairs = opened().statistics().family, opened(FEW).statistics().family
+    cells, pairs = opened().statistics().family, opened(FEW, **SETTLED).statistics().family
     a, b, c = 9, 5, 209  # intervals of 4, 3 and 20 codes but the whole
 
     assert "every query with weights in [0, 1] on the 240 cells" in str(cells)
@@ -200,7 +207,7 @@ def test_the_bound_of_all_answers_is_the_largest_that_one_of_them_needs():
 
 
 def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
-    session = opened(FEW, purchases=ic.FixedTables())
+    session = opened(FEW, **SETTLED)
     session.answer(UNKNOWN)
 
     assert session.statistics().error_bound >= session.plan.error_bound
@@ -210,7 +217,7 @@ def test_the_bound_of_all_answers_is_the_tests_own_where_one_is_in_no_family():
 
 
 def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_and_others_none():
-    session = opened(FEW, purchases=ic.FixedTables())
+    session = opened(FEW, **SETTLED)
     query, turned = ic.where(a=1, b=2), ~ic.where(c=ic.between(3, 11))
     known = estimates(session, KNOWN * 0.05, FEW.n)
     sets = ic.where(a=ic.one_of(0, 2), b=1)
@@ -387,10 +394,7 @@ def test_a_wide_bound_of_a_batch_warns_when_it_is_looked_at(looked):
 
 
 def test_an_infinite_bound_is_none_that_is_wide():
-    session = opened(FEW, threshold=1e-5, hard_answers=1)
-    for code in range(20):
-        session.answer(ic.where(c=code))
-    outside = session.answer(UNKNOWN)
+    outside = outside_of_families().answer(UNKNOWN)
     with warnings.catch_warnings():
         warnings.simplefilter("error", WideBoundWarning)
 
@@ -426,7 +430,7 @@ def test_every_instalment_takes_the_share_of_beta_of_its_number(monkeypatch):
     monkeypatch.setattr(
         Bounds,
         "buy_instalment",
-        lambda self, before, released: (taken.append(before), buy(self, before, released)),
+        lambda self, before, *released: (taken.append(before), buy(self, before, *released)),
     )
     rule = DemandPurchases(after=(1, 2, 3), parts=(Fraction(1, 4), Fraction(1, 2), Fraction(1)))
     rng = np.random.default_rng(1)

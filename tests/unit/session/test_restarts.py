@@ -234,9 +234,6 @@ def test_prices_stay_until_the_first_hit_and_fall_with_what_is_left_of_them():
     hit = ic.marginal("a").bind(DOMAIN).partition
     price = spending.at(poorer).price(hit).amount
     assert 0.9 * (plan.hit_price / 2) < price <= plan.hit_price / 2  # all that is left, but for the start
-    older = attrs.evolve(spending, restarts=None)  # of a file whose prices fell with anything that was spent
-    assert older.at(restarted) is not plan.sparse
-    assert older.at(Spent(older.bought)) is plan.sparse
 
 
 def test_more_runs_leave_less_for_each_threshold_and_the_same_for_all_of_it():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import (
     InvalidParameterError,
@@ -22,12 +21,10 @@ from onlineic.errors import (
     SessionStateError,
     UpdateFailedWarning,
 )
-from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger, read
+from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.session.core import Core
 from onlineic.session.session import OnlineIC
 from onlineic.updates import FittedTables
-from support.cores import with_loop
 from support.ledgers import (
     COUNTS,
     DOMAIN,
@@ -41,7 +38,7 @@ from support.ledgers import (
     table,
     with_ledger,
 )
-from support.sessions import all_spent, begun
+from support.sessions import all_spent, begun, settled
 
 ASKED = queries()
 KINDS = pytest.mark.parametrize("kind", MECHANISMS)
@@ -333,38 +330,6 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
     again.close()
 
 
-def test_tables_that_are_paid_as_the_first_release_are_not_bought_behind_burned_ones(path, monkeypatch):
-    """Although what is left would pay once more; and a record in which they were is found."""
-    domain = ic.Domain.of(a=30, b=40, c=50)
-    data = table(np.random.default_rng(3).multinomial(20_000, np.full(60_000, 1 / 60_000)), domain)
-    measured = Core._measure_tables
-
-    def broken(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Core, "_measure_tables", broken)
-    settings = {"hard_answers": 28, "threshold": None, "purchases": ic.FixedTables()}
-    with opened(path, data=data, **settings) as session, pytest.raises(KeyboardInterrupt):
-        begun(session)
-    monkeypatch.setattr(Core, "_measure_tables", measured)
-    with resumed(path, data) as again:
-        bought = again.plan.first_tables
-        assert bought.first == again.plan.sparse.first_release()
-        assert again.account.left >= bought.charge.amount
-        again.answer(ic.where(a=ic.between(3, 9)))
-        assert [] == recorded(again, Opened)
-    assert () == verified(read(path)).problems
-
-    # a session that does not look at what was spent buys them
-    again, loop = with_loop(resumed, path, data)
-    with again:
-        core = loop.core
-        loop.ledger.reserve(bought.charge)
-        core.seal.run(lambda: core._measure_tables(bought, (), None))
-        assert 1 == len(recorded(again, Opened))
-    assert any("that the plan does not buy" in problem for problem in verified(read(path)).problems)
-
-
 class Own(ic.UpdateRule):
     """A rule of nobody's but mine."""
 
@@ -404,9 +369,10 @@ def test_a_rule_or_a_start_of_ones_own_is_brought_again(path):
     "rule", [ic.MultiplicativeWeights(), ic.Perceptron(), ic.MaximumEntropy(), ic.MeasuredWeights()], ids=repr
 )
 def test_every_rule_of_the_package_is_resumed_to_the_bit(rule, path):
+    opening = settled(DOMAIN, table().n, ic.Budget(4.0, 1e-6), hard_answers=9)
     session, ledger = with_ledger(
         OnlineIC, table(), ic.Budget(4.0, 1e-6), update=rule, release="answer", hard_answers=9,
-        purchases=ic.FixedTables(), ledger=path, table=LABEL,
+        purchases=opening, ledger=path, table=LABEL,
     )  # fmt: skip
     session.answer_many(ASKED)
     queried = [query.bind(DOMAIN) for query in queries(20, seed=3)]
@@ -562,5 +528,7 @@ def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
     assert copy.read_bytes() == before
 
     session.close()
-    with resumed(copy, data) as again:
+    with pytest.raises(LedgerRollbackError, match="what the table knows"):
+        resumed(copy, data)  # it lacks what that run has spent
+    with resumed(path, data) as again:
         assert again.answer(ASKED[0]).status != "untested"

@@ -14,7 +14,7 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
 from onlineic.sparse import ExponentialSparse
-from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, reserved, tests_alone
+from support.sessions import WIDE, WIDE_COUNTS, all_spent, begun, hits, reserved, settled, tests_alone
 
 DOMAIN, COUNTS = WIDE, WIDE_COUNTS
 N = 300_000
@@ -101,10 +101,10 @@ def test_the_threshold_noise_of_a_run_is_charged_once_with_its_first_hit(questio
 
 
 @BOTH
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_first_tables_cost_at_least_what_their_noise_does(delta):
     """A record moves between two blocks of each: 2/scale of epsilon, or order/sigma^2 at the Renyi order."""
-    session = opened(delta=delta, purchases=ic.FixedTables())
+    session = opened(delta=delta, purchases=settled(DOMAIN, N, ic.Budget(1.0, delta)))
     bought, sparse = session.plan.first_tables, session.plan.sparse
     if delta:
         exact, unit = sum(sparse.order / scale**2 for scale in bought.scales), TICK
@@ -113,12 +113,11 @@ def test_first_tables_cost_at_least_what_their_noise_does(delta):
 
     assert (len(bought.targets) > 3, delta == 0.0) == (True, bought.pure)
     assert exact <= bought.cost * unit <= exact + 100 * TICK
-    assert (bought.charge.amount < bought.cost) is (delta > 0)  # the first release takes less (theory 4.10)
-    assert bought.charge.amount == all_spent(session) == session.transcript[1].charge.amount
+    assert bought.cost == bought.charge.amount == all_spent(session) == session.transcript[1].charge.amount
 
 
 @BOTH
-@pytest.mark.usefixtures("pairs_first")
+@pytest.mark.usefixtures("listening")
 def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, monkeypatch):
     events, drawn = [], "discrete_gaussian" if delta else "discrete_laplace"
 
@@ -136,7 +135,7 @@ def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, 
         (MemoryLedger, "commit"),
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
-    session = opened(delta=delta, purchases=ic.FixedTables())
+    session = opened(delta=delta, purchases=settled(DOMAIN, N, ic.Budget(1.0, delta)))
     (record,) = [record for record in session.transcript if isinstance(record, Opened)]
 
     assert ["reserve", *["exact_counts", drawn] * len(record.measurements), "commit"] == events

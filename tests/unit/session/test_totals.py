@@ -43,13 +43,14 @@ from onlineic.errors import (
     SessionStateError,
     VacuousPromiseWarning,
 )
-from onlineic.ledger import MemoryLedger, Opened, Shared, SqliteLedger, TableBudget, read
+from onlineic.ledger import MemoryLedger, Shared, SqliteLedger, TableBudget, read
 from onlineic.ledger.lines import START, canonical_text, linked
 from onlineic.ledger.place import file_at
 from onlineic.ledger.total import drawn_problems, total_of
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.announced import Announcement
 from support.ledgers import LABEL, in_a_process, queries, quick_folder, table, with_ledger
+from support.sessions import settled
 
 WHOLE = ic.Budget(1.0, 1e-9)
 ORDER = zcdp_order(1.0, 9e-10)  # of the shares of that, also of a total that is a filter from the start
@@ -108,13 +109,16 @@ def test_a_share_is_spent_in_its_filter_alone(settings):
         {"hard_answers": 3},
         {"questions": 2},
         {"purchases": ic.TestsOnly()},
-        {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "purchases": ic.FixedTables()},
+        {"update": ic.MultiplicativeWeights(), "hard_answers": 5, "purchases": "settled"},
     ],
 )
 @pytest.mark.filterwarnings("ignore::onlineic.errors.VacuousPromiseWarning")
 def test_every_plan_of_a_share_fits_into_it(settings):
     total = TableBudget(WHOLE)
     data = attached(total)
+    if settings.get("purchases") == "settled":
+        rule = settled(data.domain, data.n, total.share(0.25), hard_answers=5)
+        settings = {**settings, "purchases": rule}
     session = ic.OnlineIC(data, total.share(0.25), **settings)
     session.answer_many(queries(10))
 
@@ -349,29 +353,6 @@ def test_a_delta_above_one_in_n_warns():
     ic.OnlineIC(table(), ic.Budget(0.5, 1.6e-5))
     with pytest.warns(LargeDeltaWarning):
         table().draw_on(TableBudget(ic.Budget(0.5, 1.7e-5)))
-
-
-@pytest.mark.parametrize(
-    "budget", [ic.Budget(0.5, 1e-7), ic.Budget(0.5), None], ids=["its own order", "pure", "share"]
-)
-@pytest.mark.usefixtures("pairs_first")
-def test_a_first_question_never_makes_a_session_larger_than_what_the_total_was_charged(budget):
-    """The plan for dense questions has a higher order, at which the same budget has twice the capacity."""
-    domain, rng = ic.Domain.of(a=6, b=5, c=4, d=3), np.random.default_rng(4)
-    data = table(rng.multinomial(4_000, rng.dirichlet(np.full(360, 0.3))), domain)
-    total = TableBudget(ic.Budget(1.0, 1e-6), order=Fraction(20))
-    data.draw_on(total)
-    session = ic.OnlineIC(data, budget or total.share(0.5))
-    assert session.plan.purchases.first.dense is not None
-    session.answer(ic.dense(rng.integers(0, 2, domain.shape).astype(float)))
-
-    assert session.plan.drawn == total.drawn[0].account  # the tables at what they cost
-    assert [360] == [
-        one.target.blocks
-        for record in session.transcript
-        if isinstance(record, Opened)
-        for one in record.measurements
-    ]  # all cells, in either plan
 
 
 def test_several_loads_of_one_table_draw_on_one_total():
@@ -626,7 +607,6 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
         assert main(["ledger", "verify", str(path)]) in (0, 1, 2)
 
 
-@pytest.mark.parametrize("name", ["first", "dense"])
 @pytest.mark.parametrize(
     "change",
     [
@@ -637,16 +617,15 @@ def test_a_beginning_that_was_put_together_by_hand_is_refused_by_name(path, tota
     ],
     ids=["cheaper", "less noise", "negative noise", "none"],
 )
-@pytest.mark.usefixtures("pairs_first")
-def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, name, change):
+def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, change):
     domain = ic.Domain.of(a=6, b=5, c=4, d=3)
     data = table(np.random.default_rng(4).multinomial(4_000, np.full(360, 1 / 360)), domain)
-    ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL).close()
+    rule = settled(domain, data.n, WHOLE)
+    ic.OnlineIC(data, WHOLE, ledger=path, table=LABEL, purchases=rule).close()
 
     def changed(texts):
         line = json.loads(texts[0])
-        settled = line["plan"]["fields"]["purchases"]["fields"]["first"]["fields"]
-        change(settled[name]["fields"])
+        change(line["plan"]["fields"]["purchases"]["fields"]["first"]["fields"])
         return [canonical_text(line), *texts[1:]]
 
     forged(path, changed)

@@ -14,7 +14,7 @@ from onlineic.queries import Measurement, Partition
 from onlineic.session import replay
 from onlineic.updates import FittedAt, FittedStart, MeasuredSteps, MeasuredWeights
 from support.noise import Silent
-from support.sessions import all_spent
+from support.sessions import all_spent, settled
 
 DOMAIN = ic.Domain.of(a=6, b=5)
 RULES = [
@@ -140,7 +140,7 @@ def test_any_rule_starts_from_first_tables_that_its_session_pays_for(rule, delta
         data,
         ic.Budget(1.0, delta),
         update=rule,
-        purchases=ic.FixedTables(),
+        purchases=settled(DOMAIN, data.n, ic.Budget(1.0, delta)),
         noise=SimulatedNoise(3),
         max_queries=50,
     )
@@ -162,8 +162,9 @@ def test_any_rule_starts_from_first_tables_that_its_session_pays_for(rule, delta
 
 def test_without_noise_a_rule_behind_exact_tables_of_all_pairs_keeps_them():
     data = table(4)
+    rule = settled(DOMAIN, data.n, APPROXIMATE)
     session = ic.OnlineIC(
-        data, APPROXIMATE, update=ic.MultiplicativeWeights(), purchases=ic.FixedTables(), noise=Silent()
+        data, APPROXIMATE, update=ic.MultiplicativeWeights(), purchases=rule, noise=Silent()
     )
     for query in (ic.where(a=1), ic.where(b=ic.between(1, 3))):
         answer = session.answer(query)
@@ -187,19 +188,20 @@ def test_the_hypothesis_of_a_default_session_is_a_start_for_every_rule():
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"prior": ic.Histogram(DOMAIN)}, "prior must be None with FixedTables"),
+        ({"prior": ic.Histogram(DOMAIN)}, "purchases must be None or TestsOnly with certify, prior"),
         ({"certify": 0.3}, "purchases must be None or TestsOnly with certify"),
-        ({"sparse": "laplace"}, "sparse must be None, 'gumbel' or 'exponential' with FixedTables"),
+        ({"sparse": "laplace"}, "purchases must be None or TestsOnly with certify, prior, update, sparse"),
         ({"update": ic.Median()}, "prior must be None for Median"),
     ],
 )
 def test_what_cannot_start_from_tables_is_refused_and_spends_nothing(settings, named):
     data = table(6)
+    rule = settled(DOMAIN, data.n, APPROXIMATE)
     with pytest.raises(InvalidParameterError, match=named):
         ic.OnlineIC(
             data,
             APPROXIMATE,
-            **({"update": ic.MultiplicativeWeights(), "purchases": ic.FixedTables()} | settings),
+            **({"update": ic.MultiplicativeWeights(), "purchases": rule} | settings),
         )
     assert ([], 0) == (list(data.budgets), data.reads)
 
