@@ -200,18 +200,18 @@ def serve(
     line = bound(host, port) if line is None else line
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
-    with contextlib.closing(Users(users)) as held:
-        for name in curators:
-            held.one(name)
-        held.begin(after_crashes=after_crashes)
     limits = Limits(names, secure, frozenset(curators))
-    sys.setswitchinterval(SWITCH)
-    with (
-        contextlib.closing(line),
-        ending_in_order(),
-        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
-    ):
-        server.run(sockets=[line])
+    with contextlib.closing(line):  # also where no server begins
+        with contextlib.closing(Users(users)) as held:
+            for name in curators:
+                held.one(name)
+            held.begin(after_crashes=after_crashes)
+        sys.setswitchinterval(SWITCH)
+        with (
+            ending_in_order(),
+            standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
+        ):
+            server.run(sockets=[line])
 
 
 @contextlib.contextmanager

@@ -101,6 +101,13 @@ def seen(text):
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
+@pytest.fixture
+def fresh(tmp_path):
+    """A server of whose budget nothing is spent: what is asked there is measured or tested, and remembered."""
+    with served(opened(tmp_path / "a.db"), tmp_path) as running_one:
+        yield running_one
+
+
 # -- answers ------------------------------------------------------------------------------------------------
 
 
@@ -206,7 +213,9 @@ def test_averages_are_rounded_alike_wherever_they_stand(page):
 # -- addresses ----------------------------------------------------------------------------------------------
 
 
-def test_the_address_of_a_question_shows_the_form_and_what_was_told_and_asks_nothing(page, server):
+def test_the_address_of_a_question_shows_the_form_and_what_was_told_and_asks_nothing(fresh):
+    page, server = Browser(fresh.port), fresh
+    page.login(server.tokens["ann"])
     form = {"a0": "age", "o0": "from", "v0": "31", "a1": "sex", "v1": "M"}
     query = query_of({"form": "form", "kind": "count", **form})
     status, text = page.get(f"/?{query}")
@@ -229,7 +238,9 @@ def test_the_address_of_a_question_shows_the_form_and_what_was_told_and_asks_not
     )
 
 
-def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybody(page, server):
+def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybody(fresh):
+    page, server = Browser(fresh.port), fresh
+    page.login(server.tokens["ann"])
     statement = "SELECT sex, COUNT(*), AVG(age) FROM t WHERE age > 25 GROUP BY sex"
     told = result(page.ask(form="sql", text=statement)[1])
     bob = Browser(server.port)
@@ -305,7 +316,7 @@ WRONG = [
     ({"a0": "pay", "v0": "12"}, "v0", "Choose is at least, is below or is from .. to, with these steps."),
     ({"v2": "12"}, "a2", "Choose an attribute for this value, or leave the value out."),
     ({"a0": "nobody", "v0": "1"}, "a0", "There is no attribute nobody."),
-    ({"kind": "mean", "of": "sex"}, "of", "sex has no numbers; choose age, pay."),
+    ({"kind": "mean", "of": "sex"}, "of", "sex has no numbers; choose age, pay, flag."),
     ({"kind": "median", "of": "sex"}, "of", "sex has no order; choose age, pay, day."),
     ({"kind": "table"}, "of", "Choose an attribute."),
     ({"kind": "table", "of": "age", "by": "age"}, "by", "Choose another second attribute, or none."),
