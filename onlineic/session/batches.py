@@ -124,7 +124,8 @@ class Batches:
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
-        if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
+        # a rule may say anything, also of no questions
+        if due is not None and 0 < due <= len(tested) and (told := int(tested[due - 1]) + 1) < len(queries):
             # those after it have what they buy
             return self._begun(queries[:told], columns.part(0, told), testable)
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
