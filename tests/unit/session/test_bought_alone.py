@@ -61,6 +61,19 @@ def test_who_asks_pays_for_what_one_question_asks():
     assert session.account.spent <= 3 * price
 
 
+def test_tables_that_many_numbers_are_worth_are_paid_by_no_purse():
+    session = opened()
+    session.answer(ic.marginal("d", "e"))
+    askers = [Purse(f"ann {place}", session.account.capacity / 12) for place in range(18)]
+    questions = [ic.where(a=a, b=b) for a in range(3) for b in range(6)]
+    pairs = zip(askers, questions, strict=True)
+    statuses = [session.paid_by(asker).answer(question).status for asker, question in pairs]
+
+    assert statuses == ["hard"] * 14 + ["easy"] * 4
+    assert Opened in map(type, session.transcript)
+    assert sum(session.view().paid.values()) == sum(one.charge.amount for one in bought(session)[1:])
+
+
 class OneTable(PurchaseRule):
     """Buys one table for a third of the budget, before whatever is asked first."""
 
