@@ -298,7 +298,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
             if len(asked) < 2:
-                return self._rented(facts, asked) if asked else None
+                return self._rented(facts, asked) if asked else self._of_all(facts, (), noise=1.0)
             units, tables = self._of_call(facts, asked)
             if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
@@ -327,12 +327,24 @@ class DemandPurchases(PurchaseRule[Listened]):
         if bought is None or bought.charge.amount > facts.account.left:
             return None
         noise, predictor = bought.deviations(facts.n)[0], facts.heard.predictor or Predictor(facts.domain)
-        if len(heard.asked) + 1 in self.after[1:] and heard.rented <= left:
-            demand = Demand.of(facts.domain, [*heard.asked, asked_of(question)], self.announced)
-            least = noise / max(predictor.expected(demand), noise)
-            if (tables := self._bought(facts, demand, heard.rented, kept=least)) is not None:
-                return tables
+        tables = self._of_all(facts, [asked_of(question)], noise)
+        if tables is not None:
+            return tables
         return bought if noise < predictor.error(question) else None
+
+    def _of_all(self, facts: Facts[Listened], more: Sequence[Asked], noise: float) -> FirstTables | None:
+        """Return tables for all that was asked, for what its numbers cost, if they leave no more than noise.
+
+        They are for everybody, so they are due without a question, too.
+        """
+        heard = facts.heard
+        left = self.planned(facts.account) - heard.spent
+        if len(heard.asked) + 1 not in self.after[1:] or heard.rented > left:
+            return None
+        demand = Demand.of(facts.domain, [*heard.asked, *more], self.announced)
+        predictor = heard.predictor or Predictor(facts.domain)
+        least = noise / max(predictor.expected(demand), noise)
+        return self._bought(facts, demand, heard.rented, kept=least)
 
     def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.

@@ -86,7 +86,7 @@ class _Taken:
     hard: int = 0
     instalments: int = 0  # releases of tables among them
     bought: Fraction = Fraction(0)  # what these cost
-    alone: Fraction = Fraction(0)  # what numbers that were bought by themselves cost
+    alone: Fraction = Fraction(0)  # what numbers and tables that were bought by themselves cost
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
     singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
 
@@ -273,8 +273,8 @@ class AnswerBook:
             at.easy,
             at.hard + (hard is not None),
             at.instalments + bool(tables),
-            at.bought + (cost if tables else 0),
-            at.alone + (0 if tables else cost),
+            at.bought + (0 if isinstance(record, Single) else cost),
+            at.alone + (cost if isinstance(record, Single) else 0),
             self._spending.after(at.spent, record),
             singles,
         )
@@ -290,10 +290,12 @@ class AnswerBook:
         """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
-            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
             heard = record.heard if isinstance(record, Opened) else ()
             for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
+        if self._plan.first_tables is None and isinstance(record, Opened):
+            # what was bought by itself may fail with a share that its charge has of the account, as hits
+            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
 

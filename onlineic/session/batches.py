@@ -124,6 +124,7 @@ class Batches:
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
+        # a rule may say anything, also of no questions
         if due is not None and 0 < due <= len(tested) and (told := int(tested[due - 1]) + 1) < len(queries):
             # those after it have what they buy
             return self._begun(queries[:told], columns.part(0, told), testable)

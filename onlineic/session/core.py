@@ -136,11 +136,12 @@ class Core:
         motion, or that of tables that are named for their question alone.
         """
         purse = self.till.purse
-        if questions and all(map(self.book.remembers, questions)):
+        if questions and (self._awaited(questions[0]) or all(map(self.book.remembers, questions))):
             return True
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
             payer = purse
-            if purse is not None and self.purchases.next(()) is not None:
+            # what one question asks serves it alone, whatever else is due
+            if purse is not None and not is_single(named, questions) and self.purchases.next(()) is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
@@ -171,6 +172,13 @@ class Core:
             if alone:
                 break  # it is answered
         return True
+
+    def _awaited(self, question: Question) -> bool:
+        """Return whether the last record is the answer of this question, which nobody has taken in."""
+        if not self.book.pending:
+            return False
+        last = self._ledger.record(len(self._ledger) - 1)
+        return isinstance(last, Single) and last.query.key == question.key
 
     def _pays_for(self, question: Question) -> bool:
         """Return whether who asks may spend the price of this question, which is no constant."""

@@ -420,7 +420,7 @@ class Outlook:
         if question is None or self.sealed or (named := self.named((question,))) is None:
             return none, none
         charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
-        if self.named(()) is not None:
+        if not is_single(named, (question,)) and self.named(()) is not None:
             return (charge if self.purse is None or payable else none), none
         return none, (charge if self.purse is None or charge <= self.left else none)
 
