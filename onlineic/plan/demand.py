@@ -1,10 +1,11 @@
-"""What to buy next, by what is asked: tables that lower the error of the questions expected by most.
+"""What to buy next, by what is asked: numbers for the first questions, tables for those that follow.
 
-The rule looks at public facts alone: the questions asked, what was released, and what is left. What an
-instalment may cost follows from how many questions were asked, so that a few cost little and many have
-everything; which tables it buys is what `interactions.cheapest` finds for the questions expected, by the same
-predictor that tells what an answer is worth. Where one table of all cells, or the levels of one attribute,
-are expected to tell more, these are settled before anything is asked.
+The rule looks at public facts alone: the questions asked, what was released, and what is left. A question
+that comes alone is bought by itself, as a number, until numbers have cost what may be spent on them: so a few
+questions cost little, and many have tables. What an instalment of tables may cost follows from how many
+questions were asked. Which tables it buys is what `interactions.cheapest` finds for the questions expected,
+by the same predictor that tells what an answer is worth. Where one table of all cells, or the levels of one
+attribute, are expected to tell more, these are settled before anything is asked.
 
 Proof: docs/theory/session.md, 4.9.
 """
@@ -44,9 +45,7 @@ from onlineic.queries.reach import Reach
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
-KNOWN_AS_WELL = (
-    1.2  # as numbers, by the ratio of squares: tables that were bought for this may err by a hair more
-)
+AS_GOOD = 1.1  # an error over that of numbers: tables that were bought to be as good may err by a hair more
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -64,8 +63,10 @@ class Listened:
         Sets of attributes among them.
     predictor : Predictor or None
         By what purchases have released.
-    spent : Fraction
-        By purchases, in the unit of the account.
+    spent, rented : Fraction
+        By all purchases, and by those of single questions, in the unit of the account.
+    served : int
+        Questions of calls for which tables were bought: they are asked together, and count as one purchase.
     """
 
     asked: tuple[Asked, ...] = ()
@@ -73,16 +74,24 @@ class Listened:
     predictor: Predictor | None = None
     spent: Fraction = Fraction(0)
     rented: Fraction = Fraction(0)
+    served: int = 0
+
+    @property
+    def alone(self) -> int:
+        """How many questions came by themselves."""
+        return max(0, len(self.asked) - self.served)
 
 
 @final
 @attrs.frozen
 class DemandPurchases(PurchaseRule[Listened]):
-    """Instalments as questions come, and tables for a question that is publicly hard.
+    """Numbers for the first questions, then instalments of tables, and some for a publicly hard question.
 
-    An instalment is bought at the first question and each time that four times as many were asked. Questions
-    that come in one call are all heard before the first of them is answered. Between two instalments a
-    question over attributes that were not asked together before buys by itself, from what is left, if that
+    A question that comes alone is bought by itself, for a fixed part of what is left, where its noise is
+    below its expected error: until `rent` is spent, or as many were asked as would have spent it. A call is
+    heard whole: tables that answer it as well as numbers are bought for it, if they cost less than these.
+    Then instalments come, each time that four times as many questions were asked, of what numbers have left.
+    Between two of them a question over attributes that were not asked together before buys tables, if that
     leaves a third of its own expected error.
 
     Parameters
@@ -92,9 +101,13 @@ class DemandPurchases(PurchaseRule[Listened]):
     after : tuple of int
         Questions after which an instalment is bought, rising; the first one comes before the first question.
     parts : tuple of Fraction
-        Of that, which are spent by then; the last one is 1.
+        Of that, less what numbers cost, which are spent by then; the last one is 1.
     one : Fraction, in (0, 1]
         Of what is left, for a question that is publicly hard.
+    single : Fraction, in (0, 1)
+        Of what is left, for a number: twenty, an hour of an analyst, then cost less than half of all.
+    rent : Fraction, in [0, 1)
+        Of all purchases, for numbers: a stream that follows them errs by a third more, not by half.
     announced : tuple of tuple of int
         Sets of attributes that will be asked, as places in the domain, if they were told.
     reach : Reach, optional
@@ -123,8 +136,10 @@ class DemandPurchases(PurchaseRule[Listened]):
     first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        for name in ("share", "one", "single", "rent"):  # a float would be no charge
-            set_fields(self, **{name: checked_ratio(name, getattr(self, name), at_least=0.0, at_most=1.0)})
+        for name in ("share", "one"):  # a float would be no charge
+            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        set_fields(self, single=checked_ratio("single", self.single, above=0.0, below=1.0))
+        set_fields(self, rent=checked_ratio("rent", self.rent, at_least=0.0, below=1.0))
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
@@ -155,17 +170,23 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
-        told: bool = True,
+        *,
+        guessed: bool = False,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
         Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
-        its end.
+        its end. What was told needs no numbers.
+
+        Parameters
+        ----------
+        guessed : bool
+            Whether nobody has told these sets.
         """
         rule = cls(announced=announced, reach=reach)
-        if told or count is not None:
+        if count is not None or (announced and not guessed):
             rule = attrs.evolve(rule, rent=Fraction(0))
-        if told:
+        if announced and not guessed:
             more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             rule = attrs.evolve(rule, parts=parts)
@@ -200,6 +221,8 @@ class DemandPurchases(PurchaseRule[Listened]):
             so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
             if isinstance(record, Single):
                 so_far = attrs.evolve(so_far, rented=so_far.rented + record.charge.amount)
+            elif len(record.heard) > 1:
+                so_far = attrs.evolve(so_far, served=so_far.served + len(record.heard))
             if tables := measured(record):
                 before = so_far.predictor or Predictor(tables[0].target.domain)
                 so_far = attrs.evolve(so_far, predictor=before.after(tables))
@@ -218,19 +241,16 @@ class DemandPurchases(PurchaseRule[Listened]):
         return max(1, self._read - len(heard.asked))
 
     def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
-        told = len(heard.asked)
-        if self._rents(heard, account):
-            return 1
-        if told >= self.after[-1]:
+        told, sets, rents = len(heard.asked), heard.sets, self._rents(heard, account)
+        if told >= self.after[-1] and not rents:
             return None  # all is bought, or will be with the next question
-        milestone = next(count for count in self.after if count > told) - told
-        sets = heard.sets
+        milestone = next((count for count in self.after if count > told), math.inf) - told
         for place, question in enumerate(questions):
             axes = asked_axes(question)
             if place and axes not in sets:
                 return place
-            if place + 1 == milestone:  # even after the last: a repeat behind it buys, too
-                return milestone
+            if rents or place + 1 == milestone:  # even after the last: a repeat behind it buys, too
+                return place + 1
             sets = sets | {axes}
         return None
 
@@ -298,7 +318,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
             if len(asked) < 2:
-                return self._rented(facts, asked) if asked else None
+                return self._shared(facts) or (self._alone(facts, asked[0]) if asked else None)
             units, tables = self._of_call(facts, asked)
             if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
@@ -316,48 +336,56 @@ class DemandPurchases(PurchaseRule[Listened]):
         return self._bought(facts, demand, left * self.one, kept=THIRD)
 
     def _rents(self, heard: Listened, account: Filter) -> bool:
-        """Whether questions are bought by themselves: until these have cost as much as they may."""
-        return heard.spent < self.rent * self.planned(account)
+        """Whether questions are bought by themselves."""
+        most = round(math.log(1 - self.rent) / math.log(1 - self.single))
+        return heard.alone < most and heard.spent < self.rent * self.planned(account)
 
-    def _rented(self, facts: Facts[Listened], asked: Sequence[Question]) -> FirstTables | None:
-        """Return what one question asks, or the tables that many others like it would have made worth it."""
-        heard, (question,) = facts.heard, asked
-        left = self.planned(facts.account) - heard.spent
-        bought = single(question, self.single * left, facts.account, facts.neighbours)
+    def _price(self, facts: Facts[Listened]) -> Fraction:
+        """Return what a number costs, in the unit of the account."""
+        return self.single * (self.planned(facts.account) - facts.heard.spent)
+
+    def _noise(self, facts: Facts[Listened]) -> tuple[float, float]:
+        """Return the noise of a number, fraction of records, and that of a table of its price over it."""
+        near, pure = facts.neighbours, facts.account.order is None
+        table = 1.0 / math.sqrt(_precision(facts.account, self._price(facts), near)) / facts.n
+        over = near.table_l1() if pure else math.sqrt(near.table_squared())
+        return table * near.number(0, 1) / over, over / near.number(0, 1)
+
+    def _alone(self, facts: Facts[Listened], question: Question) -> FirstTables | None:
+        """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
+        bought = single(question, self._price(facts), facts.account, facts.neighbours)
         if bought is None or bought.charge.amount > facts.account.left:
             return None
-        noise, predictor = bought.deviations(facts.n)[0], facts.heard.predictor or Predictor(facts.domain)
-        if len(heard.asked) + 1 in self.after[1:] and heard.rented <= left:
-            demand = Demand.of(facts.domain, [*heard.asked, asked_of(question)], self.announced)
-            least = noise / max(predictor.expected(demand), noise)
-            if (tables := self._bought(facts, demand, heard.rented, kept=least)) is not None:
-                return tables
-        return bought if noise < predictor.error(question) else None
+        expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
+        return bought if bought.deviations(facts.n)[0] < expected else None
+
+    def _shared(self, facts: Facts[Listened]) -> FirstTables | None:
+        """Return tables for as much as numbers have cost, if these answer what was asked as well as those."""
+        heard = facts.heard
+        if not heard.rented or heard.alone + 1 not in self.after:
+            return None
+        demand = Demand.of(facts.domain, heard.asked, self.announced)
+        error = (heard.predictor or Predictor(facts.domain)).expected(demand)
+        noise, _ = self._noise(facts)
+        return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
 
     def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
         Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
         """
-        near, account = facts.neighbours, facts.account
-        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), account.order is None
-        price = self.single * (self.planned(account) - facts.heard.spent)
-        precision = _precision(account, price, near) * facts.n**2  # of a table for the price of a number
-        number = (
-            near.table_l1() / near.number(0, 1)
-            if pure
-            else math.sqrt(near.table_squared()) / near.number(0, 1)
-        )
-        predictor = facts.heard.predictor or Predictor(facts.domain)
-        if predictor.expected(demand) ** 2 * precision * number**2 <= KNOWN_AS_WELL:
+        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
+        noise, over = self._noise(facts)
+        if (facts.heard.predictor or Predictor(facts.domain)).expected(demand) <= AS_GOOD * noise:
             return 0, None
-        unbounded = UNBOUNDED * facts.n**2
-        design = cheapest(Predictor(facts.domain), demand, unbounded, self.reach, laplace=pure)
-        units = design.after * math.sqrt(unbounded) * number
+        budget = UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=pure)
+        units = design.after * math.sqrt(budget) * over
         units = units if pure else units**2
         if units >= len(asked):
             return len(asked), None
-        return math.ceil(units), self._bought(facts, demand, Fraction(units) * price, kept=1.0)
+        most = Fraction(units) * self._price(facts)
+        return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:

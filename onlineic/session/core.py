@@ -133,14 +133,15 @@ class Core:
 
         No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
         are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of tables that are named for their question alone.
+        motion, or that of a number or tables that are named for their question alone. A number is bought
+        last: it is the answer.
         """
         purse = self.till.purse
         if questions and all(map(self.book.remembers, questions)):
             return True
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            payer = purse
-            if purse is not None and self.purchases.next(()) is not None:
+            payer, alone, guess = purse, is_single(named, questions), 0
+            if purse is not None and not alone and self.purchases.next(()) is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
@@ -152,7 +153,6 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             sparse, domain = self.prices.sparse, self._data.domain
             tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
-            alone, guess = is_single(tables, questions), 0
             if alone:
                 self.book.catch_up()  # the guess is what the record before it teaches
                 guess = self.book.guesses(questions)[0]

@@ -313,7 +313,8 @@ class Outlook:
         """Return the largest error predicted of the answers to questions, if anything is."""
         predictor = self.book.predictor
         tables, alone = self.buys(questions)
-        if predictor is None or not (tables or alone or predictor.releases):
+        known = any(self.prospect(question).known for question in questions)
+        if predictor is None or not (tables or alone or predictor.releases or known):
             return None
         if tables is not None:
             deviations = tables.deviations(self.plan.sparse.n)
