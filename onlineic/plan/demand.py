@@ -19,9 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.accounting.budget import Charge, Filter
-from onlineic.accounting.neighbours import Neighbours
-from onlineic.accounting.renyi import TICK
+from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -31,12 +29,13 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
-from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
+from onlineic.interactions.demand import Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
-from onlineic.interactions.sizes import Key, table_of
-from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Opened, Record, Single, measured
-from onlineic.plan.first_tables import FirstTables, least_scale, single
+from onlineic.interactions.sizes import Key
+from onlineic.ledger.records import Opened, Record
+from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
+from onlineic.plan.listened import Listened
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
@@ -48,38 +47,6 @@ INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release an
 AS_GOOD = 1.1  # an error over that of numbers: tables that were bought to be as good may err by a hair more
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
-
-
-@final
-@attrs.frozen(eq=False)
-class Listened:
-    """What a record has asked and bought, as far as purchases go by it.
-
-    Attributes
-    ----------
-    asked : tuple of Asked
-        Of the first questions that were tested, oldest first.
-    sets : frozenset of tuple of int
-        Sets of attributes among them.
-    predictor : Predictor or None
-        By what purchases have released.
-    spent, rented : Fraction
-        By all purchases, and by those of single questions, in the unit of the account.
-    served : int
-        Questions of calls for which tables were bought: they are asked together, and count as one purchase.
-    """
-
-    asked: tuple[Asked, ...] = ()
-    sets: frozenset[Axes] = frozenset()
-    predictor: Predictor | None = None
-    spent: Fraction = Fraction(0)
-    rented: Fraction = Fraction(0)
-    served: int = 0
-
-    @property
-    def alone(self) -> int:
-        """How many questions came by themselves."""
-        return max(0, len(self.asked) - self.served)
 
 
 @final
@@ -217,25 +184,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         return Listened()
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
-        if isinstance(record, Bought):
-            so_far = attrs.evolve(so_far, spent=so_far.spent + record.charge.amount)
-            if isinstance(record, Single):
-                so_far = attrs.evolve(so_far, rented=so_far.rented + record.charge.amount)
-            elif len(record.heard) > 1:
-                so_far = attrs.evolve(so_far, served=so_far.served + len(record.heard))
-            if tables := measured(record):
-                before = so_far.predictor or Predictor(tables[0].target.domain)
-                so_far = attrs.evolve(so_far, predictor=before.after(tables))
-        questions: Iterable[Question] = ()
-        if isinstance(record, EasyBatch):
-            questions = record.queries
-        elif isinstance(record, Easy | Hard | Single):
-            questions = (record.query,)
-        more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
-        if not more:
-            return so_far
-        sets = so_far.sets.union(one.axes for one in more)
-        return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
+        return so_far.after(record, self._read)
 
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
@@ -278,7 +227,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         parts: dict[Key, float] = {}
         for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
             parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
-        tables = _priced(facts, parts, self.share * facts.account.capacity)
+        tables = tables_at(
+            facts.domain, facts.account, facts.neighbours, parts, self.share * facts.account.capacity
+        )
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
 
     def _foreseen(
@@ -292,7 +243,7 @@ class DemandPurchases(PurchaseRule[Listened]):
                 yield predictor, {}
                 continue
             due = part * self.planned(facts.account)
-            budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
+            budget = precision_of(facts.account, due, facts.neighbours) * facts.n**2
             design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
             known = {key: budget * (one**2 if pure else one) for key, one in design.parts.items()}
             predictor = predictor.with_planned(known.items())
@@ -347,7 +298,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def _noise(self, facts: Facts[Listened]) -> tuple[float, float]:
         """Return the noise of a number, fraction of records, and that of a table of its price over it."""
         near, pure = facts.neighbours, facts.account.order is None
-        table = 1.0 / math.sqrt(_precision(facts.account, self._price(facts), near)) / facts.n
+        table = 1.0 / math.sqrt(precision_of(facts.account, self._price(facts), near)) / facts.n
         over = near.table_l1() if pure else math.sqrt(near.table_squared())
         return table * near.number(0, 1) / over, over / near.number(0, 1)
 
@@ -415,9 +366,13 @@ class DemandPurchases(PurchaseRule[Listened]):
         if most > facts.account.left:  # hits have used it up: what is left is theirs
             return None
         predictor = facts.heard.predictor or Predictor(facts.domain)
-        budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
+        budget = precision_of(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return None if design.after > kept * design.before else _priced(facts, design.parts, most)
+        return (
+            None
+            if design.after > kept * design.before
+            else tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
+        )
 
 
 def _checked_axes(told: object) -> Axes:
@@ -435,36 +390,3 @@ def _checked_axes(told: object) -> Axes:
 def opens_with(rule: PurchaseRule[Any]) -> FirstTables | None:
     """Return what a rule of the package releases first for certain; of others nothing is certain."""
     return rule.first if type(rule) is DemandPurchases else None
-
-
-def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
-    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
-    if account.order is None:  # Laplace noise, of scale L1 / epsilon
-        return float(most / neighbours.table_l1()) ** 2 / 2.0
-    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
-    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
-
-
-def _priced(facts: Facts[Listened], design: dict[Key, float], most: Fraction) -> FirstTables | None:
-    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
-    account, neighbours = facts.account, facts.neighbours
-    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
-    parts = [Fraction(part) / whole for part in design.values()]
-    order, pure = account.order, account.order is None
-    scales = [least_scale(order, most * part, neighbours) for part in parts]
-    bought = [
-        (table_of(facts.domain, key), scale)
-        for key, scale in zip(design, scales, strict=True)
-        if scale is not None
-    ]
-    if not bought:
-        return None
-    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
-    tables = FirstTables(
-        tuple(one for one, _ in bought),
-        tuple(scale for _, scale in bought),
-        unpaid,
-        pure,
-        neighbours=neighbours,
-    )
-    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))

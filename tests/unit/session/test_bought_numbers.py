@@ -18,7 +18,8 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.ledger import Easy, Opened, Paid, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases, PurchaseRule
-from onlineic.plan.first_tables import FirstTables, least_number, number_price, single
+from onlineic.plan.first_tables import FirstTables, single
+from onlineic.plan.numbers import least_number, number_price
 from onlineic.session import Purse
 from onlineic.session.singles import Singles
 

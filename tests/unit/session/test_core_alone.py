@@ -12,7 +12,7 @@ from onlineic.accounting import Charge, Neighbours
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan import DemandPurchases, PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables
 from onlineic.progress import reporting
 from onlineic.queries.partitions import one_way
