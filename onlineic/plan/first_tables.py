@@ -21,26 +21,26 @@ from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.accounting.rounding import float_up
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_ratio, set_fields
+from onlineic.interactions.sizes import Key, table_of
 from onlineic.ledger.records import Ledger, Opened
-from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
     BRANCH,
     FLAT,
     ROOT,
 )
+from onlineic.plan.numbers import NUMBER_BITS, least_number, number_law, number_price
 from onlineic.queries.cuts import Cut, grid_of, long_axes
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Measurement, Partition, one_way
 from onlineic.queries.query import Query
-from onlineic.sparse.base import NumericSparse, steps_down, steps_up
+from onlineic.sparse.base import NumericSparse, steps_down
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
-NUMBER_BITS = 8  # grid of the noise of a number: with fewer its weights would be rounded too coarsely
 CLASSES = {Partition, Query}  # of what a rule hands over
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the read
 
@@ -392,26 +392,36 @@ def _least_laplace(
     return best
 
 
-def number_law(scale: Fraction, pure: bool) -> DiscreteGaussian | DiscreteLaplace:
-    """Return the law of the noise of a number of this scale, records, in units of 2^-8 of one."""
-    units = scale * (1 << NUMBER_BITS)
-    return DiscreteLaplace(units) if pure else DiscreteGaussian(units.numerator // units.denominator)
+def precision_of(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
+    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
+    if account.order is None:  # Laplace noise, of scale L1 / epsilon
+        return float(most / neighbours.table_l1()) ** 2 / 2.0
+    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
+    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
 
 
-def number_price(order: Fraction | None, query: Query, scale: Fraction, neighbours: Neighbours) -> Fraction:
-    """Return what a number costs with Gaussian noise of this scale in ticks, or with Laplace in epsilon."""
-    unit = 1 << NUMBER_BITS
-    moved = _moved(query, neighbours)
-    if order is None:
-        return moved / (scale * unit)
-    sigma = math.floor(scale * unit)  # what is drawn is whole
-    return Fraction(gaussian_charge(order, Fraction(max(1, sigma)), moved**2))
-
-
-def _moved(query: Query, neighbours: Neighbours) -> int:
-    """Return how far a neighbour moves a number that was rounded down to multiples of 2^-8 of a record."""
-    rows, moved = neighbours.rows, neighbours.number(query.lowest, query.highest)
-    return rows * steps_up(-(-moved // rows), query.grid_bits, NUMBER_BITS)
+def tables_at(
+    domain: Domain, account: Filter, neighbours: Neighbours, design: dict[Key, float], most: Fraction
+) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
+    order, pure = account.order, account.order is None
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
+    bought = [
+        (table_of(domain, key), scale) for key, scale in zip(design, scales, strict=True) if scale is not None
+    ]
+    if not bought:
+        return None
+    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
+    tables = FirstTables(
+        tuple(one for one, _ in bought),
+        tuple(scale for _, scale in bought),
+        unpaid,
+        pure,
+        neighbours=neighbours,
+    )
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
 def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
@@ -436,23 +446,6 @@ def single(question: Question, most: Fraction, account: Filter, neighbours: Neig
     unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
     tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
-
-
-def least_number(
-    order: Fraction | None, most: Fraction, query: Query, neighbours: Neighbours
-) -> Fraction | None:
-    """Return the least scale, records, with which a number costs at most so much, or None."""
-    moved, unit = _moved(query, neighbours), 1 << NUMBER_BITS
-    if most <= 0 or moved <= 0:
-        return None
-    if order is None:
-        return None if moved > most * SIGMA_LIMIT else scale_at_least(moved / (most * unit))
-    if most < 1:
-        return None
-    sigma = max(1, math.floor(math.sqrt(float(order * moved**2 / (2 * most * TICK)))) - 2)
-    while sigma <= SIGMA_LIMIT and number_price(order, query, Fraction(sigma, unit), neighbours) > most:
-        sigma += 1
-    return Fraction(sigma, unit) if sigma <= SIGMA_LIMIT else None
 
 
 def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> Fraction | None:

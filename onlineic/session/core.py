@@ -133,15 +133,17 @@ class Core:
 
         No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
         are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of tables that are named for their question alone.
+        motion, or that of a number or tables that are named for their question alone. A number is bought
+        last: it is the answer.
         """
         purse = self.till.purse
         if questions and (self._awaited(questions[0]) or all(map(self.book.remembers, questions))):
             return True
         while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            payer = purse
+            payer, alone = purse, is_single(named, questions)
+            guess: Guess = 0
             # what one question asks serves it alone, whatever else is due
-            if purse is not None and not is_single(named, questions) and self.purchases.next(()) is not None:
+            if purse is not None and not alone and self.purchases.next(()) is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
@@ -153,8 +155,6 @@ class Core:
             advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
             sparse, domain = self.prices.sparse, self._data.domain
             tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
-            alone = is_single(tables, questions)
-            guess: Guess = 0
             if alone:
                 self.book.catch_up()  # the guess is what the record before it teaches
                 guess = self.book.guesses(questions)[0]

@@ -348,7 +348,8 @@ class Outlook:
         tables, alone = self.buys(questions)
         if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
             tables = None  # who asks buys nothing
-        if predictor is None or not (tables or alone or predictor.releases):
+        known = any(self.prospect(question).known for question in questions)
+        if predictor is None or not (tables or alone or predictor.releases or known):
             return None
         if tables is not None:
             deviations = tables.deviations(self.plan.sparse.n)

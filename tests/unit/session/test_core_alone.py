@@ -12,7 +12,7 @@ from onlineic.accounting import Charge, Neighbours
 from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
 from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan import DemandPurchases, PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables
 from onlineic.progress import reporting
 from onlineic.queries.partitions import one_way
@@ -347,7 +347,7 @@ def test_a_mechanism_of_another_order_than_its_share_is_refused():
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
     """A bare core has no door: what the callback bought and tested is known to the check after it."""
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(rent=0))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
     core, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     told = []
