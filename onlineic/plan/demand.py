@@ -11,7 +11,7 @@ Proof: docs/theory/session.md, 4.9.
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, final
 
@@ -30,7 +30,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
-from onlineic.interactions.demand import Asked, Axes, Demand, asked_axes, asked_of
+from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_axes, asked_of
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key, table_of
@@ -43,6 +43,7 @@ from onlineic.queries.reach import Reach
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
+MANY_SETS = 100  # of which a tenth is bought first: 560 triples err by .9 of what they err by at once
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -100,6 +101,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
         sessions of several update rules begin with.
 
+    listed : tuple of Expected
+        What announced questions ask of each set, if the questions themselves were told.
+
     Raises
     ------
     InvalidParameterError
@@ -114,6 +118,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
     first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
+    listed: tuple[Expected, ...] = attrs.field(default=(), metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
@@ -148,17 +153,20 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
+        listed: tuple[Expected, ...] = (),
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
-        Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
-        its end.
+        Of sets of attributes nearly all is bought with the first question, or of many with the second one,
+        once a little has told how large interactions are; of a number of questions all is by its end.
         """
-        rule = cls(announced=announced, reach=reach)
+        rule = cls(announced=announced, reach=reach, listed=listed)
         if announced:
-            more = len(rule.after) - 1
+            many = len(announced) > MANY_SETS
+            more = len(rule.after) - 1 - many
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
-            rule = attrs.evolve(rule, parts=parts)
+            after = (1, 2, *rule.after[2:]) if many else rule.after
+            rule = attrs.evolve(rule, after=after, parts=(KEPT, *parts) if many else parts)
         if count is None or count > rule.after[-1]:
             return rule
         kept = max(1, sum(after < count for after in rule.after))
@@ -201,6 +209,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         sets = so_far.sets.union(one.axes for one in more)
         return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
 
+    def _demand(self, domain: Domain, asked: Sequence[Asked]) -> Demand:
+        return Demand.of(domain, asked, self.announced, self.listed)
+
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
@@ -225,7 +236,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
         who asks of a few has less error.
         """
-        demand = Demand.of(facts.domain, (), self.announced)
+        demand = self._demand(facts.domain, ())
         (first, _), (last, _) = self._foreseen(facts, demand, (self.parts[0], Fraction(1)))
         known = [first.known(demand.subspaces), last.known(demand.subspaces)]
         spent = [
@@ -241,7 +252,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
         parts: dict[Key, float] = {}
-        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
+        for _, bought in self._foreseen(facts, self._demand(facts.domain, ()), self.parts):
             parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
         tables = _priced(facts, parts, self.share * facts.account.capacity)
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
@@ -285,7 +296,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
-            demand = Demand.of(facts.domain, [*heard.asked, *more], self.announced)
+            demand = self._demand(facts.domain, [*heard.asked, *more])
             tables = self._bought(facts, demand, due, kept=1.0)
             # of noise that is too wide to draw little may be left: so there are at most a hundred releases
             return tables if tables is not None and tables.charge.amount > least / 2 else None
