@@ -29,7 +29,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
-from onlineic.interactions.demand import Axes, Demand, asked_axes, asked_of
+from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_axes, asked_of
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
@@ -43,6 +43,7 @@ from onlineic.queries.reach import Reach
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
+MANY_SETS = 100  # of which a tenth is bought first: 560 triples err by .9 of what they err by at once
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 AS_GOOD = 1.1  # an error over that of numbers: tables that were bought to be as good may err by a hair more
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
@@ -85,6 +86,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
         sessions of several update rules begin with.
 
+    listed : tuple of Expected
+        What announced questions ask of each set, if the questions themselves were told.
+
     Raises
     ------
     InvalidParameterError
@@ -101,6 +105,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
     first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
+    listed: tuple[Expected, ...] = attrs.field(default=(), metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
@@ -137,26 +142,30 @@ class DemandPurchases(PurchaseRule[Listened]):
         announced: tuple[Axes, ...] = (),
         reach: Reach | None = None,
         count: int | None = None,
+        listed: tuple[Expected, ...] = (),
         *,
         guessed: bool = False,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
-        Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
-        its end. What was told needs no numbers.
+        Of sets of attributes nearly all is bought with the first question, or of many with the second one,
+        once a little has told how large interactions are; of a number of questions all is by its end. What was
+        told needs no numbers.
 
         Parameters
         ----------
         guessed : bool
             Whether nobody has told these sets.
         """
-        rule = cls(announced=announced, reach=reach)
+        rule = cls(announced=announced, reach=reach, listed=listed)
         if count is not None or (announced and not guessed):
             rule = attrs.evolve(rule, rent=Fraction(0))
         if announced and not guessed:
-            more = len(rule.after) - 1
+            many = len(announced) > MANY_SETS
+            more = len(rule.after) - 1 - many
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
-            rule = attrs.evolve(rule, parts=parts)
+            after = (1, 2, *rule.after[2:]) if many else rule.after
+            rule = attrs.evolve(rule, after=after, parts=(KEPT, *parts) if many else parts)
         if count is None or count > rule.after[-1]:
             return rule
         kept = max(1, sum(after < count for after in rule.after))
@@ -186,6 +195,9 @@ class DemandPurchases(PurchaseRule[Listened]):
     def heard(self, so_far: Listened, record: Record) -> Listened:
         return so_far.after(record, self._read)
 
+    def _demand(self, domain: Domain, asked: Sequence[Asked]) -> Demand:
+        return Demand.of(domain, asked, self.announced, self.listed)
+
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
@@ -209,7 +221,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
         who asks of a few has less error.
         """
-        demand = Demand.of(facts.domain, (), self.announced)
+        demand = self._demand(facts.domain, ())
         (first, _), (last, _) = self._foreseen(facts, demand, (self.parts[0], Fraction(1)))
         known = [first.known(demand.subspaces), last.known(demand.subspaces)]
         spent = [
@@ -225,7 +237,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
         parts: dict[Key, float] = {}
-        for _, bought in self._foreseen(facts, Demand.of(facts.domain, (), self.announced), self.parts):
+        for _, bought in self._foreseen(facts, self._demand(facts.domain, ()), self.parts):
             parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
         tables = tables_at(
             facts.domain, facts.account, facts.neighbours, parts, self.share * facts.account.capacity
@@ -277,7 +289,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
-            demand = Demand.of(facts.domain, [*heard.asked, *more], self.announced)
+            demand = self._demand(facts.domain, [*heard.asked, *more])
             tables = self._bought(facts, demand, due, kept=1.0)
             # of noise that is too wide to draw little may be left: so there are at most a hundred releases
             return tables if tables is not None and tables.charge.amount > least / 2 else None
@@ -315,7 +327,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         heard = facts.heard
         if not heard.rented or heard.alone + 1 not in self.after:
             return None
-        demand = Demand.of(facts.domain, heard.asked, self.announced)
+        demand = self._demand(facts.domain, heard.asked)
         error = (heard.predictor or Predictor(facts.domain)).expected(demand)
         noise, _ = self._noise(facts)
         return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
@@ -348,7 +360,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
-    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
+    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:

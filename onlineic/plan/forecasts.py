@@ -238,7 +238,8 @@ def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: b
 
 def _demand(domain: Domain, settings: Settings) -> Demand:
     """Return what is expected of the questions before any was asked."""
-    return Demand.of(domain, (), listening_rule(domain, settings.announced, settings.reach).announced)
+    rule = listening_rule(domain, settings.announced, settings.reach)
+    return Demand.of(domain, (), rule.announced, rule.listed)
 
 
 def _of_cells(

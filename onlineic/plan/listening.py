@@ -28,7 +28,7 @@ def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> D
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if not sets and axes and len(axes) <= FEW:  # most of their pairs will be asked
         sets = tuple(itertools.combinations(axes, min(2, len(axes))))
-    return DemandPurchases.of(sets, reach, told.count, guessed=not told.sets)
+    return DemandPurchases.of(sets, reach, told.count, told.expected, guessed=not told.sets)
 
 
 def account_of_purchases(n: int, settings: Settings) -> Filter:

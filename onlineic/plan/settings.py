@@ -82,8 +82,9 @@ class Settings:
         that read no tables start from the maximum-entropy fit of it. None: a `DemandPurchases` where
         partitions teach, without a prior; else nothing.
     questions : int, or iterable of str, of several, or of questions, optional
-        Announced, and public (`Announcement` when it is read). About how many different questions will come:
-        so much is prepared for, and if they are few all are measured, without a test. Or sets of attributes
+        Announced, and public (`Announcement` when it is read). About how many different numbers will be asked
+        for, where each cell of a cross table is one, and a mean two: so much is prepared for, and if they are
+        few all are measured, without a test. Or sets of attributes
         that will be asked together, each a name or a tuple of names: tables for them are bought with the
         first question. Or a list of questions, which tells both, and whether there are dense ones: queries
         whose weights are no conditions on attributes, of which pairs say nothing. With those among them a

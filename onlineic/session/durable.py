@@ -30,6 +30,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.interactions.demand import Expected
 from onlineic.ledger.kinds import Line
 from onlineic.ledger.lines import domain_of
 from onlineic.ledger.place import checked_path, exists
@@ -78,7 +79,7 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse,
+        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, Expected, ExponentialSparse,
         FirstTables, FittedAt, FittedStart, FittedTables, GumbelSparse,
         LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
         MultiplicativeWeights, PartitionRule, Perceptron, Plan, Reach, ReplaceRows, TestsOnly,
