@@ -33,7 +33,7 @@ from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_ax
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
-from onlineic.ledger.records import Opened, Record
+from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
 from onlineic.plan.listened import Listened
 from onlineic.plan.purchases import Facts, PurchaseRule
@@ -360,7 +360,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:

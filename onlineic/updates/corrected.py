@@ -12,7 +12,7 @@ Proof: docs/theory/updates.md, 7.8.
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -22,7 +22,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.hypothesis.by_sets import BySets
 from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram, Raised
-from onlineic.interactions.levels import levels_of
+from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Table,
@@ -60,6 +60,10 @@ class _Component:
     precision: float
     dimensions: int
     taken: float
+
+    def beyond(self, fitted: Floats) -> Floats:
+        """Return what was released of it less what a fit says of it."""
+        return self.totals.reshape(fitted.shape) - fitted
 
 
 @final
@@ -100,38 +104,42 @@ class CorrectedFit(BySets):
         shape = tuple(one.parts[-1] for one in levels)
         if math.prod(shape) > MOST_CELLS or (grids and not isinstance(self.fit, PiecewiseHistogram)):
             return None
-        asked = frozenset(axes)
-        known = [key for held, keys in self._by_axes.items() if held <= asked for key in keys]
+        known = self._known(axes)
         if not known:
             return None
-        finest = tuple((axis, one.finest) for axis, one in zip(axes, levels, strict=True))
         target = Partition(self.domain, axes, tuple(one.cut(one.finest) for one in levels))
         fitted = np.asarray(self.fit.blocks(target), np.float64).reshape(shape)
-        table = np.zeros(shape) if grids else fitted.copy()
+        table, says = np.zeros(shape) if grids else fitted.copy(), _said(levels, fitted)
         for key in known:
             one, chosen = self._components[key], dict(key)
             choice = tuple(chosen.get(axis, 0) for axis in axes)
-            residual = self._residual(one, fitted, finest, choice)
+            residual = one.beyond(says(choice))
             added = one.taken * self._wrong(one, residual) * residual
             for place, (each, level) in enumerate(zip(levels, choice, strict=True)):
                 added = each.even(added, level, place)
             table += added
         return Raised(self.fit, Pieces(self.domain, grids), axes, table) if grids else table
 
-    @cached_property
-    def _by_axes(self) -> Mapping[frozenset[int], list[Key]]:
-        """The subspaces of each set of attributes."""
-        found = dict[frozenset[int], list[Key]]()
-        for key in self._components:
-            found.setdefault(frozenset(axis for axis, _ in key), []).append(key)
-        return found
+    def _known(self, axes: tuple[int, ...]) -> list[Key]:
+        """Return the subspaces of these attributes of which tables tell, in the order of the record."""
+        held, sets = self._by_axes, 2 ** len(axes)
+        found: list[tuple[int, Key]] = []
+        if sets <= len(held):
+            for order in range(1, len(axes) + 1):
+                for some in itertools.combinations(axes, order):
+                    found += held.get(some, ())
+        else:
+            asked = frozenset(axes)
+            found = [one for some, keys in held.items() if asked.issuperset(some) for one in keys]
+        return [key for _, key in sorted(found)]
 
-    def _residual(self, one: _Component, fitted: Floats, key: Key, choice: tuple[int, ...]) -> Floats:
-        """Return what was released of a subspace less what a fitted table at these levels says of it."""
-        levels = levels_of(self.domain)
-        for place, ((axis, fine), level) in enumerate(zip(key, choice, strict=True)):
-            fitted = levels[axis].between(fitted, fine, level, place)
-        return one.totals.reshape(fitted.shape) - fitted
+    @cached_property
+    def _by_axes(self) -> Mapping[tuple[int, ...], list[tuple[int, Key]]]:
+        """The subspaces of each set of attributes, each with its place among all."""
+        found = dict[tuple[int, ...], list[tuple[int, Key]]]()
+        for place, key in enumerate(self._components):
+            found.setdefault(tuple([axis for axis, _ in key]), []).append((place, key))
+        return found
 
     def _wrong(self, one: _Component, residual: Floats) -> float:
         """Return how likely it is that the fit is wrong in a subspace."""
@@ -150,16 +158,22 @@ class CorrectedFit(BySets):
         """Yield how much likelier each residual is if the fit is wrong."""
         seen = set[Key]()
         for table in sorted(self._tables, key=lambda table: -len(table.key)):
-            held = None
+            says = None
             for choice, key in _subspaces(table.key):
                 if key in seen or key not in self._components:
                     continue
                 seen.add(key)
-                if held is None:
+                if says is None:
                     held = np.reshape(self.fit.blocks(table_of(self.domain, table.key)), table.counts.shape)
+                    says = self._says(table.key, held)
                 one = self._components[key]
-                residual = self._residual(one, held, table.key, choice)
+                residual = one.beyond(says(choice))
                 yield _ratio(one.dimensions, one.precision * float((residual**2).sum()))
+
+    def _says(self, key: Key, totals: Floats) -> Callable[[tuple[int, ...]], Floats]:
+        """Return what a table at levels says, by choice of levels."""
+        levels = levels_of(self.domain)
+        return _said([levels[axis] for axis, _ in key], totals, [fine for _, fine in key])
 
     @cached_property
     def _tables(self) -> list[Table]:
@@ -171,10 +185,10 @@ class CorrectedFit(BySets):
         """What the tables say of each subspace, but where tables that are cut elsewhere say more."""
         levels, found = levels_of(self.domain), dict[Key, tuple[float, Any]]()
         for table in self._tables:
+            says = self._says(table.key, table.counts)
             for choice, key in _subspaces(table.key):
-                totals, precision = table.counts, table.precision
-                for place, ((axis, fine), level) in enumerate(zip(table.key, choice, strict=True)):
-                    totals = levels[axis].between(totals, fine, level, place)
+                totals, precision = says(choice), table.precision
+                for (axis, fine), level in zip(table.key, choice, strict=True):
                     precision *= levels[axis].parts[level] / levels[axis].parts[fine]
                 before, total = found.get(key, (0.0, 0.0))
                 found[key] = before + precision, total + precision * totals.ravel()
@@ -205,6 +219,22 @@ class CorrectedFit(BySets):
 
     def __repr__(self) -> str:
         return f"CorrectedFit({self.fit!r})"
+
+
+def _said(
+    levels: Sequence[Levels], totals: Floats, finest: Sequence[int] | None = None
+) -> Callable[[tuple[int, ...]], Floats]:
+    """Return what counts of parts say by choice of levels; what choices share is worked out once."""
+    fine = [one.finest for one in levels] if finest is None else finest
+    held: dict[tuple[int, ...], Floats] = {(): totals}
+
+    def says(choice: tuple[int, ...]) -> Floats:
+        if choice not in held:
+            place = len(choice) - 1
+            held[choice] = levels[place].between(says(choice[:-1]), fine[place], choice[-1], place)
+        return held[choice]
+
+    return says
 
 
 def _subspaces(key: Key) -> Iterator[tuple[tuple[int, ...], Key]]:
