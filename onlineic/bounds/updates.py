@@ -15,21 +15,11 @@ from onlineic.errors import checked_integer, checked_real
 def mw_book_bound(size: int, alpha: float) -> float:
     """Return 4 ln|X| / alpha^2: multiplicative weights from uniform with the book's rate alpha/2.
 
-    Parameters
-    ----------
-    size : int, >= 1
-        |X|, cells.
-    alpha : float, > 0
-        Gap that makes a query hard, fraction of records.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 4.10 without its "+1", which its proof does not need.
+
+    Args:
+        size: At least 1. |X|, cells.
+        alpha: Above 0. Gap that makes a query hard, fraction of records.
     """
     return 4 * math.log(_size(size)) / _alpha(alpha) ** 2
 
@@ -37,23 +27,13 @@ def mw_book_bound(size: int, alpha: float) -> float:
 def mw_tight_bound(size: int, alpha: float, divergence: float | None = None, width: float = 1.0) -> float:
     """Return KL w^2 / (2 alpha^2): multiplicative weights with rate 4 alpha / w^2.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    divergence : float, >= 0, nats, optional
-        Public bound on KL(x || start); None: ln|X|, the bound for the uniform start.
-    width : float, in (0, 1]
-        w, public bound on max - min weight of every query.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Not in the book: by Hoeffding's lemma a step gains rate * gap - rate^2 w^2/8 >= 2 alpha^2/w^2.
+
+    Args:
+        size, alpha: As in `mw_book_bound`.
+        divergence: At least 0, nats. Public bound on KL(x || start); None: ln|X|, the bound for the uniform
+            start.
+        width: In (0, 1]. w, public bound on max - min weight of every query.
     """
     start = math.log(_size(size))
     if divergence is not None:
@@ -65,21 +45,12 @@ def mw_tight_bound(size: int, alpha: float, divergence: float | None = None, wid
 def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     """Return p2 |X| / alpha^2: the perceptron from zero with step alpha/|X|.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    p2 : float, in [1/|X|, 1]
-        Public bound on the squared norm of the normalised data; the norm itself is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.11 with a public p2 in place of ||x||^2.
+
+    Args:
+        size, alpha: As in `mw_book_bound`.
+        p2: In [1/|X|, 1]. Public bound on the squared norm of the normalised data; the norm itself is
+            private.
     """
     return _p2(p2, size) * _cells(size) / _alpha(alpha) ** 2
 
@@ -87,19 +58,10 @@ def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
 def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     """Return (|X| p2 - 1) / (4 alpha^2): from uniform, along f - mean(f), step 4 alpha/|X|.
 
-    Parameters
-    ----------
-    size, alpha, p2
-        As in `perceptron_book_bound`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Not in the book: ||f - mean||^2 <= |X|/4, so the squared distance falls by 4 alpha^2/|X| a step.
+
+    Args:
+        size, alpha, p2: As in `perceptron_book_bound`.
     """
     return max(0.0, _cells(size) * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
 
@@ -107,21 +69,11 @@ def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
 def median_book_bound(size: int, alpha: float, max_queries: int) -> float:
     """Return log2|X| ln Q / alpha^2: median over all databases of size ln Q / alpha^2.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    max_queries : int, >= 2
-        Q, queries that the net serves.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.8 and Theorem 4.2; sharper nets below.
+
+    Args:
+        size, alpha: As in `mw_book_bound`.
+        max_queries: At least 2. Q, queries that the net serves.
     """
     queries = checked_integer("max_queries", max_queries, at_least=2)
     return math.log2(_size(size)) * math.log(queries) / _alpha(alpha) ** 2
@@ -130,23 +82,12 @@ def median_book_bound(size: int, alpha: float, max_queries: int) -> float:
 def median_sampling_bound(size: int, alpha: float, max_queries: int, n: int) -> float:
     """Return min(log2 C(|X|+m-1, m), log2 C(|X|+n-1, n)) with m = floor(ln(2Q)/(2 alpha^2)) + 1.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    max_queries : int, >= 1
-        Q, queries that the net serves.
-    n : int, >= 1
-        Records.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.8 with multisets counted once and m from Hoeffding's inequality.
+
+    Args:
+        size, alpha: As in `mw_book_bound`.
+        max_queries: At least 1. Q, queries that the net serves.
+        n: At least 1. Records.
     """
     queries, n = checked_integer("max_queries", max_queries, at_least=1), checked_integer("n", n, at_least=1)
     rows = math.floor(math.log(2 * queries) / (2 * _alpha(alpha) ** 2)) + 1
@@ -157,19 +98,10 @@ def median_sampling_bound(size: int, alpha: float, max_queries: int, n: int) -> 
 def median_dimension_bound(size: int, alpha: float) -> float:
     """Return log2 C(|X|+m-1, m) with m = ceil(|X|/(4 alpha)): a net for every query at once.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Not in the book: rounding x to multiples of 1/m moves at most |X|/(4m) in total variation.
+
+    Args:
+        size, alpha: As in `mw_book_bound`.
     """
     cells = _cells(size)
     if math.isinf(cells):
@@ -182,14 +114,10 @@ def log_multisets(size: int, rows: int) -> float:
 
     Relative error below 1e-12 at any size: a difference of lgamma values would cancel.
 
-    Raises
-    ------
-    InvalidParameterError
-        If size or rows is below 1.
-
-    References
-    ----------
     Stirling's series, three terms, beyond 1000.
+
+    Raises:
+        InvalidParameterError: If size or rows is below 1.
     """
     first, second = sorted((_size(size) - 1, checked_integer("rows", rows, at_least=1)))
     if first <= 1000:

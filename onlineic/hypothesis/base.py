@@ -70,10 +70,8 @@ def supports_all(hypothesis: Hypothesis, queries: Queries) -> bool:
 def batch_guesses(hypothesis: Hypothesis, queries: Queries, n: int) -> Ints:
     """Return what `grid_guesses` does of a batch, shape (m,): the same integers. Public.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give one finite number a query.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give one finite number a query.
     """
     values = _finite(hypothesis.evaluate_many(queries), len(queries))
     most = np.int64(n) << queries.grid_bits  # n 2^k is below 2^53: as a float it is itself
@@ -86,10 +84,8 @@ def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> li
     This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing
     from the hypothesis. It is Python's own: a number of a class of the hypothesis's would meet the counts.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give one finite number a query.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give one finite number a query.
     """
     if len(queries) == 1:
         return [grid_guess(hypothesis, queries[0], n)]
@@ -100,10 +96,8 @@ def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> li
 def grid_guess(hypothesis: Hypothesis, query: Query, n: int) -> int:
     """Return what `grid_guesses` does of one query: the same integer. Public.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give a finite number.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give a finite number.
     """
     try:
         value = float(hypothesis.evaluate(query))
@@ -122,12 +116,9 @@ def _on_grid(most: int, value: float) -> int:
 def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
     """Return n f(hypothesis) of every block, rounded once, in [0, n]. Public.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the hypothesis has no blocks.
-    InvalidParameterError
-        If it does not give one finite number a block.
+    Raises:
+        InvalidQueryError: If the hypothesis has no blocks.
+        InvalidParameterError: If it does not give one finite number a block.
     """
     if not isinstance(hypothesis, HasBlocks):
         raise InvalidQueryError(NO_BLOCKS)

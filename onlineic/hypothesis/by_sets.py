@@ -96,10 +96,8 @@ class BySets(ABC):
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more cells than the hypothesis beneath writes.
+        Raises:
+            TooLargeError: If it has more cells than the hypothesis beneath writes.
         """
         axes = self.domain.project_axes(*names)
         held = self._table(axes)

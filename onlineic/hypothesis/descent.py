@@ -39,29 +39,21 @@ def descend(
     from one evaluation to the next. So the curvature is looked at after 8, 16, 32, .. evaluations, and the
     step then follows it. Two fits of one problem by other sums agree as far as their sums do.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of total 1.
-    start, observed, variance : float arrays, shape (blocks,)
-        First potentials, noisy masses, variances of their noise.
-    step : float
-        First step, in units of variance; it grows by 3 % an iteration until the curvature is known.
-    evaluations, kl_weight, tolerance, enough
-        As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
-    dear : bool
-        Look at the curvature after the first evaluation, and take the longest stable step from there: few
-        evaluations then learn as much as many, but fit noise as soon.
-
-    Returns
-    -------
-    potentials, masses, used
-        Best point, and the number of evaluations.
-
-    References
-    ----------
     O'Donoghue and Candes (2015), "Adaptive restart for accelerated gradient schemes", the gradient scheme;
     here with a measured step and a second test against the extrapolation direction.
+
+    Args:
+        evaluate: Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of
+            total 1.
+        start, observed, variance: Shape (blocks,). First potentials, noisy masses, variances of their noise.
+        step: First step, in units of variance; it grows by 3 % an iteration until the curvature is known.
+        evaluations, kl_weight, tolerance, enough: As in `fit`; four evaluations in a row that lower the loss
+            by less than the share `tolerance` end it.
+        dear: Look at the curvature after the first evaluation, and take the longest stable step from there:
+            few evaluations then learn as much as many, but fit noise as soon.
+
+    Returns:
+        Best point, and the number of evaluations.
     """
     x = y = start
     t, flat, used = 1.0, 0, 0

@@ -5,8 +5,6 @@ every mass is a multiple of an expected one, and the law of the multiples is lea
 where most are empty they are taken as empty, where most are as expected they are taken as that. Functions of
 released tables alone.
 
-References
-----------
 Robbins (1956), empirical Bayes; Kiefer & Wolfowitz (1956), the nonparametric maximum likelihood of a mixing
 law; Efron (2016), on a grid of values; Deming & Stephan (1940), iterative proportional fitting.
 """
@@ -36,14 +34,10 @@ def denoised(table: Floats, scale: float, prior: Floats) -> Floats:
     What is expected of a cell is what its labels and pairs of labels say, whose sums have least noise for
     their size; they are denoised in the same way first, beginning with the prior.
 
-    Parameters
-    ----------
-    table : float array
-        Noisy masses of the cells, an axis an attribute.
-    scale : float
-        Standard deviation of the noise in each.
-    prior : float array, same shape
-        Positive, of total 1.
+    Args:
+        table: Noisy masses of the cells, an axis an attribute.
+        scale: Standard deviation of the noise in each.
+        prior: Same shape. Positive, of total 1.
     """
     expected = prior
     axes = range(table.ndim)
@@ -64,12 +58,9 @@ def denoised(table: Floats, scale: float, prior: Floats) -> Floats:
 def posterior(values: Floats, scale: float, expected: Floats) -> tuple[Floats, Floats]:
     """Return posterior means and variances of masses, given noisy values and what was expected.
 
-    Parameters
-    ----------
-    values, expected : float arrays of one shape
-        The second positive.
-    scale : float
-        Standard deviation of the noise, taken as normal.
+    Args:
+        values, expected: Of one shape. The second positive.
+        scale: Standard deviation of the noise, taken as normal.
     """
     shape, values, expected = values.shape, values.ravel(), expected.ravel()
     highest = max(2.0, float(np.max((values + 3.0 * scale) / expected)))

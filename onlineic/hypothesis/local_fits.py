@@ -34,12 +34,9 @@ class LocalFits(BySets):
     A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of one
     attribute: any that holds it), and it has at most 2^14 cells.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        Fitted to the first of the measurements, or to all.
-    measurements : tuple of Measurement
-        All so far; those of single queries are left to the mixture.
+    Args:
+        mixture: Fitted to the first of the measurements, or to all.
+        measurements: All so far; those of single queries are left to the mixture.
     """
 
     mixture: Mixture

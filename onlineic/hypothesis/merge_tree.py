@@ -37,14 +37,10 @@ class Link:
 class MergeTree:
     """The tables that are joined, first those given, in their order, then the inner nodes.
 
-    Attributes
-    ----------
-    nodes : tuple of pairs of Link
-        Inner nodes that lack an axis; children before parents.
-    root : tuple of Link
-        The tables whose product is the one over all axes.
-    order : tuple of int
-        The axes, in the order in which all tables have them.
+    Attributes:
+        nodes: Tuple of pairs of Link. Inner nodes that lack an axis; children before parents.
+        root: The tables whose product is the one over all axes.
+        order: The axes, in the order in which all tables have them.
     """
 
     nodes: tuple[tuple[Link, Link], ...]
@@ -58,12 +54,9 @@ class MergeTree:
         The two live nodes with the smallest union are joined until one is left, or three of which each axis
         is in two, if fewer entries are written so; ties go to the oldest pair.
 
-        Parameters
-        ----------
-        sets : sequence of tuple of int
-            Which together have all axes.
-        sizes : mapping of int to int
-            Of every axis, in the order in which tables have them where they are small.
+        Args:
+            sets: Which together have all axes.
+            sizes: Of every axis, in the order in which tables have them where they are small.
         """
         widths = np.array(list(sizes.values()), float)
         held = np.array([[axis in own for axis in sizes] for own in sets], bool).reshape(len(sets), -1)

@@ -42,11 +42,8 @@ _Term = tuple[float, int, int]  # a factor, and the pieces from .. to that it st
 class Pieces:
     """The pieces that the codes of long attributes are held by, and what is said of codes said of them.
 
-    Parameters
-    ----------
-    domain : Domain
-    cuts : mapping of int to Cut
-        Of every long attribute, by its place.
+    Args:
+        cuts: Of every long attribute, by its place.
     """
 
     domain: Domain
@@ -168,14 +165,9 @@ class Pieces:
 class Raised:
     """A hypothesis over long attributes and what is added to it, over one set of attributes.
 
-    Parameters
-    ----------
-    held : PiecewiseHistogram
-    pieces : Pieces
-        Those that `added` has of each long attribute of the set; even within each.
-    axes : tuple of int
-    added : float64 array
-        One axis an attribute of the set; entries may be negative.
+    Args:
+        pieces: Those that `added` has of each long attribute of the set; even within each.
+        added: One axis an attribute of the set; entries may be negative.
     """
 
     held: "PiecewiseHistogram"
@@ -344,11 +336,8 @@ class _Inner:
 class PiecewiseHistogram:
     """A distribution over a domain with long attributes, even within pieces of their codes; never changes.
 
-    Parameters
-    ----------
-    pieces : Pieces
-    inner : Hypothesis
-        Over `pieces.small`: what a rule has fitted.
+    Args:
+        inner: Over `pieces.small`: what a rule has fitted.
     """
 
     pieces: Pieces
@@ -398,10 +387,8 @@ class PiecewiseHistogram:
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain: of few cells only.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more cells than are written.
+        Raises:
+            TooLargeError: If the domain has more cells than are written.
         """
         check_size(self.domain)
         return self.marginal(*self.domain.names)
@@ -409,10 +396,8 @@ class PiecewiseHistogram:
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more than 2^22 cells.
+        Raises:
+            TooLargeError: If it has more than 2^22 cells.
         """
         axes = self.domain.project_axes(*names)
         cells = math.prod(self.domain.shape[axis] for axis in axes)

@@ -27,18 +27,12 @@ EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how
 class Levels:
     """The levels of one attribute.
 
-    Attributes
-    ----------
-    parts : tuple of int
-        Parts of each level, rising: 1, .., the number of codes.
-    classes : tuple of int64 arrays, (codes,)
-        The part of every code, by level.
-        Of a long attribute the codes are the parts of its grid.
-    ordered : bool
-    grid : Cut or None
-        Of a long attribute, the equal parts that stand for its codes.
-    missing : bool
-        Whether the last code is that of missing values.
+    Attributes:
+        parts: Parts of each level, rising: 1, .., the number of codes.
+        classes: Each of shape (codes,). The part of every code, by level. Of a long attribute the codes are
+            the parts of its grid.
+        grid: Of a long attribute, the equal parts that stand for its codes.
+        missing: Whether the last code is that of missing values.
     """
 
     parts: tuple[int, ...]

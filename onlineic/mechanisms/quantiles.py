@@ -34,47 +34,31 @@ class QuantileMechanism:
     not. The law is that of `ExponentialMechanism` on these scores; the work grows with the number of distinct
     values instead of points, up to 2^62 of them. `domain.Grid` turns real numbers into such values and back.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-        Of one release. No table is charged: it is the caller's to add.
-    points : int, in [1, 2^62]
-        Of the public grid.
-    q : float or rational, in [0, 1]
-        A float is read as the decimal that it prints as. The median is 1/2.
-
-    Attributes
-    ----------
-    scale : Fraction
-        2/epsilon, rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    Notes
-    -----
     How long a release takes tells how many distinct values there are; nothing else of it depends on them.
 
-    References
-    ----------
     Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, has the two steps, for
     real numbers and for the score of distinct values.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlineic.domain import Grid
-    >>> from onlineic.mechanisms import QuantileMechanism
-    >>> from onlineic.noise import SystemNoise
-    >>> grid = Grid(0.0, 1.0, points=2**40 + 1)
-    >>> heights = grid.codes(np.linspace(0.2, 0.6, 10_001))
-    >>> median = QuantileMechanism(epsilon=0.1, points=grid.points)
-    >>> median.radius(beta=1e-6)  # records, on a grid of 10^12 points
-    830
-    >>> abs(grid.value(median.select(heights, SystemNoise())) - 0.4) < 0.04
-    True
+    Args:
+        epsilon: In (0, 20]. Of one release. No table is charged: it is the caller's to add.
+        points: In [1, 2^62]. Of the public grid.
+        q: In [0, 1]. A float is read as the decimal that it prints as. The median is 1/2.
+
+    Attributes:
+        scale: 2/epsilon, rounded up.
+
+    Examples:
+        >>> import numpy as np
+        >>> from onlineic.domain import Grid
+        >>> from onlineic.mechanisms import QuantileMechanism
+        >>> from onlineic.noise import SystemNoise
+        >>> grid = Grid(0.0, 1.0, points=2**40 + 1)
+        >>> heights = grid.codes(np.linspace(0.2, 0.6, 10_001))
+        >>> median = QuantileMechanism(epsilon=0.1, points=grid.points)
+        >>> median.radius(beta=1e-6)  # records, on a grid of 10^12 points
+        830
+        >>> abs(grid.value(median.select(heights, SystemNoise())) - 0.4) < 0.04
+        True
     """
 
     epsilon: float
@@ -93,12 +77,10 @@ class QuantileMechanism:
     def select(self, values: Ints, noise: Noise) -> int:
         """Return the point drawn for (n,) int64 values (PRIVATE), n >= 1, each a point of the grid.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the values are not so; no value is shown.
-        TooLargeError
-            If n >= 2^25, so that distinct values and the gaps between them could be too many for one draw.
+        Raises:
+            InvalidParameterError: If the values are not so; no value is shown.
+            TooLargeError: If n >= 2^25, so that distinct values and the gaps between them could be too many
+                for one draw.
         """
         exact, source = exact_integers("values", values), checked_source(noise)
         if 2 * exact.size + 1 > LONGEST:  # by n, which is public, and not by how many there are
@@ -121,8 +103,6 @@ class QuantileMechanism:
         #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r; about (2/epsilon) ln(points/beta)
         records, whatever n is.
 
-        References
-        ----------
         `ExponentialMechanism.radius`: a quantile of the values is a point of the grid, and has score 0.
         """
         return ExponentialMechanism(self.epsilon).radius(self.points, beta)
@@ -134,27 +114,19 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
     is 0 and the sensitivity is 1. PRIVATE, like the counts.
 
-    Parameters
-    ----------
-    counts : (m,) int64, >= 0
-        Records in each ordered cell; n is their sum.
-    q : float or rational, in [0, 1]
-
-    Raises
-    ------
-    InvalidParameterError
-        If q is outside its range.
-
-    Notes
-    -----
     Sensitivity: a replaced record moves A and B by at most 1 each, and a maximum moves no more than its
     parts. If n is itself private (a record may have no value), A - floor(q n) and B - floor((1 - q) n) still
     move by at most 1, because a record that is added below y counts 1 in A and at most 1 in floor(q n).
 
-    References
-    ----------
     Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
     choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
+
+    Args:
+        counts: Shape (m,), at least 0. Records in each ordered cell; n is their sum.
+        q: In [0, 1].
+
+    Raises:
+        InvalidParameterError: If q is outside its range.
     """
     share, held = exact_share(q), exact_integers("counts", counts)  # unsigned differences would wrap
     upto = np.cumsum(held)
@@ -166,10 +138,8 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
 def exact_share(q: float | Rational) -> Fraction:
     """Return a share in [0, 1] as an exact number; a float stands for its shortest decimal.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no such number.
+    Raises:
+        InvalidParameterError: If it is no such number.
     """
     if isinstance(q, Rational) and is_number_of(q, Rational):
         share = Fraction(int(q.numerator), int(q.denominator))

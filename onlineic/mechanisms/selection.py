@@ -42,39 +42,28 @@ class ExponentialMechanism:
     Prefer it to `NoisyMax` where many of these are composed under zCDP, where candidates come with
     multiplicities, or where the law itself is wanted; for one choice `NoisyMax` on a fine grid errs less.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    sensitivity : int, >= 1
-        How far one record moves any single score, score units. Halving the noise for monotone scores needs
-        all scores to move the same way, which replaced records do not promise: never done here.
-
-    Attributes
-    ----------
-    scale : Fraction
-        2 sensitivity/epsilon, rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 3.4 and Theorem 3.10. The draw uses integers where floats cannot tell,
     so the law is this one to the last bit (`onlineic.noise.categorical`).
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlineic.mechanisms import ExponentialMechanism
-    >>> from onlineic.noise import SystemNoise
-    >>> votes = np.array([120, 480, 310])
-    >>> mechanism = ExponentialMechanism(epsilon=1.0)
-    >>> mechanism.radius(candidates=3, beta=1e-9)  # it chooses within 42 votes of the best
-    42
-    >>> mechanism.select(votes, SystemNoise())
-    1
+    Args:
+        epsilon: In (0, 20].
+        sensitivity: At least 1. How far one record moves any single score, score units. Halving the noise for
+            monotone scores needs all scores to move the same way, which replaced records do not promise:
+            never done here.
+
+    Attributes:
+        scale: 2 sensitivity/epsilon, rounded up.
+
+    Examples:
+        >>> import numpy as np
+        >>> from onlineic.mechanisms import ExponentialMechanism
+        >>> from onlineic.noise import SystemNoise
+        >>> votes = np.array([120, 480, 310])
+        >>> mechanism = ExponentialMechanism(epsilon=1.0)
+        >>> mechanism.radius(candidates=3, beta=1e-9)  # it chooses within 42 votes of the best
+        42
+        >>> mechanism.select(votes, SystemNoise())
+        1
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -89,8 +78,6 @@ class ExponentialMechanism:
     def zcdp(self) -> Fraction:
         """rho = epsilon^2/8: what one choice costs under zero-concentrated privacy.
 
-        References
-        ----------
         Cesar & Rogers (2021): the log-ratio of two neighbours' laws has range at most epsilon over the
         candidates (bounded range), which is worth epsilon^2/8; privacy alone is worth epsilon^2/2.
         """
@@ -112,8 +99,6 @@ class ExponentialMechanism:
         others are just r + 1 worse, and then no smaller r will do:
         P(loss > r) = x/(1 + x), x = (m - m_opt)/m_opt exp(-(r + 1)/scale).
 
-        References
-        ----------
         Sharper than Dwork & Roth (2014), Theorem 3.11 (`exponential_bound`), which has m/(m_opt beta) in
         the place of (m - m_opt)(1 - beta)/(m_opt beta), and exact in place of an upper bound.
         """
@@ -137,27 +122,16 @@ class NoisyMax:
     the best candidates come last the exponential mechanism can be the better one: refine the grid then
     (scores and sensitivity times 2^16).
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    sensitivity : int, >= 1
-        How far one record moves any single score, score units.
-
-    Attributes
-    ----------
-    scale : Fraction
-        2 sensitivity/epsilon, rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Replaces Dwork & Roth (2014), section 3.4 and Claim 3.9; the law is that of permute-and-flip (McKenna &
     Sheldon 2020) but for ties. The factor 2 stays: Lap(1/epsilon) of the book rests on counts that all move
     the same way when a record is added, and with replaced records half the scale costs 2 epsilon.
+
+    Args:
+        epsilon: In (0, 20].
+        sensitivity: At least 1. How far one record moves any single score, score units.
+
+    Attributes:
+        scale: 2 sensitivity/epsilon, rounded up.
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -180,8 +154,6 @@ class NoisyMax:
         q = e^(-1/scale). It is about (2 sensitivity/epsilon) ln((m - 1)/(2 beta)), and 0 for one candidate.
         With probability at least 1 - beta, m = `candidates`.
 
-        References
-        ----------
         A union bound over differences of two geometric variables, against one best candidate.
         """
         others = checked_integer("candidates", candidates, at_least=1) - 1
@@ -199,23 +171,13 @@ def exponential_bound(
 
     With probability at least 1 - beta, for any scores of m candidates of which at least m_opt are best.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    candidates, best : int, >= 1
-        m and m_opt <= m.
-    beta : float, in (0, 1)
-    sensitivity : float, > 0
-        Of every score.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.11. `NoisyMax` draws another law, with the smaller `NoisyMax.radius`.
+
+    Args:
+        epsilon: In (0, 20].
+        candidates, best: At least 1. m and m_opt <= m.
+        beta: In (0, 1).
+        sensitivity: Above 0. Of every score.
     """
     epsilon = Budget(epsilon).epsilon
     candidates = checked_integer("candidates", candidates, at_least=1)

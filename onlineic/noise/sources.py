@@ -31,26 +31,12 @@ _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
 
 _WORD_KEY: Final = (_WORDS, 1, 1)
-
-
 _WORD_MASK: Final = (1 << 64) - 1  # blocks hold words as signed integers
-
-
 _PUBLIC: Final = 4  # names the stream of `public_generator` among those of one seed
-
-
 _BLOCK: Final = (4096, 4096, 4096, 1024)  # values of one refill, by method; part of what a seed means
-
-
 _KINDS_HELD: Final = 256  # (method, scale) pairs whose blocks are held: 8 MB
-
-
 RATIO_LIMIT: Final = 1 << 48  # above both terms of a scale that the samplers draw
-
-
 SIGMA_LIMIT: Final = 1 << 26  # the largest sigma of the discrete Gaussian sampler
-
-
 _FINE: Final = 1 << 16  # denominator of the scales below 2^16
 
 
@@ -71,17 +57,13 @@ class Noise(abc.ABC):
     def words(self, size: int) -> Words:
         """Return independent uniform 64-bit words.
 
-        Parameters
-        ----------
-        size : int, >= 0
-            Number of words.
+        Args:
+            size: At least 0. Number of words.
 
-        Raises
-        ------
-        InvalidParameterError
-            If `size` is not a non-negative integer.
-        ForkedSessionError
-            If the process was forked after the source was made (also in the other methods).
+        Raises:
+            InvalidParameterError: If `size` is not a non-negative integer.
+            ForkedSessionError: If the process was forked after the source was made (also in the other
+                methods).
         """
 
     def next_word(self) -> int:
@@ -92,51 +74,27 @@ class Noise(abc.ABC):
     def geometric(self, scale: Fraction, size: int) -> Ints:
         """Return Z >= 0 with P(z) proportional to exp(-z / scale).
 
-        Parameters
-        ----------
-        scale : Fraction, > 0, numerator and denominator below 2^48
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
+        Args:
+            scale: Above 0, numerator and denominator below 2^48. Scale in grid units.
+            size: At least 0. Number of values.
         """
 
     @abc.abstractmethod
     def discrete_laplace(self, scale: Fraction, size: int) -> Ints:
         """Return X with P(x) proportional to exp(-|x| / scale).
 
-        Parameters
-        ----------
-        scale : Fraction, > 0, numerator and denominator below 2^48
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
+        Args:
+            scale: Above 0, numerator and denominator below 2^48. Scale in grid units.
+            size: At least 0. Number of values.
         """
 
     @abc.abstractmethod
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
         """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2)).
 
-        Parameters
-        ----------
-        sigma : int, in [1, 2^26]
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
+        Args:
+            sigma: In [1, 2^26]. Scale in grid units.
+            size: At least 0. Number of values.
         """
 
     @property
@@ -152,17 +110,13 @@ class Noise(abc.ABC):
         call count as used and are forgotten. If anything was drawn after that call, by another thread or by a
         signal's handler, all of it count as used: what would be given back is not this call's.
 
-        Parameters
-        ----------
-        count : int, in [0, size of the call]
-            Values given back. A second `unread` of the same call can give back none.
-        since : int
-            `calls` before the call.
+        Args:
+            count: In [0, size of the call]. Values given back. A second `unread` of the same call can give
+                back none.
+            since: `calls` before the call.
 
-        Raises
-        ------
-        InvalidParameterError
-            If `count` is outside its range.
+        Raises:
+            InvalidParameterError: If `count` is outside its range.
         """
 
     def check_outside(self) -> None:  # noqa: B027  (a source that anyone may draw from at any time)
@@ -253,15 +207,11 @@ class SimulatedNoise(Noise):
     Each (method, scale) has its own stream, a function of the seed: the values of one scale depend
     neither on how calls are chunked nor on what is drawn in between. All streams are held.
 
-    Parameters
-    ----------
-    seed : int, >= 0
-        Equal seeds give equal values.
+    Args:
+        seed: At least 0. Equal seeds give equal values.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `seed` is not a non-negative integer.
+    Raises:
+        InvalidParameterError: If `seed` is not a non-negative integer.
     """
 
     seed: int = attrs.field(converter=_seed, on_setattr=attrs.setters.frozen)
@@ -310,10 +260,8 @@ class SimulatedNoise(Noise):
 def checked_source(noise: object) -> "Noise":
     """Return the source if it is one: numpy's generators have methods of the same names and other laws.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no `Noise`.
+    Raises:
+        InvalidParameterError: If it is no `Noise`.
     """
     if isinstance(noise, Noise):
         return noise
@@ -326,15 +274,11 @@ def checked_source(noise: object) -> "Noise":
 def public_generator(seed: int) -> "np.random.Generator":
     """Return a generator for public sampling (synthetic rows, particles), independent of all noise.
 
-    Parameters
-    ----------
-    seed : int, >= 0
-        Public; equal seeds give equal generators.
+    Args:
+        seed: At least 0. Public; equal seeds give equal generators.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `seed` is not a non-negative integer.
+    Raises:
+        InvalidParameterError: If `seed` is not a non-negative integer.
     """
     return _generator(_seed(seed), _PUBLIC)
 
@@ -344,15 +288,11 @@ def scale_at_least(scale: Fraction) -> Fraction:
 
     Representable are the multiples of 2^-16 below 2^16 and the integers from there to 2^48 - 1.
 
-    Parameters
-    ----------
-    scale : Fraction, in (0, 2^48 - 1]
-        Scale in grid units.
+    Args:
+        scale: In (0, 2^48 - 1]. Scale in grid units.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `scale` is outside its range or not exact.
+    Raises:
+        InvalidParameterError: If `scale` is outside its range or not exact.
     """
     exact = _exact(scale)
     steps = _FINE if exact < _FINE else 1

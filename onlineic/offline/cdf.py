@@ -43,27 +43,20 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
 
     The last is 1 for every database. A missing cell comes after all values.
 
-    Parameters
-    ----------
-    domain : Domain
-        Of the table that they will be asked of: `data.private.domain`.
-    attribute : str
-        Ordered: a range of integers or bins.
+    Args:
+        domain: Of the table that they will be asked of: `data.private.domain`.
+        attribute: Ordered: a range of integers or bins.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `domain` is no `Domain`.
-    InvalidQueryError
-        If the attribute is unknown, has no order, or has one cell.
+    Raises:
+        InvalidParameterError: If `domain` is no `Domain`.
+        InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline.cdf import threshold_functions
-    >>> queries = threshold_functions(ic.Domain.of(age=range(0, 120), sex=["F", "M"]), "age")
-    >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
-    (119, True)
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline.cdf import threshold_functions
+        >>> queries = threshold_functions(ic.Domain.of(age=range(0, 120), sex=["F", "M"]), "age")
+        >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
+        (119, True)
     """
     if not isinstance(domain, Domain):
         raise InvalidParameterError(
@@ -93,22 +86,16 @@ def ordered_axis(domain: Domain, attribute: str) -> int:
 class PrivateCdf:
     """A distribution function F(d) = fraction of records with value <= d, released for every d at once.
 
-    Attributes
-    ----------
-    domain : Domain
-        Of this one attribute.
-    values : (cells,) float64
-        Non-decreasing, in [0, 1], the last is 1. A missing cell comes after all values.
-    lower, upper : (cells,) float64
-        Non-decreasing: F lies between them at every d, with probability 1 - beta.
-    radius : float
-        Half the width of the band before it was made monotone: how far `values` may be off anywhere, with
-        the same probability.
-    beta : float
-    levels : int
-        Of block counts.
-    private : bool
-        False: simulated noise was used, the release is NOT PRIVATE.
+    Attributes:
+        domain: Of this one attribute.
+        values: Shape (cells,). Non-decreasing, in [0, 1], the last is 1. A missing cell comes after all
+            values.
+        lower, upper: Shape (cells,). Non-decreasing: F lies between them at every d, with probability 1 -
+            beta.
+        radius: Half the width of the band before it was made monotone: how far `values` may be off anywhere,
+            with the same probability.
+        levels: Of block counts.
+        private: False: simulated noise was used, the release is NOT PRIVATE.
     """
 
     domain: Domain
@@ -154,46 +141,35 @@ def private_cdf(
     are drawn; with S the largest error of this one, P(S <= their k-th smallest) >= k/(N + 1), all being
     exchangeable.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        Ordered: a range of integers or bins, of 2 to 2^16 cells.
-    epsilon : float, in (0, 20]
-    levels : int, in [1, 16], optional
-        h. By default the h of least h^3 K^(1/h), to which the variance at the middle is about proportional:
-        one level (a noisy histogram) up to 64 cells, two up to about 1,500, then three. A binary tree has
-        log2 K, and errs twice as much as two levels do at K = 256.
-    beta : float, in [0.001, 1)
-        Chance that the band misses anywhere, over the noise of this release and of the simulated ones.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If the attribute has more than 2^16 cells; nothing was spent.
-
-    References
-    ----------
     Hay, Rastogi, Miklau & Suciu (2010) for consistency by least squares on a tree; Qardaji, Yang & Li (2013)
     for few levels with many branches. Isotonic regression does not increase the largest error: its value at d
     is max over a <= d of min over b >= d of the mean m(a, b) of the noisy F on a..b; if noisy F >= F - r then
     min_b m(d, b) >= F(d) - r because F is non-decreasing, and in the same way max_a m(a, d) <= F(d) + r.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.cdf import private_cdf
-    >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
-    >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
-    >>> cdf = private_cdf(data, "age", epsilon=1.0, beta=0.001)
-    >>> cdf.levels, cdf.radius < 0.002, bool(np.all(np.diff(cdf.values) >= 0.0))
-    (2, True, True)
-    >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
-    (0.5, True, True)
+    Args:
+        attribute: Ordered: a range of integers or bins, of 2 to 2^16 cells.
+        epsilon: In (0, 20].
+        levels: In [1, 16]. h. By default the h of least h^3 K^(1/h), to which the variance at the middle is
+            about proportional: one level (a noisy histogram) up to 64 cells, two up to about 1,500, then
+            three. A binary tree has log2 K, and errs twice as much as two levels do at K = 256.
+        beta: In [0.001, 1). Chance that the band misses anywhere, over the noise of this release and of the
+            simulated ones.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range; nothing was spent.
+        TooLargeError: If the attribute has more than 2^16 cells; nothing was spent.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline.cdf import private_cdf
+        >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
+        >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
+        >>> cdf = private_cdf(data, "age", epsilon=1.0, beta=0.001)
+        >>> cdf.levels, cdf.radius < 0.002, bool(np.all(np.diff(cdf.values) >= 0.0))
+        (2, True, True)
+        >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
+        (0.5, True, True)
     """
     beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     noise, budget = checked_release(data, epsilon, noise)

@@ -28,24 +28,15 @@ from onlineic.sparse.above_threshold import Sparse
 class LargeCounts:
     """The counts that a run found large.
 
-    Attributes
-    ----------
-    counts : tuple of int or None
-        One entry a query, in order: the noisy count of a hit; None where the test said below, and for all
-        queries from `tested` on.
-    hits : tuple of int
-        Places of the queries that have a number.
-    tested : int
-        Queries that were tested: all, or up to the last hit where the cutoff was used up.
-    radius : int
-        Every number errs by at most this, with probability 1 - beta/2.
-    margin : int
-        With probability 1 - beta/2 no hit has an exact count below threshold - margin, and no query that was
-        tested and has no number one above threshold + margin.
-    threshold : int
-    beta : float
-    private : bool
-        False: simulated noise was used, the counts are NOT PRIVATE.
+    Attributes:
+        counts: One entry a query, in order: the noisy count of a hit; None where the test said below, and for
+            all queries from `tested` on.
+        hits: Places of the queries that have a number.
+        tested: Queries that were tested: all, or up to the last hit where the cutoff was used up.
+        radius: Every number errs by at most this, with probability 1 - beta/2.
+        margin: With probability 1 - beta/2 no hit has an exact count below threshold - margin, and no query
+            that was tested and has no number one above threshold + margin.
+        private: False: simulated noise was used, the counts are NOT PRIVATE.
     """
 
     counts: tuple[int | None, ...]
@@ -90,47 +81,34 @@ def range_queries(
     Worth its noise where a few queries among very many are large and all others may stay unknown. Where all
     answers matter, one noisy histogram or a session costs the same epsilon and answers everything.
 
-    Parameters
-    ----------
-    data : PrivateData
-    queries : iterable of expressions, Query or arrays of weights
-        Any 0/1 conditions, one or more, in the order of testing; fixed beforehand.
-    epsilon : float, in (0, 20]
-        Of everything together.
-    threshold : int, in [-2^60, 2^60]
-        Records; public.
-    cutoff : int, >= 1
-        c: after so many hits the run ends.
-    allocation : "optimal" or "restarts"
-        Noise of the tests, see `Sparse`; "restarts" is the textbook's.
-    divide : "hits" or "cutoff"
-        "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
-    beta : float, in [1e-200, 1)
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If a query has fractional weights, does not fit the domain, or there is none.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 3 with equal shares; Theorems 3.25, 3.6 and 3.14. The value that was
     compared is never the number: it shares its noise with the outcome of the test.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import range_queries
-    >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
-    >>> data = ic.PrivateData.from_records({"age": ages}, domain)
-    >>> asked = [ic.where(age=ic.between(low, low + 9)) for low in range(17, 81)]  # 8,333 records, then fewer
-    >>> found = range_queries(data, asked, epsilon=1.0, threshold=5_000, cutoff=3)
-    >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
-    ((0, 1, 2), 3, None, True)
+    Args:
+        queries: Iterable of expressions, Query or arrays of weights. Any 0/1 conditions, one or more, in the
+            order of testing; fixed beforehand.
+        epsilon: In (0, 20]. Of everything together.
+        threshold: In [-2^60, 2^60]. Records; public.
+        cutoff: At least 1. c: after so many hits the run ends.
+        allocation: Noise of the tests, see `Sparse`; "restarts" is the textbook's.
+        divide: "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
+        beta: In [1e-200, 1).
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range; nothing was spent.
+        InvalidQueryError: If a query has fractional weights, does not fit the domain, or there is none.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import range_queries
+        >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
+        >>> data = ic.PrivateData.from_records({"age": ages}, domain)
+        >>> # 8,333 records, then fewer
+        >>> asked = [ic.where(age=ic.between(low, low + 9)) for low in range(17, 81)]
+        >>> found = range_queries(data, asked, epsilon=1.0, threshold=5_000, cutoff=3)
+        >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
+        ((0, 1, 2), 3, None, True)
     """
     source, budget = checked_release(data, epsilon, noise)
     beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries

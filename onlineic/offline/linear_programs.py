@@ -51,10 +51,8 @@ FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart
 def number(name: str, value: Any) -> Fraction:
     """Return a finite number exactly: a float is the rational that it stands for.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no finite number.
+    Raises:
+        InvalidParameterError: If it is no finite number.
     """
     if isinstance(value, Rational) and not isinstance(value, np.timedelta64):
         return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
@@ -71,10 +69,9 @@ def told_radii(
     Thresholds and sensitivities are exact, and what is told of them are floats: what none can hold is refused
     here, before anything is read or spent.
 
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is too small for any radius, or a threshold or a sensitivity too large for a float.
+    Raises:
+        InvalidParameterError: If epsilon is too small for any radius, or a threshold or a sensitivity too
+            large for a float.
     """
     found = sparse.radii(count, beta)
     if not all(map(math.isfinite, found)):
@@ -181,61 +178,49 @@ class LinearPrograms:
     maxima are over those in the set, and each v_j is a maximum over a public list. Elsewhere the maxima are
     linear programs, and must be bounded: every private right-hand side then needs slack under `lower`.
 
-    Parameters
-    ----------
-    matrix : (m, d) numbers
-        A. A float stands for the rational that it is; everything is computed exactly.
-    right_hand_sides : (K, m) numbers
-        b_1, ..., b_K. An equation is a row and its negative.
-    lower, upper : (d,) or (m,) integers
-        Box of a record: of the coefficients, or with `objective` of what is added to each row; equal ends
-        for what is not private (0 for a row that is public).
-    n : int, >= 1
-        Number of records, public.
-    objective : (d,) numbers, optional
-        c, if the private data are in the right-hand sides.
-    unit : number, > 0
-        What one unit of a private column stands for: the step of a public grid of real numbers (`on_grid`).
-
-    Attributes
-    ----------
-    sensitivities : tuple of Fraction
-        How far one replaced record moves each v_j, at most: the bound above.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a program has no solution for some data, or an optimum without bound for some data, or no finite
-        sensitivity was found: for the data, not only for these data, which are not read.
-
-    References
-    ----------
     Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1. Where c is private, `lower` = 0,
     and P_j is bounded and holds 0, the bound is attained: by one record at `upper` among n - 1 at 0.
 
-    Examples
-    --------
-    Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are what
-    each would bring every patient, 0 to 10; the candidates are hours per patient:
+    Args:
+        matrix: Shape (m, d). A. A float stands for the rational that it is; everything is computed exactly.
+        right_hand_sides: Shape (K, m). b_1, ..., b_K. An equation is a row and its negative.
+        lower, upper: (d,) or (m,) integers. Box of a record: of the coefficients, or with `objective` of what
+            is added to each row; equal ends for what is not private (0 for a row that is public).
+        n: At least 1. Number of records, public.
+        objective: Shape (d,). c, if the private data are in the right-hand sides.
+        unit: Above 0. What one unit of a private column stands for: the step of a public grid of real numbers
+            (`on_grid`).
 
-    >>> from onlineic.offline import LinearPrograms
-    >>> hours = [0, 0.5, 1, 2, 3]
-    >>> programs = LinearPrograms(
-    ...     matrix=[[2, 1], [1, 0], [0, 1]],
-    ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
-    ...     lower=[0, 0],
-    ...     upper=[10, 10],
-    ...     n=10_000,
-    ... )
-    >>> [float(sensitivity) for sensitivity in programs.sensitivities]
-    [0.0, 0.0005, 0.001, 0.0015, 0.002]
+    Attributes:
+        sensitivities: How far one replaced record moves each v_j, at most: the bound above.
 
-    Without a limit on the hours there is no bound on what one record moves:
+    Raises:
+        InvalidParameterError: If a program has no solution for some data, or an optimum without bound for
+            some data, or no finite sensitivity was found: for the data, not only for these data, which are
+            not read.
 
-    >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
-    Traceback (most recent call last):
-        ...
-    onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
+    Examples:
+        Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are
+        what each would bring every patient, 0 to 10; the candidates are hours per patient:
+
+        >>> from onlineic.offline import LinearPrograms
+        >>> hours = [0, 0.5, 1, 2, 3]
+        >>> programs = LinearPrograms(
+        ...     matrix=[[2, 1], [1, 0], [0, 1]],
+        ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
+        ...     lower=[0, 0],
+        ...     upper=[10, 10],
+        ...     n=10_000,
+        ... )
+        >>> [float(sensitivity) for sensitivity in programs.sensitivities]
+        [0.0, 0.0005, 0.001, 0.0015, 0.002]
+
+        Without a limit on the hours there is no bound on what one record moves:
+
+        >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
+        Traceback (most recent call last):
+            ...
+        onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
     """
 
     matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
@@ -283,15 +268,11 @@ class LinearPrograms:
     def optima(self, totals: Ints | Sequence[int]) -> Exact:
         """Return every v_j exactly, PRIVATE, from the column sums of the records.
 
-        Parameters
-        ----------
-        totals : (d,) or (m,) integers
-            Sums of n records in the box, PRIVATE.
+        Args:
+            totals: (d,) or (m,) integers. Sums of n records in the box, PRIVATE.
 
-        Raises
-        ------
-        InvalidParameterError
-            If they are not: the sensitivities would not hold.
+        Raises:
+            InvalidParameterError: If they are not: the sensitivities would not hold.
         """
         sums = [int(total) for total in totals]
         if len(sums) != len(self.lower) or not all(
@@ -378,22 +359,17 @@ LEAST_BETA = 1e-9  # of the tests that release optima
 class ProgramsAbove:
     """Which programs were found to have an optimum of at least the threshold.
 
-    Attributes
-    ----------
-    above : tuple of int
-        Indices of the hits, increasing, at most `cutoff`.
-    tested : int
-        The programs 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
-    radii : tuple of float
-        For each program, in units of its objective: with probability 1 - beta every hit has v_j >= threshold
-        - radius, and every other program that was compared v_j < threshold + radius.
-    beta : float
-    private : bool
-        False: simulated noise was used, the indices are NOT PRIVATE.
-    optima : tuple of float
-        Noisy v_j of the hits, in units of the objective, if they were asked for.
-    optimum_bounds : tuple of float
-        For each program: within the same event its optimum, if released, is off by at most this.
+    Attributes:
+        above: Indices of the hits, increasing, at most `cutoff`.
+        tested: The programs 0, ..., tested - 1 were compared; those after the last hit allowed were not
+            reached.
+        radii: For each program, in units of its objective: with probability 1 - beta every hit has v_j >=
+            threshold
+            - radius, and every other program that was compared v_j < threshold + radius.
+        private: False: simulated noise was used, the indices are NOT PRIVATE.
+        optima: Noisy v_j of the hits, in units of the objective, if they were asked for.
+        optimum_bounds: For each program: within the same event its optimum, if released, is off by at most
+            this.
     """
 
     above: tuple[int, ...]
@@ -432,64 +408,52 @@ def linear_programs_above(
     nu_j and rho are multiples of its own sensitivity. Programs are compared in their order:
     with growing budgets and cutoff 1 the answer is the least budget that seems to do.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attributes : sequence of str or None
-        Which attribute, a range of integers, gives each private entry; None where `lower` = `upper`.
-    programs : LinearPrograms
-        With the n of the data.
-    threshold : number
-        In units of the objective.
-    epsilon : float, in (0, 20]
-    cutoff : int, >= 1
-    optima : bool
-        Release the optimum of every hit too: tests with one-sided noise then take the place of `Sparse`, and
-        the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is the same epsilon.
-    beta : float, in [1e-250, 1), with optima in [1e-9, 1)
-        Failure probability of `radii`; privacy does not depend on it.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or an attribute outside its box; nothing was read or spent.
-    InvalidQueryError
-        If an attribute is unknown, or is no range of integers; likewise.
-
-    Notes
-    -----
     No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
     alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases).
 
     Where few columns are private, or a record can move all of them at once and prices are high, noisy column
     means cost less, and every program can be solved from them in public, by any solver.
 
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; `radii` are (a + 1) sensitivity,
     a = Sparse.radius(K, beta), where its Theorem 3.26 has 8c (ln K + ln(2c/beta))/epsilon for a.
 
-    Examples
-    --------
-    The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
-    and 4, so that the optima are 0, 2, 4, 6.5 and 9:
+    Args:
+        attributes: Which attribute, a range of integers, gives each private entry; None where `lower` =
+            `upper`.
+        programs: With the n of the data.
+        threshold: In units of the objective.
+        epsilon: In (0, 20].
+        cutoff: At least 1.
+        optima: Release the optimum of every hit too: tests with one-sided noise then take the place of
+            `Sparse`, and the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is
+            the same epsilon.
+        beta: In [1e-250, 1), with optima in [1e-9, 1). Failure probability of `radii`; privacy does not
+            depend on it.
+        noise: By default the system's entropy.
 
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import LinearPrograms, linear_programs_above
-    >>> domain = ic.Domain.of(first=range(11), second=range(11))
-    >>> benefits = {"first": np.full(10_000, 5), "second": np.arange(10_000) % 5 + 2}
-    >>> data = ic.PrivateData.from_records(benefits, domain)
-    >>> programs = LinearPrograms(
-    ...     matrix=[[2, 1], [1, 0], [0, 1]],
-    ...     right_hand_sides=[[hours, 1, 1] for hours in (0, 0.5, 1, 2, 3)],
-    ...     lower=[0, 0],
-    ...     upper=[10, 10],
-    ...     n=10_000,
-    ... )
-    >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
-    ProgramsAbove((3,), 4 of 5 compared)
+    Raises:
+        InvalidParameterError: If a parameter is outside its range, or an attribute outside its box; nothing
+            was read or spent.
+        InvalidQueryError: If an attribute is unknown, or is no range of integers; likewise.
+
+    Examples:
+        The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
+        and 4, so that the optima are 0, 2, 4, 6.5 and 9:
+
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import LinearPrograms, linear_programs_above
+        >>> domain = ic.Domain.of(first=range(11), second=range(11))
+        >>> benefits = {"first": np.full(10_000, 5), "second": np.arange(10_000) % 5 + 2}
+        >>> data = ic.PrivateData.from_records(benefits, domain)
+        >>> programs = LinearPrograms(
+        ...     matrix=[[2, 1], [1, 0], [0, 1]],
+        ...     right_hand_sides=[[hours, 1, 1] for hours in (0, 0.5, 1, 2, 3)],
+        ...     lower=[0, 0],
+        ...     upper=[10, 10],
+        ...     n=10_000,
+        ... )
+        >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
+        ProgramsAbove((3,), 4 of 5 compared)
     """
     source, budget = checked_release(data, epsilon, noise)
     if not isinstance(programs, LinearPrograms):

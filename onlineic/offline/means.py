@@ -51,24 +51,15 @@ MOST_LEFT = 2**62  # records, more than any noise hides
 class Mean:
     """A released mean.
 
-    Attributes
-    ----------
-    value : float
-        total/n in units of the attribute, not clipped to its range.
-    error_bound : float
-        radius/n, and what the float `value` is rounded by: |value - mean of the records| is at most this with
-        probability 1 - beta, or a little more (the noise is discrete); same units.
-    beta : float
-    total : int
-        The released sum of the values, exact: sum + Z, Z discrete Laplace.
-    radius : int
-        The least r with P(|Z| > r) <= beta.
-    scale : Fraction
-        Of Z: (largest - least value)/epsilon, rounded up.
-    n : int
-        Number of records, public, or as it was counted.
-    private : bool
-        False: simulated noise was used, the mean is NOT PRIVATE.
+    Attributes:
+        value: total/n in units of the attribute, not clipped to its range.
+        error_bound: radius/n, and what the float `value` is rounded by: |value - mean of the records| is at
+            most this with probability 1 - beta, or a little more (the noise is discrete); same units.
+        total: The released sum of the values, exact: sum + Z, Z discrete Laplace.
+        radius: The least r with P(|Z| > r) <= beta.
+        scale: Of Z: (largest - least value)/epsilon, rounded up.
+        n: Number of records, public, or as it was counted.
+        private: False: simulated noise was used, the mean is NOT PRIVATE.
     """
 
     value: float
@@ -100,46 +91,35 @@ def mean(
     public range, and does not move n, which is public. Where n is private what is summed is how far values
     are above the least one: who comes or goes moves that by at most the width.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell. Bins are refused: their midpoints are not the values,
-        and the difference would have no bound but the width of a bin. Real numbers go to a `domain.Grid`,
-        which also restores the mean and its bound.
-    epsilon : float, in (0, 20]
-    beta : float, in [1e-300, 1)
-        Failure probability of `error_bound`.
-    counted : Counted, optional
-        Where the number of records is private: as `count` released it. The bound follows from both, and its
-        `beta` adds to this one.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorems 3.6 and 3.8. The error is EQUAL to ln(1/beta) width/(epsilon n) with
     probability beta of being larger (up to the grid): texts that print (1/(epsilon n)) log(1/delta) as an
     upper bound mean by delta the failure probability, not the delta of a budget, which is 0 here.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import mean
-    >>> scores = {"score": np.arange(100_000) % 101}
-    >>> data = ic.PrivateData.from_records(scores, ic.Domain.of(score=range(101)))
-    >>> released = mean(data, "score", epsilon=1.0)
-    >>> round(released.error_bound, 9), released.private  # ln(20) 100/100,000 = .003
-    (0.003, True)
-    >>> abs(released.value - 50) < 0.05
-    True
+    Args:
+        attribute: A range of integers without a missing cell. Bins are refused: their midpoints are not the
+            values, and the difference would have no bound but the width of a bin. Real numbers go to a
+            `domain.Grid`, which also restores the mean and its bound.
+        epsilon: In (0, 20].
+        beta: In [1e-300, 1). Failure probability of `error_bound`.
+        counted: Where the number of records is private: as `count` released it. The bound follows from both,
+            and its `beta` adds to this one.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range; nothing was spent.
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import mean
+        >>> scores = {"score": np.arange(100_000) % 101}
+        >>> data = ic.PrivateData.from_records(scores, ic.Domain.of(score=range(101)))
+        >>> released = mean(data, "score", epsilon=1.0)
+        >>> round(released.error_bound, 9), released.private  # ln(20) 100/100,000 = .003
+        (0.003, True)
+        >>> abs(released.value - 50) < 0.05
+        True
     """
     source, budget = checked_release(data, epsilon, noise)
     kind, (n, off) = integers(data.domain, attribute), records_of(data, counted)
@@ -182,29 +162,22 @@ def sensitivity(
     either end one replaced record carries it across; w/2 is that of the midpoint which is taken between the
     two middle ones for even n. `median` therefore adds no noise to it, and chooses it.
 
-    Parameters
-    ----------
-    statistic : "sum", "mean", "maximum" or "median"
-    attribute : Attribute
-        A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
-    n : int, >= 1
-
-    Raises
-    ------
-    InvalidParameterError
-        If the statistic is another, the attribute is no range of integers or has a missing cell, or n < 1.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 3.1, with replaced records: the least and the largest value in turn.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline import sensitivity
-    >>> score = ic.Domain.of(score=range(101)).attribute("score")
-    >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum", "median")]
-    ['100', '1/1000', '100', '100']
+    Args:
+        attribute: A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
+        n: At least 1.
+
+    Raises:
+        InvalidParameterError: If the statistic is another, the attribute is no range of integers or has a
+            missing cell, or n < 1.
+
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline import sensitivity
+        >>> score = ic.Domain.of(score=range(101)).attribute("score")
+        >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum", "median")]
+        ['100', '1/1000', '100', '100']
     """
     n = checked_integer("n", n, at_least=1)
     if not isinstance(attribute, IntegerRange):
@@ -258,20 +231,14 @@ def width_of(kind: IntegerRange, n: int) -> int:
 class ClippingBound:
     """A released bound on the values of an attribute.
 
-    Attributes
-    ----------
-    bound : int
-        The first candidate whose test fired; the last candidate if none did.
-    hit : bool
-        Whether a test fired. Without a hit the last candidate stands in, and says nothing about the records.
-    records_above : int
-        With probability 1 - beta at most this many records lie above the bound: n if nothing is known, 0 for
-        the largest value of the range.
-    candidates : int
-        How many bounds were tried.
-    beta : float
-    private : bool
-        False: simulated noise was used, the bound is NOT PRIVATE.
+    Attributes:
+        bound: The first candidate whose test fired; the last candidate if none did.
+        hit: Whether a test fired. Without a hit the last candidate stands in, and says nothing about the
+            records.
+        records_above: With probability 1 - beta at most this many records lie above the bound: n if nothing
+            is known, 0 for the largest value of the range.
+        candidates: How many bounds were tried.
+        private: False: simulated noise was used, the bound is NOT PRIVATE.
     """
 
     bound: int
@@ -312,43 +279,32 @@ def clipping_bound(
     `records_left` records stay above; and it does not stop by itself at the largest value, where a large
     rho may let several further candidates pass.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell.
-    epsilon : float, in (0, 20]
-    bounds : iterable of int, optional
-        Candidates, strictly increasing, above the least and up to the largest value of the range: PUBLIC. By
-        default every value, on a range of more than 1,000 values 1,000 of them, evenly spaced.
-    threshold : int, in [-n, 0]
-        Minus the records that may lie above the bound; public.
-    beta : float, in (0, 1)
-        Failure probability of `records_above`.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 1 and Theorem 3.23, with the test noise that monotone queries allow. The
     Lap(4/(3 epsilon)) of some texts costs 1.25 epsilon here and 2 epsilon in general; the index -1 by which
     they signal "no hit" names the last candidate as if it had fired.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import clipping_bound
-    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
-    >>> found = clipping_bound(ages, "age", epsilon=0.5)
-    >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
-    (150, True, True)
+    Args:
+        attribute: A range of integers without a missing cell.
+        epsilon: In (0, 20].
+        bounds: Candidates, strictly increasing, above the least and up to the largest value of the range:
+            PUBLIC. By default every value, on a range of more than 1,000 values 1,000 of them, evenly spaced.
+        threshold: In [-n, 0]. Minus the records that may lie above the bound; public.
+        beta: In (0, 1). Failure probability of `records_above`.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range; nothing was spent.
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import clipping_bound
+        >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60},
+        ...     ic.Domain.of(age=range(151)))
+        >>> found = clipping_bound(ages, "age", epsilon=0.5)
+        >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
+        (150, True, True)
     """
     source, budget = checked_release(data, epsilon, noise)
     kind = integers(data.domain, attribute)
@@ -372,30 +328,19 @@ def records_left(candidates: int, epsilon: float, beta: float) -> int:
     nu and rho are the discrete Laplace noises of `clipping_bound`, of scale s = 2/epsilon both, so m is about
     s ln(K (2 + m/s)/(4 beta)). At a threshold T <= 0 at most m - T records are left.
 
-    Parameters
-    ----------
-    candidates : int, >= 1
-        K.
-    epsilon : float, in (0, 20]
-        Of the search alone.
-    beta : float, in (0, 1)
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     A union bound over candidates fixed in advance, on P(nu - rho >= t) = q^t (t (1 - q) + q +
     (1 + q^2)/(1 + q))/(1 + q)^2, q = e^(-1/s), t >= 1. Theorem 3.24 of Dwork & Roth (2014) gives
     8 ln(2K/beta)/epsilon, three to four times as much, for its larger noise.
 
-    Examples
-    --------
-    >>> from onlineic.offline.means import records_left
-    >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
-    88
+    Args:
+        candidates: At least 1. K.
+        epsilon: In (0, 20]. Of the search alone.
+        beta: In (0, 1).
+
+    Examples:
+        >>> from onlineic.offline.means import records_left
+        >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
+        88
     """
     candidates = checked_integer("candidates", candidates, at_least=1)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
@@ -415,18 +360,12 @@ def records_left(candidates: int, epsilon: float, beta: float) -> int:
 class BoundSearch:
     """What is public of a search for a bound.
 
-    Attributes
-    ----------
-    low : int
-        Least value of the range.
-    bounds : tuple of int
-        Candidates, increasing.
-    threshold : int
-        Of g_b = -#{x > b}; minus the records that may lie above.
-    scale : Fraction
-        Of the noise of the threshold and of every test: 2/epsilon, rounded up.
-    left : int
-        With probability 1 - beta a hit leaves at most this many records above.
+    Attributes:
+        low: Least value of the range.
+        bounds: Candidates, increasing.
+        threshold: Of g_b = -#{x > b}; minus the records that may lie above.
+        scale: Of the noise of the threshold and of every test: 2/epsilon, rounded up.
+        left: With probability 1 - beta a hit leaves at most this many records above.
     """
 
     low: int
@@ -497,24 +436,16 @@ class AutoAverage:
     With probability 1 - beta the mean of the records is in
     [value - noise_radius, value + noise_radius + bias_bound].
 
-    Attributes
-    ----------
-    value : float
-        least value + (noisy sum of min(x, bound) - least value)/denominator; itself not clipped.
-    bound : int
-    hit : bool
-        As in `ClippingBound`.
-    noise_radius : float
-        How far noise in sum and count, and the rounding to a float, move the value from the mean of the
-        CLIPPED values.
-    bias_bound : float
-        How much clipping may have taken off the mean: records above the bound, times their largest loss, / n.
-    denominator : int
-        n, or the noisy count, raised to 1 where it is less.
-    beta : float
-        Of the whole statement, shared equally by its two or three parts.
-    private : bool
-        False: simulated noise was used, the mean is NOT PRIVATE.
+    Attributes:
+        value: least value + (noisy sum of min(x, bound) - least value)/denominator; itself not clipped.
+        hit: As in `ClippingBound`.
+        noise_radius: How far noise in sum and count, and the rounding to a float, move the value from the
+            mean of the CLIPPED values.
+        bias_bound: How much clipping may have taken off the mean: records above the bound, times their
+            largest loss, / n.
+        denominator: n, or the noisy count, raised to 1 where it is less.
+        beta: Of the whole statement, shared equally by its two or three parts.
+        private: False: simulated noise was used, the mean is NOT PRIVATE.
     """
 
     value: float
@@ -559,46 +490,35 @@ def auto_avg(
     It pays where the public range is more than twice as wide as most values need: otherwise `mean` over the
     whole range, which spends everything on the sum, has less noise.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell; it may start below 0.
-    epsilon : float, in (0, 20]
-        Of everything together.
-    bounds, threshold
-        As in `clipping_bound`.
-    count : "public" or "noisy"
-        "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n +
-        Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying only
-        where n is private: value, bound and denominator are epsilon-private also for neighbours that add or
-        remove a record, under which search, sum and count have the same sensitivities. That arguments are
-        refused for n (a threshold below -n, a range too wide) then tells something of it.
-    beta : float, in [1e-300, 1)
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 1, Theorem 3.6 and, for the parts, basic composition, Theorem 3.14: the
     sum's noise depends on the bound, which is released. The texts' `auto_avg` divides by the noisy
     count whatever it is.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import auto_avg
-    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
-    >>> average = auto_avg(ages, "age", epsilon=1.0)
-    >>> average.private, abs(average.value - 46.5) < 0.5
-    (True, True)
+    Args:
+        attribute: A range of integers without a missing cell; it may start below 0.
+        epsilon: In (0, 20]. Of everything together.
+        bounds, threshold: As in `clipping_bound`.
+        count: "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n
+            + Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying
+            only where n is private: value, bound and denominator are epsilon-private also for neighbours that
+            add or remove a record, under which search, sum and count have the same sensitivities. That
+            arguments are refused for n (a threshold below -n, a range too wide) then tells something of it.
+        beta: In [1e-300, 1).
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range; nothing was spent.
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import auto_avg
+        >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60},
+        ...     ic.Domain.of(age=range(151)))
+        >>> average = auto_avg(ages, "age", epsilon=1.0)
+        >>> average.private, abs(average.value - 46.5) < 0.5
+        (True, True)
     """
     source, budget = checked_release(data, epsilon, noise)
     check_choice("count", count, "public", "noisy")

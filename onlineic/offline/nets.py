@@ -54,24 +54,16 @@ BLOCK = 2**21  # query values held at a time
 class SmallDatabase:
     """A database of a few records that answers like the private one: public, a `Hypothesis`.
 
-    Attributes
-    ----------
-    domain : Domain
-    counts : int64 array, shape of the domain, read-only
-        Its records by cell.
-    error_bound : float or None
-        How far `evaluate` may be off for any query of the class, as it was written before its weights were
-        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
-        where the candidates are no net. Says nothing about other queries.
-    radius : float or None
-        How far the best candidate may be off.
-    selection_bound : float
-        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
-    beta : float
-    candidates : int
-        Databases it was chosen from.
-    private : bool
-        False: simulated noise was used, the database is NOT PRIVATE.
+    Attributes:
+        counts: Shape of the domain, read-only. Its records by cell.
+        error_bound: How far `evaluate` may be off for any query of the class, as it was written before its
+            weights were rounded to the grid, all at once, with probability 1 - beta: `radius` plus
+            `selection_bound`. None where the candidates are no net. Says nothing about other queries.
+        radius: How far the best candidate may be off.
+        selection_bound: How much worse than the best candidate the chosen one may be, with probability 1 -
+            beta; on the grid.
+        candidates: Databases it was chosen from.
+        private: False: simulated noise was used, the database is NOT PRIVATE.
     """
 
     domain: Domain
@@ -137,57 +129,43 @@ def small_database(
     (epsilon, 0)-private. All multisets of m records over the domain are scored by their worst query, and one
     is drawn, both exactly.
 
-    Parameters
-    ----------
-    data : PrivateData
-        Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
-    queries : iterable of expressions, queries or arrays of weights, one or more
-        The class Q, public.
-    epsilon : float, in (0, 20]
-    alpha : float, in (0, 1], optional
-        Radius of the net; settles m = `multiset_rows`.
-    size : int, in [1, n], optional
-        m itself, in the place of alpha. With neither, m is the best for the bound among those of at most
-        2^18 candidates that are listed in seconds.
-    candidates : int, in [1, 2^22], optional
-        Score this many databases, drawn uniformly from all multisets by the public `seed`. As private, but
-        no net: the result is as good as the best of the sample but for `selection_bound`, and how good that
-        is nobody has proved. Over many cells a uniform multiset is almost the uniform distribution.
-    seed : int, >= 0
-        Public, of that sample.
-    beta : float, in (0, 1)
-        Failure probability of the bound.
-    mechanism : "exponential" or "noisy max"
-        The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32; nothing was spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`, n public, and
     every multiset once. The size ln|Q|/alpha^2 of the book is `small_database_size`.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline import small_database, threshold_functions
-    >>> domain = ic.Domain.of(grade=range(1, 6))
-    >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
-    >>> queries = threshold_functions(domain, "grade")
-    >>> chosen = small_database(data, queries, epsilon=1.0, size=20, beta=1e-6)
-    >>> chosen.size, chosen.candidates
-    (20, 10626)
-    >>> round(chosen.radius, 3), round(chosen.selection_bound, 4)  # what sampling and choice may cost
-    (0.062, 0.0046)
-    >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
-    True
+    Args:
+        data: Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
+        queries: Iterable of expressions, queries or arrays of weights, one or more. The class Q, public.
+        epsilon: In (0, 20].
+        alpha: In (0, 1]. Radius of the net; settles m = `multiset_rows`.
+        size: In [1, n]. m itself, in the place of alpha. With neither, m is the best for the bound among
+            those of at most 2^18 candidates that are listed in seconds.
+        candidates: In [1, 2^22]. Score this many databases, drawn uniformly from all multisets by the public
+            `seed`. As private, but no net: the result is as good as the best of the sample but for
+            `selection_bound`, and how good that is nobody has proved. Over many cells a uniform multiset is
+            almost the uniform distribution.
+        seed: At least 0. Public, of that sample.
+        beta: In (0, 1). Failure probability of the bound.
+        mechanism: The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range; nothing was spent.
+        TooLargeError: If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32;
+            nothing was spent.
+
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline import small_database, threshold_functions
+        >>> domain = ic.Domain.of(grade=range(1, 6))
+        >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
+        >>> queries = threshold_functions(domain, "grade")
+        >>> chosen = small_database(data, queries, epsilon=1.0, size=20, beta=1e-6)
+        >>> chosen.size, chosen.candidates
+        (20, 10626)
+        >>> round(chosen.radius, 3), round(chosen.selection_bound, 4)  # what sampling and choice may cost
+        (0.062, 0.0046)
+        >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
+        True
     """
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     noise, budget = checked_release(data, epsilon, noise)
@@ -299,12 +277,9 @@ class Scoring:
     Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
     most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
 
-    Attributes
-    ----------
-    weights : (queries, cells) float64
-        Integers in [0, 2^k], every query on the finest grid of all.
-    n, rows : int
-        Records of x, which are public, and of y.
+    Attributes:
+        weights: Shape (queries, cells). Integers in [0, 2^k], every query on the finest grid of all.
+        n, rows: Records of x, which are public, and of y.
     """
 
     weights: Floats

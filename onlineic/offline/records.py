@@ -20,40 +20,31 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
     For `mean`, `quantile`, `median`, `most_popular` and baselines on the same table: their `counted`. It may
     be told to all of them; budgets add.
 
-    Parameters
-    ----------
-    data : PrivateData
-        Loaded with neighbours="add-remove".
-    epsilon : float, in (0, 20]
-    beta : float, in (0, 1)
-        Failure probability of its `bound`.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the number of records is public, or an argument is outside its range; nothing was spent.
-    TooFewRecordsError
-        If what is released is below 1: nothing can be asked. Epsilon is spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.6: a record that comes or goes moves M by one.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic import offline
-    >>> from onlineic.accounting import ADD_REMOVE
-    >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
-    >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
-    >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
-    >>> counted = offline.count(data, epsilon=0.2)
-    >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
-    (True, 23)
-    >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
-    True
+    Args:
+        data: Loaded with neighbours="add-remove".
+        epsilon: In (0, 20].
+        beta: In (0, 1). Failure probability of its `bound`.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If the number of records is public, or an argument is outside its range;
+            nothing was spent.
+        TooFewRecordsError: If what is released is below 1: nothing can be asked. Epsilon is spent.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic import offline
+        >>> from onlineic.accounting import ADD_REMOVE
+        >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
+        >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
+        >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
+        >>> counted = offline.count(data, epsilon=0.2)
+        >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
+        (True, 23)
+        >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
+        True
     """
     source = checked_noise(noise)
     check_types(data, Budget(epsilon))

@@ -45,19 +45,12 @@ FINE = 16  # bits below a count: candidates of one score are then equally likely
 class Choice:
     """A value chosen among those of an attribute.
 
-    Attributes
-    ----------
-    attribute : str
-    value : label
-        As in the domain: an integer, a label, or a bin as text.
-    code : int
-        Of the value: its place in the attribute.
-    error_bound : float
-        By how much the choice may miss, fraction of all n records, with probability 1 - beta: in rank for a
-        quantile, in frequency for `most_popular`.
-    beta : float
-    private : bool
-        False: simulated noise was used, the choice is NOT PRIVATE.
+    Attributes:
+        value: As in the domain: an integer, a label, or a bin as text.
+        code: Of the value: its place in the attribute.
+        error_bound: By how much the choice may miss, fraction of all n records, with probability 1 - beta: in
+            rank for a quantile, in frequency for `most_popular`.
+        private: False: simulated noise was used, the choice is NOT PRIVATE.
     """
 
     attribute: str
@@ -90,48 +83,35 @@ def quantile(
     long gap around the quantile holds many that are as good. With a missing cell n is the number of records
     that have a value, which is not released; the bound stays a number of records over all n.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        Ordered: a range of integers or bins. A continuous column is cut into bins, or rounded to a grid, one
-        record at a time (`domain.Grid`); the cell is then the answer. On grids that are too fine for a table
-        `mechanisms.QuantileMechanism` draws from the same law as "exponential" here.
-    q : float or rational, in [0, 1]
-        A float is read as the decimal that it prints as: .1 is 1/10. 0 and 1 are legal; every value up to
-        the least record is a 0-quantile.
-    epsilon : float, in (0, 20]
-    beta : float, in (0, 1)
-        Failure probability of `error_bound`.
-    counted : Counted, optional
-        Where the number of records is private: as `count` released it. Its `beta` adds to that of the choice.
-    mechanism : "noisy max" or "exponential"
-        `NoisyMax` on scores refined to 2^-16 of a record, or `ExponentialMechanism`.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown or has no order; nothing was spent.
-
-    References
-    ----------
     Scores: `quantile_scores`, of sensitivity 1. Dwork & Roth (2014), Theorem 3.10, or `NoisyMax`.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.selection import quantile
-    >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
-    >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
-    >>> tenth = quantile(data, "age", 0.1, epsilon=1.0)
-    >>> tenth.value in (25, 26), tenth.private  # 6,000 records are below 26
-    (True, True)
-    >>> round(60_000 * tenth.error_bound)
-    14
+    Args:
+        attribute: Ordered: a range of integers or bins. A continuous column is cut into bins, or rounded to a
+            grid, one record at a time (`domain.Grid`); the cell is then the answer. On grids that are too
+            fine for a table `mechanisms.QuantileMechanism` draws from the same law as "exponential" here.
+        q: In [0, 1]. A float is read as the decimal that it prints as: .1 is 1/10. 0 and 1 are legal; every
+            value up to the least record is a 0-quantile.
+        epsilon: In (0, 20].
+        beta: In (0, 1). Failure probability of `error_bound`.
+        counted: Where the number of records is private: as `count` released it. Its `beta` adds to that of
+            the choice.
+        mechanism: `NoisyMax` on scores refined to 2^-16 of a record, or `ExponentialMechanism`.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range; nothing was spent.
+        InvalidQueryError: If the attribute is unknown or has no order; nothing was spent.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline.selection import quantile
+        >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
+        >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
+        >>> tenth = quantile(data, "age", 0.1, epsilon=1.0)
+        >>> tenth.value in (25, 26), tenth.private  # 6,000 records are below 26
+        (True, True)
+        >>> round(60_000 * tenth.error_bound)
+        14
     """
     check_types(data, Budget(epsilon))
     n, off = records_of(data, counted)
@@ -171,14 +151,13 @@ def median(
     One record can carry a median across the whole range (`sensitivity`), so that noise added to it would hide
     it; what is chosen here by its rank is private with an error in ranks that does not depend on the range.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline.selection import median
-    >>> grades = ic.Domain.of(grade=range(1, 11))
-    >>> data = ic.PrivateData.from_counts({"grade": [3, 7]}, [400, 600], grades)
-    >>> median(data, "grade", epsilon=1.0).value  # not between 3 and 7: more than half the records are 7
-    7
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline.selection import median
+        >>> grades = ic.Domain.of(grade=range(1, 11))
+        >>> data = ic.PrivateData.from_counts({"grade": [3, 7]}, [400, 600], grades)
+        >>> median(data, "grade", epsilon=1.0).value  # not between 3 and 7: more than half the records are 7
+        7
     """
     half = Fraction(1, 2)
     return quantile(
@@ -205,18 +184,15 @@ def most_popular(
     Where one person votes for many of the candidates, count the votes yourself and hand them to
     `NoisyMax.select`: one vote a candidate keeps the sensitivity at 1, however many votes a person has.
 
-    References
-    ----------
     Dwork & Roth (2014), section 3.3; with replaced records the scale is 2/epsilon, see `NoisyMax`.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline.selection import most_popular
-    >>> films = ic.Domain.of(film=["Metropolis", "Nosferatu", "Vampyr"])
-    >>> votes = ic.PrivateData.from_counts({"film": ["Nosferatu", "Vampyr"]}, [700, 500], films)
-    >>> most_popular(votes, "film", epsilon=1.0).value
-    'Nosferatu'
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline.selection import most_popular
+        >>> films = ic.Domain.of(film=["Metropolis", "Nosferatu", "Vampyr"])
+        >>> votes = ic.PrivateData.from_counts({"film": ["Nosferatu", "Vampyr"]}, [700, 500], films)
+        >>> most_popular(votes, "film", epsilon=1.0).value
+        'Nosferatu'
     """
     check_types(data, Budget(epsilon))
     most = sum(records_of(data, counted))

@@ -53,45 +53,34 @@ def threshold_database(
     records, 1 s for 10^6. The shapes of all arrays are public. What is left to be timed: how many levels have
     no database at all, and the size of the chosen numbers, microseconds each.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        Ordered: a range of integers or bins, of two or more cells.
-    epsilon : float, in (0, 20]
-    alpha : float, in (0, 1], optional
-        Radius of the net; settles m = ceil(1/(2 alpha)).
-    size : int, in [1, n], optional
-        m itself, in the place of alpha, with n m below 2^60. With neither, m is the best for the bound.
-    beta : float, in (0, 1)
-        Failure probability of the bound.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If the counting would take more than about 20 s or 3 GB, or n m is 2^60 or more; nothing was spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 4, on the net of `threshold_radius` and with scores rounded up to whole
     records, which have sensitivity 1 too and cost less than one record of accuracy.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import threshold_database
-    >>> heights = {"cm": 140 + np.arange(20_000) % 64}  # uniform on 140, ..., 203
-    >>> data = ic.PrivateData.from_records(heights, ic.Domain.of(cm=range(100, 228)))
-    >>> chosen = threshold_database(data, "cm", epsilon=1.0, size=25, beta=1e-6)
-    >>> chosen.size, f"{chosen.candidates:.1e}"
-    (25, '2.8e+28')
-    >>> below_172 = ic.where(cm=ic.between(100, 171)).bind(chosen.domain)  # one half of all
-    >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
-    True
+    Args:
+        attribute: Ordered: a range of integers or bins, of two or more cells.
+        epsilon: In (0, 20].
+        alpha: In (0, 1]. Radius of the net; settles m = ceil(1/(2 alpha)).
+        size: In [1, n]. m itself, in the place of alpha, with n m below 2^60. With neither, m is the best for
+            the bound.
+        beta: In (0, 1). Failure probability of the bound.
+        noise: By default the system's entropy.
+
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range; nothing was spent.
+        TooLargeError: If the counting would take more than about 20 s or 3 GB, or n m is 2^60 or more;
+            nothing was spent.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import threshold_database
+        >>> heights = {"cm": 140 + np.arange(20_000) % 64}  # uniform on 140, ..., 203
+        >>> data = ic.PrivateData.from_records(heights, ic.Domain.of(cm=range(100, 228)))
+        >>> chosen = threshold_database(data, "cm", epsilon=1.0, size=25, beta=1e-6)
+        >>> chosen.size, f"{chosen.candidates:.1e}"
+        (25, '2.8e+28')
+        >>> below_172 = ic.where(cm=ic.between(100, 171)).bind(chosen.domain)  # one half of all
+        >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
+        True
     """
     beta = checked_real("beta", beta, above=0.0, below=1.0)
     noise, budget = checked_release(data, epsilon, noise)

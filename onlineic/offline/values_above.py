@@ -36,22 +36,17 @@ LEAST_BETA = 1e-9  # tests times its inverse must stay what every mechanism can 
 class ValuesAbove:
     """Which statistics were found to reach their threshold, and how large they are.
 
-    Attributes
-    ----------
-    above : tuple of int
-        Indices of the hits, increasing, at most `cutoff`.
-    values : tuple of float
-        Of the hits, with noise, in the units of each statistic.
-    tested : int
-        The statistics 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
-    radii, value_bounds : tuple of float
-        For each statistic, in its units: with probability 1 - beta every hit has value >= threshold - radius,
-        every other one compared value < threshold + radius, and every released value is within its bound.
-    claimed : tuple of int
-        Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is true.
-    beta : float
-    private : bool
-        False: simulated noise was used, the result is NOT PRIVATE.
+    Attributes:
+        above: Indices of the hits, increasing, at most `cutoff`.
+        values: Of the hits, with noise, in the units of each statistic.
+        tested: The statistics 0, ..., tested - 1 were compared; those after the last hit allowed were not
+            reached.
+        radii, value_bounds: For each statistic, in its units: with probability 1 - beta every hit has value
+            >= threshold - radius, every other one compared value < threshold + radius, and every released
+            value is within its bound.
+        claimed: Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is
+            true.
+        private: False: simulated noise was used, the result is NOT PRIVATE.
     """
 
     above: tuple[int, ...]
@@ -94,55 +89,42 @@ def numeric_sparse(
     (epsilon, delta)-private, however many statistics are compared, provided that claimed sensitivities are
     true. Noise is in multiples of each statistic's own sensitivity.
 
-    Parameters
-    ----------
-    data : PrivateData
-    statistics : sequence of Statistic or of conditions
-        Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON, is the
-        `fraction` of the records that meet it; thresholds and values of one are fractions too.
-    threshold : number, or one for each statistic
-        In their units, public.
-    budget : Budget
-        For tests and values together, charged before anything is read.
-    cutoff : int, >= 1
-        c; values cost more than indices, and the noise grows with it.
-    mechanism : "laplace", "gumbel" or "exponential", optional
-        Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise. By default
-        the one of the last two that resolves smaller gaps.
-    beta : float, in [1e-9, 1)
-        Failure probability of the bounds; privacy does not depend on it.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, DomainMismatchError
-        If an argument is outside its range; nothing was read or spent.
-    SessionSealedError
-        If a statistic failed, or gave no finite number: what it said stays inside, and its budget is spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 3, through `sparse.ValueSparse`.
 
-    Examples
-    --------
-    How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
+    Args:
+        statistics: Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON,
+            is the `fraction` of the records that meet it; thresholds and values of one are fractions too.
+        threshold: Number, or one for each statistic. In their units, public.
+        budget: For tests and values together, charged before anything is read.
+        cutoff: At least 1. c; values cost more than indices, and the noise grows with it.
+        mechanism: Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise.
+            By default the one of the last two that resolves smaller gaps.
+        beta: In [1e-9, 1). Failure probability of the bounds; privacy does not depend on it.
+        noise: By default the system's entropy.
 
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
-    >>> domain = ic.Domain.of(postcode=100, region=10)
-    >>> codes = np.arange(20_000) % 100
-    >>> regions = np.where(np.arange(20_000) < 19_000, codes // 10, (codes // 10 + 1) % 10)
-    >>> data = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
-    >>> asked = [distinct_count(domain, "region"), exceptions(domain, ["postcode"], "region")]
-    >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
-    >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
-    ((1,), True)
-    >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
-    >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
-    >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
-    (0,)
+    Raises:
+        InvalidParameterError, DomainMismatchError: If an argument is outside its range; nothing was read or
+            spent.
+        SessionSealedError: If a statistic failed, or gave no finite number: what it said stays inside, and
+            its budget is spent.
+
+    Examples:
+        How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
+
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
+        >>> domain = ic.Domain.of(postcode=100, region=10)
+        >>> codes = np.arange(20_000) % 100
+        >>> regions = np.where(np.arange(20_000) < 19_000, codes // 10, (codes // 10 + 1) % 10)
+        >>> data = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+        >>> asked = [distinct_count(domain, "region"), exceptions(domain, ["postcode"], "region")]
+        >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
+        >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
+        ((1,), True)
+        >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
+        >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+        >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
+        (0,)
     """
     source = checked_noise(noise)
     check_types(data, budget)

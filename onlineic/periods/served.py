@@ -239,15 +239,10 @@ class PeriodsAsking(_OfRange, Answering):
 class PeriodsView:
     """What is public of all periods at one moment, as `session.View`: frozen.
 
-    Attributes
-    ----------
-    periods : Periods
-    views : mapping of str to View
-        Of every node.
-    blocks : tuple of str
-        Of the range.
-    length : int
-        Answers over ranges that were told.
+    Attributes:
+        views: Of every node.
+        blocks: Of the range.
+        length: Answers over ranges that were told.
     """
 
     periods: Periods
@@ -430,18 +425,14 @@ class PeriodsView:
 class ServedPeriods(_OfRange):
     """All periods as one that a server asks in the place of a session.
 
-    Parameters
-    ----------
-    periods : Periods
-        From a file, of durability "all". Its sessions are opened at once, so that what is missing is known
-        before anybody asks.
+    Args:
+        periods: From a file, of durability "all". Its sessions are opened at once, so that what is missing is
+            known before anybody asks.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is in memory, or nothing has begun.
-    SessionStateError, LedgerError
-        If the table of a block is not at hand, or the ledger of a node is not whole.
+    Raises:
+        InvalidParameterError: If it is in memory, or nothing has begun.
+        SessionStateError, LedgerError: If the table of a block is not at hand, or the ledger of a node is not
+            whole.
     """
 
     def __init__(self, periods: Periods) -> None:
@@ -486,10 +477,9 @@ class ServedPeriods(_OfRange):
     def paid_by(self, purse: Purse | None) -> PeriodsAsking:
         """Return all periods as one of several askers has them.
 
-        Parameters
-        ----------
-        purse : Purse or None
-            Its limit is the part of every session that the asker may spend, of what hits can spend there.
+        Args:
+            purse: Its limit is the part of every session that the asker may spend, of what hits can spend
+                there.
         """
 
         def made(label: str) -> _Payer:
@@ -531,11 +521,8 @@ class ServedPeriods(_OfRange):
 class PeriodsSummary:
     """A page about periods that can be handed on.
 
-    Attributes
-    ----------
-    view : PeriodsView
-    answers : int
-        The most of the latest that are listed.
+    Attributes:
+        answers: The most of the latest that are listed.
     """
 
     view: PeriodsView

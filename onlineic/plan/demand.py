@@ -62,37 +62,26 @@ class DemandPurchases(PurchaseRule[Listened]):
     Between two of them a question over attributes that were not asked together before buys tables, if that
     leaves a third of its own expected error.
 
-    Parameters
-    ----------
-    share : Fraction, in (0, 1]
-        Of the account, for all purchases together.
-    after : tuple of int
-        Questions after which an instalment is bought, rising; the first one comes before the first question.
-    parts : tuple of Fraction
-        Of that, less what numbers cost, which are spent by then; the last one is 1.
-    one : Fraction, in (0, 1]
-        Of what is left, for a question that is publicly hard.
-    single : Fraction, in (0, 1)
-        Of what is left, for a number: twenty, an hour of an analyst, then cost less than half of all.
-    rent : Fraction, in [0, 1)
-        Of all purchases, for numbers: a stream that follows them errs by a third more, not by half.
-    announced : tuple of tuple of int
-        Sets of attributes that will be asked, as places in the domain, if they were told.
-    reach : Reach, optional
-        Which sets can be counted: tables of others are not bought.
-    count : int, optional
-        About how many questions will come, if that was told and is less than `after` was made for.
-    first : FirstTables, optional
-        All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
-        sessions of several update rules begin with.
+    Args:
+        share: In (0, 1]. Of the account, for all purchases together.
+        after: Questions after which an instalment is bought, rising; the first one comes before the first
+            question.
+        parts: Of that, less what numbers cost, which are spent by then; the last one is 1.
+        one: In (0, 1]. Of what is left, for a question that is publicly hard.
+        single: In (0, 1). Of what is left, for a number: twenty, an hour of an analyst, then cost less than
+            half of all.
+        rent: In [0, 1). Of all purchases, for numbers: a stream that follows them errs by a third more, not
+            by half.
+        announced: Sets of attributes that will be asked, as places in the domain, if they were told.
+        reach: Which sets can be counted: tables of others are not bought.
+        count: About how many questions will come, if that was told and is less than `after` was made for.
+        first: All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or
+            what sessions of several update rules begin with.
+        listed: What announced questions ask of each set, if the questions themselves were told.
 
-    listed : tuple of Expected
-        What announced questions ask of each set, if the questions themselves were told.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a share is outside its range, counts or parts do not rise, or a set of attributes is none.
+    Raises:
+        InvalidParameterError: If a share is outside its range, counts or parts do not rise, or a set of
+            attributes is none.
     """
 
     share: Fraction = Fraction(9, 10)
@@ -152,10 +141,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         once a little has told how large interactions are; of a number of questions all is by its end. What was
         told needs no numbers.
 
-        Parameters
-        ----------
-        guessed : bool
-            Whether nobody has told these sets.
+        Args:
+            guessed: Whether nobody has told these sets.
         """
         rule = cls(announced=announced, reach=reach, listed=listed)
         if count is not None or (announced and not guessed):

@@ -50,26 +50,19 @@ MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the rea
 class FirstTables:
     """Tables and numbers to release together, and what they cost.
 
-    Attributes
-    ----------
-    targets : tuple of Partition and Query
-    scales : tuple of Fraction
-        Of each one's noise, records: of a table sigma of a discrete Gaussian on the multiples of one over its
-        own denominator, or the scale of a discrete Laplace on whole records; of a number the same on the
-        multiples of 2^-8, to which its count is rounded down.
-    charge : Charge
-        Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
-        order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of that.
-        A number moves by its own sensitivity.
-    pure : bool
-        Whether the noise is Laplace.
-    neighbours : Neighbours
-        By which they move.
+    Attributes:
+        scales: Of each one's noise, records: of a table sigma of a discrete Gaussian on the multiples of one
+            over its own denominator, or the scale of a discrete Laplace on whole records; of a number the
+            same on the multiples of 2^-8, to which its count is rounded down.
+        charge: Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
+            order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of
+            that. A number moves by its own sensitivity.
+        pure: Whether the noise is Laplace.
+        neighbours: By which they move.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they cost more than their charge: no plan that is read from a file may buy them for less.
+    Raises:
+        InvalidParameterError: If they cost more than their charge: no plan that is read from a file may buy
+            them for less.
     """
 
     targets: tuple[Partition | Query, ...]
@@ -220,22 +213,15 @@ def check_bought(
     Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
     more by those of the mechanism.
 
-    Parameters
-    ----------
-    tables : FirstTables
-        As `checked_tables` returns them.
-    ledger : Ledger
-    sparse : NumericSparse
-    domain : Domain
-        Of the table that is read.
-    planned : bool
-        Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan tells.
+    Args:
+        tables: As `checked_tables` returns them.
+        domain: Of the table that is read.
+        planned: Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan
+            tells.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is something else than tables of this package, is priced for another account, or cannot be
-        read or drawn.
+    Raises:
+        InvalidParameterError: If it is something else than tables of this package, is priced for another
+            account, or cannot be read or drawn.
     """
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
@@ -427,10 +413,8 @@ def tables_at(
 def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
     """Return just what a question asks, with the least noise that so much pays, or None.
 
-    Parameters
-    ----------
-    most : Fraction
-        For a number, in the unit of the account; for a cross table that of the same noise.
+    Args:
+        most: For a number, in the unit of the account; for a cross table that of the same noise.
     """
     order, pure = account.order, account.order is None
     target: Partition | Query

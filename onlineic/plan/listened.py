@@ -18,18 +18,13 @@ from onlineic.queries.marginals import Question
 class Listened:
     """What a record has asked and bought, as far as purchases go by it.
 
-    Attributes
-    ----------
-    asked : tuple of Asked
-        Of the first questions that were tested or bought, oldest first.
-    sets : frozenset of tuple of int
-        Sets of attributes among them.
-    predictor : Predictor or None
-        By what purchases have released.
-    spent, rented : Fraction
-        By all purchases, and by those of single questions, in the unit of the account.
-    served : int
-        Questions of calls for which tables were bought: they are asked together, and count as one purchase.
+    Attributes:
+        asked: Of the first questions that were tested or bought, oldest first.
+        sets: Sets of attributes among them.
+        predictor: By what purchases have released.
+        spent, rented: By all purchases, and by those of single questions, in the unit of the account.
+        served: Questions of calls for which tables were bought: they are asked together, and count as one
+            purchase.
     """
 
     asked: tuple[Asked, ...] = ()

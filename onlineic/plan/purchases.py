@@ -28,19 +28,12 @@ S = TypeVar("S")
 class Facts(Generic[S]):
     """All that a purchase may rest on: public, and in the record before it.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    account : Filter
-        What is spent, and what is left.
-    neighbours : Neighbours
-        For which purchases are priced.
-    heard : object
-        What the record has asked and bought, as the rule itself has summed it up.
-    questions : tuple of Query or BoundMarginal
-        What is about to be asked: the question at hand, and after it others of the same call, as many in all
-        as the rule hears. None before one is asked.
+    Attributes:
+        account: What is spent, and what is left.
+        neighbours: For which purchases are priced.
+        heard: What the record has asked and bought, as the rule itself has summed it up.
+        questions: What is about to be asked: the question at hand, and after it others of the same call, as
+            many in all as the rule hears. None before one is asked.
     """
 
     domain: Domain
@@ -137,16 +130,7 @@ class TestsOnly(PurchaseRule[None]):
 
 @final
 class Purchases:
-    """A rule with the record that it goes by.
-
-    Parameters
-    ----------
-    rule : PurchaseRule
-    ledger : Ledger
-    domain : Domain
-    n : int
-    neighbours : Neighbours
-    """
+    """A rule with the record that it goes by."""
 
     def __init__(
         self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours

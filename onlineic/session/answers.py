@@ -98,24 +98,13 @@ class AnswerBook:
     A record is taken as a whole or not at all: after an interrupt or a failure anywhere `take` goes on with
     the same one, and what it then makes of it is the same.
 
-    Parameters
-    ----------
-    plan : Plan
-    domain : Domain
-    n : int
-    ledger : Ledger
-    belief : Belief
-        Before the first record.
-    private : bool
-        Stamped on every answer.
-    persons : int, optional
-        How many persons n parts are: by them answers count. None: n.
-    raises : bool
-        Whether a question that cannot be paid raises an error; else it is answered untested.
-    counted : Counted, optional
-        What is known of the number of persons, or records, where it is private.
-    of_what : str
-        What answers count: "records" or "persons".
+    Args:
+        belief: Before the first record.
+        private: Stamped on every answer.
+        persons: How many persons n parts are: by them answers count. None: n.
+        raises: Whether a question that cannot be paid raises an error; else it is answered untested.
+        counted: What is known of the number of persons, or records, where it is private.
+        of_what: What answers count: "records" or "persons".
     """
 
     __slots__ = (
@@ -491,10 +480,8 @@ class AnswerBook:
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
 
-        Raises
-        ------
-        SessionExhaustedError
-            Where nothing is answered without a test.
+        Raises:
+            SessionExhaustedError: Where nothing is answered without a test.
         """
         if self.raises:
             raise SessionExhaustedError(self.used_up())
@@ -629,10 +616,8 @@ class AnswerBook:
 
         The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            What a hit would release.
+        Args:
+            target: What a hit would release.
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
@@ -716,10 +701,8 @@ class AnswerBook:
     ) -> Answer:
         """Return an answer of which all is known now, but for what was left then.
 
-        Parameters
-        ----------
-        rest : float or Remembered
-            What was remembered of it, where it was told before.
+        Args:
+            rest: What was remembered of it, where it was told before.
         """
         return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
 

@@ -29,12 +29,8 @@ RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with a
 class Batches:
     """Answers batches through a core.
 
-    Parameters
-    ----------
-    core : Core
-    ledger : Ledger
-        That of the core.
-    n : int
+    Args:
+        ledger: That of the core.
     """
 
     def __init__(self, core: Core, ledger: Ledger, n: int) -> None:
@@ -160,10 +156,8 @@ class Batches:
     def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
         """Return the places whose tests are paid for, and how many answers can be given by them.
 
-        Raises
-        ------
-        SessionExhaustedError, SessionSealedError
-            If the first answer cannot.
+        Raises:
+            SessionExhaustedError, SessionSealedError: If the first answer cannot.
         """
         if len(tested) == 0:
             return tested, len(queries)

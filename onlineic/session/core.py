@@ -59,19 +59,11 @@ def same(bought: Question | None, asked: Question) -> bool:
 class Core:
     """The private table, the public record, and the algorithm between them; one call at a time.
 
-    Parameters
-    ----------
-    data : PrivateData
-    noise : Noise
-    ledger : Ledger
-        Claimed for the account of the mechanism. All that is released goes there, and comes from there.
-    weight_bits : int
-        Grid of the weights of questions.
-    prices : Prices
-    book : AnswerBook
-    purchases : PurchaseRule
-    n : int, optional
-        By which counts are fractions, where the number of records is private; None: that of the data.
+    Args:
+        ledger: Claimed for the account of the mechanism. All that is released goes there, and comes from
+            there.
+        weight_bits: Grid of the weights of questions.
+        n: By which counts are fractions, where the number of records is private; None: that of the data.
     """
 
     def __init__(

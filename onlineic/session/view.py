@@ -29,24 +29,12 @@ T = TypeVar("T")
 class View:
     """Public facts of a session, as they were when it was taken.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    plan : Plan
-    statistics : SessionStatistics
-    hypothesis : Hypothesis
-        Without any guarantee.
-    answers_tables : bool
-    account : Filter
-        Without the standing reservation.
-    reserved : Charge or None
-    owed : Fraction
-        The charge of tables that questions will buy, in the unit of the account.
-    paid : mapping of str to Fraction
-        What each purse has paid, in the unit of the account.
-    length : int
-        Records in the transcript.
+    Attributes:
+        hypothesis: Without any guarantee.
+        account: Without the standing reservation.
+        owed: The charge of tables that questions will buy, in the unit of the account.
+        paid: What each purse has paid, in the unit of the account.
+        length: Records in the transcript.
     """
 
     domain: Domain
@@ -103,10 +91,8 @@ class View:
     def prospect(self, question: Any, purse: Purse | None = None) -> Prospect:
         """Return what was known then of one question before it is asked, by the owner of a purse.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         outlook = self._of(purse)
         return outlook.prospect(outlook.bound(question))
@@ -116,10 +102,8 @@ class View:
 
         Waits for nobody: not for `explain` either.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         bound = self._outlook.bound(question)
         if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:

@@ -59,33 +59,18 @@ class ExponentialSparse(NumericSparse):
     test is at least as likely under the neighbour, and a hit needs nu larger by at most D + Delta. All
     shifts go up, so noises on [0, inf) qualify.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    epsilon : float
-    threshold : int
-        T, units 1/(n 2^grid_bits); ties are hits.
-    threshold_scale, query_scale : Fraction
-        b1 and b2, same units.
-    grid_bits : int
-        K, the session's grid; 0 if only 0/1 queries are asked.
-    number_scale : Fraction, optional
-        lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None:
-        numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a false hit, whose
-        nu has no memory: its error bound reaches beyond the threshold.
-    neighbours : Neighbours
-        The tables between which it is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 3 with delta = 0, one threshold for all hits as in Lyu, Su & Li (2017),
     Algorithm 7, and one-sided instead of Laplace noise.
+
+    Args:
+        n: Number of records, public.
+        threshold: T, units 1/(n 2^grid_bits); ties are hits.
+        threshold_scale, query_scale: b1 and b2, same units.
+        grid_bits: K, the session's grid; 0 if only 0/1 queries are asked.
+        number_scale: lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice
+            that. None: numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a
+            false hit, whose nu has no memory: its error bound reaches beyond the threshold.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -365,18 +350,10 @@ def exponential_scales(count: int, epsilon: float, runs: int = 1) -> tuple[float
 
     Split runs^(2/3) : (2 count)^(2/3) between all thresholds and all hits: within 2 % of the best.
 
-    Parameters
-    ----------
-    count : int, >= 1
-        c', hard answers that must be payable.
-    epsilon : float, > 0
-    runs : int, >= 1
-        Thresholds that must be payable.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
+    Args:
+        count: At least 1. c', hard answers that must be payable.
+        epsilon: Above 0.
+        runs: At least 1. Thresholds that must be payable.
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -391,11 +368,6 @@ def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float) 
 
     G = T + b1 ln(b1/((b1 + b2) .05)) with T = b2 ln(2 k b2/((b1 + b2) .05 c)), calibrated for
     ceil(1.05 c) hard answers.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
     count = hits_paid(hard_answers, FALSE_HITS)

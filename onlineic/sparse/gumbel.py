@@ -70,35 +70,19 @@ class GumbelSparse(NumericSparse):
 
     Instances of the same order may share one filter, query by query.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    epsilon, delta : float
-        delta > 0.
-    order : Fraction, > 1
-        a, fixed before the session.
-    scale : Fraction
-        b, units 1/(n 2^grid_bits), with x < 1 at the sensitivity of one record.
-    threshold : int, in [1, 26 b]
-        T, same units; ties are hits.
-    grid_bits : int
-        K, the session's grid; 0 if only 0/1 queries are asked.
-    ratio : Fraction, > 0
-        sigma / b; sigma is rounded up to whole units of the target's own grid.
-    neighbours : Neighbours
-        The tables between which it is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Replaces Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise of maximum type, and
     a Renyi filter (Feldman & Zrnic 2021) of fixed order for Theorem 3.27. Conversion to (epsilon, delta):
     Canonne, Kamath & Steinke (2020), Proposition 12.
+
+    Args:
+        n: Number of records, public.
+        epsilon, delta: delta > 0.
+        order: Above 1. a, fixed before the session.
+        scale: b, units 1/(n 2^grid_bits), with x < 1 at the sensitivity of one record.
+        threshold: In [1, 26 b]. T, same units; ties are hits.
+        grid_bits: K, the session's grid; 0 if only 0/1 queries are asked.
+        ratio: Above 0. sigma / b; sigma is rounded up to whole units of the target's own grid.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -417,30 +401,20 @@ def gumbel_scale(
     b, the Gumbel scale in counts, is the least that pays for so many hard answers; alpha is the Renyi order
     that allows it.
 
-    Parameters
-    ----------
-    count : int, >= 1
-        c', hard answers that must be payable.
-    epsilon : float, > 0
-    delta : float, in (0, 1)
-    ratio : float, > 0
-        sigma / b of the fresh answer; inf for none.
-    squared_sensitivity : float, > 0
-        L in counts^2, of an answer whose test moves by one count: 1 for a number, 2 for a partition.
-    reserved : float, in [0, 1)
-        Share of the capacity kept for other releases of the same filter.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-    InfeasibleAccuracyError
-        If epsilon is so small that no order up to 10^5 has any capacity.
-
-    References
-    ----------
     Calibrates the session-wide Renyi filter that stands in for Theorem 3.28 of Dwork & Roth (2014). The
     order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
+
+    Args:
+        count: At least 1. c', hard answers that must be payable.
+        epsilon: Above 0.
+        delta: In (0, 1).
+        ratio: Above 0. sigma / b of the fresh answer; inf for none.
+        squared_sensitivity: Above 0. L in counts^2, of an answer whose test moves by one count: 1 for a
+            number, 2 for a partition.
+        reserved: In [0, 1). Share of the capacity kept for other releases of the same filter.
+
+    Raises:
+        InfeasibleAccuracyError: If epsilon is so small that no order up to 10^5 has any capacity.
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -507,11 +481,6 @@ def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta
     """Return G, counts: a gap that is found with 95 % at the threshold of few false hits (default choice).
 
     G = b (ln(k/(.2 c)) + ln ln 20), b calibrated for ceil(1.2 c) hard answers.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
     count = hits_paid(hard_answers, FALSE_HITS)

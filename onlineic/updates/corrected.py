@@ -45,15 +45,11 @@ ROUNDS = 100  # of a fixed point that some twenty rounds find
 class _Component:
     """What all tables at levels say of one subspace.
 
-    Attributes
-    ----------
-    totals : float64 array
-        Sums of the parts beyond those of the level before, fractions of records, one axis an attribute.
-    precision : float
-        One over the variance of each.
-    dimensions : int
-    taken : float
-        Which share of it the best linear estimate takes: signal / (1 + signal).
+    Attributes:
+        totals: Sums of the parts beyond those of the level before, fractions of records, one axis an
+            attribute.
+        precision: One over the variance of each.
+        taken: Which share of it the best linear estimate takes: signal / (1 + signal).
     """
 
     totals: Floats
@@ -76,18 +72,13 @@ class CorrectedFit(BySets):
     2^18 cells, or of which no table at levels was released, is left to the fit. Synthetic records are drawn
     from the fit.
 
-    Parameters
-    ----------
-    fit : Hypothesis
-        With `blocks`.
-    measurements : tuple of Measurement
-        All that was released.
-
-    References
-    ----------
     Strawderman (1971) for the law of the residual where the fit is wrong: its variance is that of the noise
     over a number that is even in (0, 1). Johnstone & Silverman (2004) for a share of wrong subspaces that is
     learned from all of them; here by the rule of succession, so that it is never 0.
+
+    Args:
+        fit: With `blocks`.
+        measurements: All that was released.
     """
 
     fit: Any

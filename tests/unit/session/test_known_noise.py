@@ -29,8 +29,6 @@ N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
 FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one is let start from pairs, Gaussian
 BUDGET = ic.Budget(1.0, 1e-6)
-
-
 SETTLED = {"purchases": settled(WIDE, FEW.n, BUDGET)}
 
 
