@@ -368,9 +368,9 @@ def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> It
 def check_domain(domain: object) -> None:
     """Raise `InvalidParameterError` unless this is a domain."""
     if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+        kind = type(domain).__name__
+        remedy = "data.domain" if kind == "PrivateData" else "Domain.of(...)"
+        raise InvalidParameterError(f"domain must be a Domain, got a {kind}; write {remedy}.")
 
 
 def _loader(table: Any) -> str:

@@ -15,19 +15,13 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.attributes import Categorical, Label
-from onlineic.domain.domain import Domain
-from onlineic.errors import (
-    InvalidParameterError,
-    InvalidQueryError,
-    TooLargeError,
-    checked_integer,
-    checked_real,
-)
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.offline.release import Release, Result
 from onlineic.queries.partitions import one_way
 from onlineic.queries.query import Query, canonical
 
@@ -44,11 +38,10 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
     The last is 1 for every database. A missing cell comes after all values.
 
     Args:
-        domain: Of the table that they will be asked of: `data.private.domain`.
+        domain: Of the table that they will be asked of.
         attribute: Ordered: a range of integers or bins.
 
     Raises:
-        InvalidParameterError: If `domain` is no `Domain`.
         InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
 
     Examples:
@@ -58,10 +51,7 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
         >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
         (119, True)
     """
-    if not isinstance(domain, Domain):
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write data.domain."
-        )
+    check_domain(domain)
     axis = ordered_axis(domain, attribute)
     return tuple(
         canonical(domain, False, {(axis,): (0, code + 1)}, 0) for code in range(domain.shape[axis] - 1)
@@ -82,8 +72,8 @@ def ordered_axis(domain: Domain, attribute: str) -> int:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class PrivateCdf:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class PrivateCdf(Result):
     """A distribution function F(d) = fraction of records with value <= d, released for every d at once.
 
     Attributes:
@@ -95,7 +85,6 @@ class PrivateCdf:
         radius: Half the width of the band before it was made monotone: how far `values` may be off anywhere,
             with the same probability.
         levels: Of block counts.
-        private: False: simulated noise was used, the release is NOT PRIVATE.
     """
 
     domain: Domain
@@ -103,9 +92,7 @@ class PrivateCdf:
     lower: Floats
     upper: Floats
     radius: float
-    beta: float
     levels: int
-    private: bool
 
     def at(self, label: Label) -> float:
         """Return F(d), d one label of the attribute (a bin as text, None for the missing cell)."""
@@ -116,9 +103,9 @@ class PrivateCdf:
         q = checked_real("q", q, at_least=0.0, at_most=1.0)
         return self.domain.attributes[0].label(int(np.searchsorted(self.values, q)))
 
-    def __repr__(self) -> str:
-        bound = f"within {upward(self.radius)} everywhere at {probability(1 - self.beta)}"
-        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp(self.private)})"
+    def _shown(self) -> str:
+        bound = f"within {upward(self.radius)} everywhere at {self._sure}"
+        return f"{self.domain.names[0]}, {self.values.size} cells, {bound}"
 
 
 def private_cdf(
@@ -132,19 +119,13 @@ def private_cdf(
 ) -> PrivateCdf:
     """Return the distribution function of an ordered attribute, with a simultaneous band.
 
-    (epsilon, 0)-private. The cells are grouped by b = ceil(K^(1/h)) on h levels; every block count gets
-    discrete Laplace noise of scale 2h/epsilon, since a replaced record moves two counts of each level by one.
-    Least squares makes all levels agree with each other and with n; isotonic regression makes the sums
-    monotone.
-
-    The band is exact: a release from an empty table is nothing but its error, so N = 1,999 of them or more
-    are drawn; with S the largest error of this one, P(S <= their k-th smallest) >= k/(N + 1), all being
-    exchangeable.
+    (epsilon, 0)-private. The cells are grouped by b = ceil(K^(1/h)) on h levels, and every block count gets
+    discrete Laplace noise of scale 2h/epsilon. Least squares makes all levels agree with each other and with
+    n; isotonic regression makes the sums monotone. The band is exact: it comes from 1,999 simulated releases
+    of an empty table or more, which are nothing but error (theory 12.9).
 
     Hay, Rastogi, Miklau & Suciu (2010) for consistency by least squares on a tree; Qardaji, Yang & Li (2013)
-    for few levels with many branches. Isotonic regression does not increase the largest error: its value at d
-    is max over a <= d of min over b >= d of the mean m(a, b) of the noisy F on a..b; if noisy F >= F - r then
-    min_b m(d, b) >= F(d) - r because F is non-decreasing, and in the same way max_a m(a, d) <= F(d) + r.
+    for few levels with many branches.
 
     Args:
         attribute: Ordered: a range of integers or bins, of 2 to 2^16 cells.
@@ -154,11 +135,10 @@ def private_cdf(
             three. A binary tree has log2 K, and errs twice as much as two levels do at K = 256.
         beta: In [0.001, 1). Chance that the band misses anywhere, over the noise of this release and of the
             simulated ones.
-        noise: By default the system's entropy.
 
     Raises:
-        InvalidParameterError, InvalidQueryError: If an argument is outside its range; nothing was spent.
-        TooLargeError: If the attribute has more than 2^16 cells; nothing was spent.
+        InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
+        TooLargeError: If it has more than 2^16 cells.
 
     Examples:
         >>> import numpy as np, onlineic as ic
@@ -171,8 +151,8 @@ def private_cdf(
         >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
         (0.5, True, True)
     """
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    noise, budget = checked_release(data, epsilon, noise)
+    release = Release.of(data, epsilon, noise, beta, LEAST_BETA)
+    budget, source = release.budget, release.noise
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:
@@ -182,14 +162,21 @@ def private_cdf(
     # the blocks of every level are a table of their own
     laplace = LaplaceMechanism(budget.epsilon, budget.neighbours.table_l1() * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
-    radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
-    measured = released(
-        data, budget, noise, lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
+    radius = (
+        _radius(cells, groups, laplace, release.beta, source) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
     )
+    measured = release.read(lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, source))
     raw = sums(measured, groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
     return PrivateCdf(
-        data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)
+        domain=data.domain.project(attribute),
+        values=values,
+        lower=lower,
+        upper=upper,
+        radius=radius,
+        levels=len(groups),
+        beta=release.beta,
+        private=release.private,
     )
 
 

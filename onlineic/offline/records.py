@@ -3,13 +3,11 @@
 Proof: docs/theory/queries.md, 1.9.
 """
 
-from onlineic.accounting.budget import Budget
-from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.errors import InvalidParameterError, TooFewRecordsError, checked_real
+from onlineic.errors import InvalidParameterError, TooFewRecordsError
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
+from onlineic.offline.release import Release
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import where
 
@@ -26,11 +24,9 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
         data: Loaded with neighbours="add-remove".
         epsilon: In (0, 20].
         beta: In (0, 1). Failure probability of its `bound`.
-        noise: By default the system's entropy.
 
     Raises:
-        InvalidParameterError: If the number of records is public, or an argument is outside its range;
-            nothing was spent.
+        InvalidParameterError: If the number of records is public, or an argument is outside its range.
         TooFewRecordsError: If what is released is below 1: nothing can be asked. Epsilon is spent.
 
     Examples:
@@ -46,21 +42,16 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
         >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
         True
     """
-    source = checked_noise(noise)
-    check_types(data, Budget(epsilon))
+    release = Release.of(data, epsilon, noise, beta)
     if data.n_at_most is None:
         raise InvalidParameterError(
             f"data must have a private number of records to count them, got n={data.n}; use data.n."
         )
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    mechanism = LaplaceMechanism(epsilon)
-    everybody, budget = where().bind(data.domain), Budget(epsilon, neighbours=ADD_REMOVE)
-    found = released(
-        data, budget, source, lambda: int(mechanism.release(data.exact_counts(everybody), source)[0])
-    )
+    mechanism, everybody = LaplaceMechanism(release.budget.epsilon), where().bind(data.domain)
+    found = release.read(lambda: int(mechanism.release(data.exact_counts(everybody), release.noise)[0]))
     if found < 1:
         raise TooFewRecordsError(
             f"the released number of records must be at least 1 to be asked about, got {found}; the "
             "budget is spent: there are too few for this epsilon."
         )
-    return Counted(min(found, data.n_at_most), mechanism.scale, beta, private=is_private(source))
+    return Counted(min(found, data.n_at_most), mechanism.scale, release.beta, private=release.private)

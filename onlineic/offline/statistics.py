@@ -26,7 +26,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.offline.linear_programs import number
-from onlineic.offline.means import integers, width_of
+from onlineic.offline.means import column, width_of
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, session_grid_bits
 
@@ -150,7 +150,7 @@ def column_mean(data: PrivateData, attribute: str) -> Statistic:
         Statistic(mean of score, sensitivity 0.02)
     """
     check_kind("data", data, PrivateData)
-    kind = integers(data.domain, attribute)
+    kind, _ = column(data.domain, attribute)
     width, above, n = width_of(kind, data.n), np.arange(kind.size), data.n
 
     def computed(counts: Ints) -> Fraction:
