@@ -151,7 +151,7 @@ def private_cdf(
         >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
         (0.5, True, True)
     """
-    release = Release.of(data, epsilon, noise, beta, LEAST_BETA)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)
     budget, source = release.budget, release.noise
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n

@@ -97,7 +97,7 @@ def range_queries(
         >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
         ((0, 1, 2), 3, None, True)
     """
-    release = Release.of(data, epsilon, noise, beta, least_beta=1e-200)  # divided by the queries
+    release = Release.pure(data, epsilon, noise, beta, least=1e-200)  # divided by the queries
     source, beta = release.noise, release.beta
     check_choice("divide", divide, "hits", "cutoff")
     asked = bind_queries(queries, data.domain, 0)  # no grid: fractional weights are refused

@@ -105,7 +105,7 @@ def mean(
         >>> abs(released.value - 50) < 0.05
         True
     """
-    release = Release.of(data, epsilon, noise, beta, LEAST_BETA)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)
     (kind, cells), (n, off) = column(data.domain, attribute), records_of(data, counted)
     width, codes = width_of(kind, most_of(data)), np.arange(kind.size)
     mechanism = LaplaceMechanism(release.budget.epsilon, release.budget.neighbours.number(0, width))
@@ -271,7 +271,7 @@ def clipping_bound(
         >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
         (150, True, True)
     """
-    release = Release.of(data, epsilon, noise, beta)
+    release = Release.pure(data, epsilon, noise, beta)
     kind, cells = column(data.domain, attribute)
     search = bound_search(kind, data.n, release.budget.epsilon, bounds, threshold, release.beta)
     index = release.read(lambda: search.index(data.exact_counts(cells), release.noise))
@@ -468,7 +468,7 @@ def auto_avg(
         >>> average.private, abs(average.value - 46.5) < 0.5
         (True, True)
     """
-    release = Release.of(data, epsilon, noise, beta, LEAST_BETA)  # for radii after the read
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)  # for radii after the read
     check_choice("count", count, "public", "noisy")
     kind, cells = column(data.domain, attribute)
     width, codes, source = width_of(kind, data.n), np.arange(kind.size), release.noise

@@ -42,7 +42,7 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
         >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
         True
     """
-    release = Release.of(data, epsilon, noise, beta)
+    release = Release.pure(data, epsilon, noise, beta)
     if data.n_at_most is None:
         raise InvalidParameterError(
             f"data must have a private number of records to count them, got n={data.n}; use data.n."

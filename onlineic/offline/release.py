@@ -35,27 +35,24 @@ class Release:
 
     @classmethod
     def of(
-        cls,
-        data: PrivateData,
-        budget: Budget | float,
-        noise: Noise | None,
-        beta: float,
-        least_beta: float | None = None,
+        cls, data: PrivateData, budget: Budget, noise: Noise | None, beta: float, least: float | None = None
     ) -> "Release":
-        """Return a release at a budget, or at an epsilon with delta 0; nothing is spent yet.
+        """Return a release at a budget; nothing is spent yet.
 
         Args:
             noise: None: the system's entropy.
-            beta: At least `least_beta`, or above 0, and below 1.
+            beta: At least `least`, or above 0, and below 1.
         """
-        if isinstance(budget, Budget):
-            source, paid = checked_noise(noise), budget
-            check_types(data, paid)
-        else:
-            source, paid = checked_release(data, budget, noise)
-        if least_beta is None:
-            return cls(data, paid, source, checked_real("beta", beta, above=0.0, below=1.0))
-        return cls(data, paid, source, checked_real("beta", beta, at_least=least_beta, below=1.0))
+        check_types(data, budget)
+        return cls(data, budget, checked_noise(noise), _checked_beta(beta, least))
+
+    @classmethod
+    def pure(
+        cls, data: PrivateData, epsilon: float, noise: Noise | None, beta: float, least: float | None = None
+    ) -> "Release":
+        """Return a release at an epsilon, with delta 0, for the neighbours of the table."""
+        source, budget = checked_release(data, epsilon, noise)
+        return cls(data, budget, source, _checked_beta(beta, least))
 
     @property
     def private(self) -> bool:
@@ -65,6 +62,12 @@ class Release:
     def read(self, private: Callable[[], T]) -> T:
         """Charge the budget, then return what `private` reads and draws; its failure shows no number."""
         return released(self.data, self.budget, self.noise, private)
+
+
+def _checked_beta(beta: float, least: float | None) -> float:
+    if least is None:
+        return checked_real("beta", beta, above=0.0, below=1.0)
+    return checked_real("beta", beta, at_least=least, below=1.0)
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -96,7 +96,7 @@ def quantile(
         >>> round(60_000 * tenth.error_bound)
         14
     """
-    release, (n, off) = Release.of(data, epsilon, noise, beta), records_of(data, counted)
+    release, (n, off) = Release.pure(data, epsilon, noise, beta), records_of(data, counted)
     if isinstance(data.domain.attribute(attribute), Categorical):
         raise InvalidQueryError(
             f"{attribute} must be ordered, got labels; declare a range of integers or binned(edges)."
@@ -165,7 +165,7 @@ def most_popular(
         >>> most_popular(votes, "film", epsilon=1.0).value
         'Nosferatu'
     """
-    release, most = Release.of(data, epsilon, noise, beta), sum(records_of(data, counted))
+    release, most = Release.pure(data, epsilon, noise, beta), sum(records_of(data, counted))
     alike = data.neighbours == ADD_REMOVE
     return _chosen(release, attribute, mechanism, lambda counts: counts, most, counted, alike)
 
