@@ -1,18 +1,15 @@
 """Which of many linear programs have an optimum above a threshold, with private data in one side of each.
 
-`LinearPrograms` finds exact optima, and how far one record moves them. What is compared is
-floor((v_j - threshold)/sensitivity_j), an exact integer function of the data: rational arithmetic finds v_j
-itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
-What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitivity is proven of it.
+`LinearPrograms` finds exact optima, and how far one record moves them: rational arithmetic, since no
+sensitivity is proven of the float within a tolerance that `scipy.optimize.linprog` returns.
 
 Proof: docs/theory/offline.md, 12.7.
 """
 
 import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from operator import mul
 from typing import Any, final
 
@@ -20,10 +17,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -32,11 +27,12 @@ from onlineic.errors import (
     checked_integer,
     checked_list,
     checked_ratio,
-    checked_real,
     set_fields,
     shown,
 )
 from onlineic.noise.sources import Noise
+from onlineic.offline.compared import Compared, noisy_values, number
+from onlineic.offline.release import Release
 from onlineic.offline.simplex import Polyhedron
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
@@ -44,68 +40,15 @@ from onlineic.sparse.values import ValueSparse
 
 Exact = tuple[Fraction, ...]
 LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
-FARTHEST = 2**62  # sensitivities that a noisy value is above or below its threshold, at most
 FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart
 
 
-def number(name: str, value: Any) -> Fraction:
-    """Return a finite number exactly: a float is the rational that it stands for.
-
-    Raises:
-        InvalidParameterError: If it is no finite number.
-    """
-    if isinstance(value, Rational) and not isinstance(value, np.timedelta64):
-        return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
-    if isinstance(value, Real) and math.isfinite(value):
-        return Fraction(float(value))
-    raise InvalidParameterError(f"{name} must hold finite numbers, got {shown(value)}.")
-
-
-def told_radii(
-    sparse: ValueSparse, count: int, beta: float, levels: Iterable[Fraction], units: Iterable[Fraction]
-) -> tuple[Fraction, Fraction]:
-    """Return the radii of tests and of numbers, in sensitivities, if all that may be told is a float.
-
-    Thresholds and sensitivities are exact, and what is told of them are floats: what none can hold is refused
-    here, before anything is read or spent.
-
-    Raises:
-        InvalidParameterError: If epsilon is too small for any radius, or a threshold or a sensitivity too
-            large for a float.
-    """
-    found = sparse.radii(count, beta)
-    if not all(map(math.isfinite, found)):
-        raise InvalidParameterError(
-            f"epsilon must be larger for {count} values, got noise beyond which no bound holds; take a "
-            "larger budget, or fewer values."
-        )
-    tests, numbers = map(Fraction, found)
-    farthest = max(Fraction(FARTHEST), tests, numbers)
-    largest = Fraction(sys.float_info.max) / 2
-    if any(abs(level) + unit * farthest > largest for level, unit in zip(levels, units, strict=True)):
-        raise InvalidParameterError(
-            "threshold and sensitivities must be such that noisy values are floats, got a larger one; take "
-            "another unit."
-        )
-    return tests, numbers
-
-
-def rounded_by(exact: Fraction) -> Fraction:
-    """Return how far the nearest float is: far from 0 that is more than small noise."""
-    return abs(Fraction(float(exact)) - exact)
-
-
-def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
-    """Return what is written as a list, or raise."""
-    return checked_list(name, values, of=what)
-
-
 def _vector(name: str, values: Any) -> Exact:
-    return tuple(number(name, value) for value in _listed(name, values, "numbers"))
+    return tuple(number(name, value) for value in checked_list(name, values, of="numbers"))
 
 
 def _table(name: str, values: Any) -> tuple[Exact, ...]:
-    rows = tuple(_vector(name, row) for row in _listed(name, values, "rows"))
+    rows = tuple(_vector(name, row) for row in checked_list(name, values, of="rows"))
     if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
         raise InvalidParameterError(
             f"{name} must hold one or more rows of one length, "
@@ -115,27 +58,7 @@ def _table(name: str, values: Any) -> tuple[Exact, ...]:
 
 
 def _box(name: str, ends: Any) -> tuple[int, ...]:
-    return tuple(checked_integer(name, end) for end in _listed(name, ends, "integers"))
-
-
-def _matrix(rows: Any) -> tuple[Exact, ...]:
-    return _table("matrix", rows)
-
-
-def _sides(rows: Any) -> tuple[Exact, ...]:
-    return _table("right_hand_sides", rows)
-
-
-def _objective(row: Any) -> Exact:
-    return _vector("objective", row)
-
-
-def _lower(ends: Any) -> tuple[int, ...]:
-    return _box("lower", ends)
-
-
-def _upper(ends: Any) -> tuple[int, ...]:
-    return _box("upper", ends)
+    return tuple(checked_integer(name, end) for end in checked_list(name, ends, of="integers"))
 
 
 @final
@@ -169,17 +92,10 @@ class LinearPrograms:
         private c: (1/n) max w.x over {x in P_j: upper.x >= v_j(least)}, P_j = {x >= 0: A x <= b_j};
         private b: (1/n) max w.y over {y in Q: (b_j + lower).y <= v_j(most)}, Q = {y >= 0: A^T y >= c}.
 
-    Proof, c. A plan x that is optimal for D is in the set, since upper.x >= c(D).x = v(D) >= v(least), and is
-    feasible for the neighbour D': v(D') >= c(D').x >= c(D).x - w.x/n.
-    Proof, b. Prices y that are optimal for D (duality) are in the set, since (b + lower).y <= (b + h(D)).y =
-    v(D) <= v(most), and are feasible for D': v(D') <= (b + h(D')).y <= v(D) + w.y/n.
-
-    Optimal x and y may be taken at vertices of P_j or Q. Where the vertices are few they are listed, the
-    maxima are over those in the set, and each v_j is a maximum over a public list. Elsewhere the maxima are
+    Where the vertices of P_j or Q are few each v_j is a maximum over a public list. Elsewhere the maxima are
     linear programs, and must be bounded: every private right-hand side then needs slack under `lower`.
 
-    Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1. Where c is private, `lower` = 0,
-    and P_j is bounded and holds 0, the bound is attained: by one record at `upper` among n - 1 at 0.
+    Theory 12.7. Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1.
 
     Args:
         matrix: Shape (m, d). A. A float stands for the rational that it is; everything is computed exactly.
@@ -223,12 +139,14 @@ class LinearPrograms:
         onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
     """
 
-    matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
-    right_hand_sides: tuple[Exact, ...] = attrs.field(converter=_sides)
-    lower: tuple[int, ...] = attrs.field(converter=_lower)
-    upper: tuple[int, ...] = attrs.field(converter=_upper)
+    matrix: tuple[Exact, ...] = attrs.field(converter=lambda rows: _table("matrix", rows))
+    right_hand_sides: tuple[Exact, ...] = attrs.field(converter=lambda rows: _table("right_hand_sides", rows))
+    lower: tuple[int, ...] = attrs.field(converter=lambda ends: _box("lower", ends))
+    upper: tuple[int, ...] = attrs.field(converter=lambda ends: _box("upper", ends))
     n: int
-    objective: Exact | None = attrs.field(default=None, converter=attrs.converters.optional(_objective))
+    objective: Exact | None = attrs.field(
+        default=None, converter=lambda row: None if row is None else _vector("objective", row)
+    )
     unit: Fraction = Fraction(1)
     sensitivities: Exact = attrs.field(init=False)
     _optima: tuple[_Optimum, ...] = attrs.field(init=False, eq=False)
@@ -355,40 +273,21 @@ LEAST_BETA = 1e-9  # of the tests that release optima
 
 
 @final
-@attrs.frozen(repr=False)
-class ProgramsAbove:
-    """Which programs were found to have an optimum of at least the threshold.
+@attrs.frozen(kw_only=True, repr=False)
+class ProgramsAbove(Compared):
+    """Which programs have an optimum of at least the threshold, in units of the objective.
 
     Attributes:
-        above: Indices of the hits, increasing, at most `cutoff`.
-        tested: The programs 0, ..., tested - 1 were compared; those after the last hit allowed were not
-            reached.
-        radii: For each program, in units of its objective: with probability 1 - beta every hit has v_j >=
-            threshold
-            - radius, and every other program that was compared v_j < threshold + radius.
-        private: False: simulated noise was used, the indices are NOT PRIVATE.
-        optima: Noisy v_j of the hits, in units of the objective, if they were asked for.
+        optima: Noisy v_j of the hits, if they were asked for.
         optimum_bounds: For each program: within the same event its optimum, if released, is off by at most
             this.
     """
 
-    above: tuple[int, ...]
-    tested: int
-    radii: tuple[float, ...]
-    beta: float
-    private: bool
     optima: tuple[float, ...] = ()
     optimum_bounds: tuple[float, ...] = ()
 
-    @property
-    def not_reached(self) -> range:
-        """Programs that were not compared: nothing is said of them."""
-        return range(self.tested, len(self.radii))
-
-    def __repr__(self) -> str:
-        return (
-            f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp(self.private)})"
-        )
+    def _shown(self) -> str:
+        return f"{self.above}, {self._compared}"
 
 
 def linear_programs_above(
@@ -409,13 +308,12 @@ def linear_programs_above(
     with growing budgets and cutoff 1 the answer is the least budget that seems to do.
 
     No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
-    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases).
-
-    Where few columns are private, or a record can move all of them at once and prices are high, noisy column
-    means cost less, and every program can be solved from them in public, by any solver.
+    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases). Where few
+    columns are private, or a record can move all of them at once and prices are high, noisy column means cost
+    less, and every program can be solved from them in public.
 
     Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; `radii` are (a + 1) sensitivity,
-    a = Sparse.radius(K, beta), where its Theorem 3.26 has 8c (ln K + ln(2c/beta))/epsilon for a.
+    a = Sparse.radius(K, beta).
 
     Args:
         attributes: Which attribute, a range of integers, gives each private entry; None where `lower` =
@@ -429,12 +327,9 @@ def linear_programs_above(
             the same epsilon.
         beta: In [1e-250, 1), with optima in [1e-9, 1). Failure probability of `radii`; privacy does not
             depend on it.
-        noise: By default the system's entropy.
 
     Raises:
-        InvalidParameterError: If a parameter is outside its range, or an attribute outside its box; nothing
-            was read or spent.
-        InvalidQueryError: If an attribute is unknown, or is no range of integers; likewise.
+        InvalidQueryError: If an attribute is unknown, or is no range of integers.
 
     Examples:
         The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
@@ -455,66 +350,45 @@ def linear_programs_above(
         >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
         ProgramsAbove((3,), 4 of 5 compared)
     """
-    source, budget = checked_release(data, epsilon, noise)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA if optima else 1e-250)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")
     if programs.n != data.n:
         raise InvalidParameterError(f"n of programs must be that of the data, {data.n}, got n={programs.n}.")
     sums = _columns(data.domain, attributes, programs)
-    least = number("threshold", threshold)
+    least, units = number("threshold", threshold), programs.units
     if optima:
-        return _with_optima(data, sums, programs, least, budget, cutoff, beta, source)
-    sparse = Sparse(budget.epsilon, 0, cutoff, allocation="optimal")
-    radius = sparse.radius(len(programs.right_hand_sides), beta) + 1  # 1: the scores are rounded down
+        values = ValueSparse.calibrated(
+            release.budget, cutoff=cutoff, max_values=len(units), mechanism="exponential"
+        )
+
+        def scores() -> Iterator[int]:
+            exact = programs.optima(_totals(data, sums))
+            return (values.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
+
+        found = noisy_values(release, values, [least] * len(units), units, scores)
+        return ProgramsAbove(
+            above=found.above,
+            tested=found.tested,
+            radii=found.radii,
+            optima=found.values,
+            optimum_bounds=found.bounds,
+            beta=release.beta,
+            private=release.private,
+        )
+    sparse = Sparse(release.budget.epsilon, 0, cutoff, allocation="optimal")
+    radius = sparse.radius(len(units), release.beta) + 1  # 1: the scores are rounded down
 
     def private() -> tuple[int, ...]:
-        return sparse.select(programs.scores(_totals(data, sums), least), source)
+        return sparse.select(programs.scores(_totals(data, sums), least), release.noise)
 
-    above = released(data, budget, source, private)
+    above = release.read(private)
     return ProgramsAbove(
         above=above,
-        tested=above[-1] + 1 if len(above) == cutoff else len(programs.right_hand_sides),
-        radii=tuple(float_up(radius * unit) for unit in programs.units),
-        beta=float(beta),
-        private=is_private(source),
-    )
-
-
-def _with_optima(
-    data: PrivateData,
-    sums: Columns,
-    programs: LinearPrograms,
-    least: Fraction,
-    budget: Budget,
-    cutoff: int,
-    beta: float,
-    source: Noise,
-) -> ProgramsAbove:
-    """Return the hits with the optima that their tests have paid for."""
-    units, count = programs.units, len(programs.right_hand_sides)
-    sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=count, mechanism="exponential")
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    tests, numbers = told_radii(sparse, count, beta, [least] * count, units)
-
-    def private() -> tuple[tuple[int, float], ...]:
-        exact = programs.optima(_totals(data, sums))
-        scores = (sparse.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
-        return sparse.select(scores, source)
-
-    found = released(data, budget, source, private)
-    above = tuple(place for place, _ in found)
-    noisy = {place: least + units[place] * Fraction(multiple) for place, multiple in found}
-    return ProgramsAbove(
-        above=above,
-        tested=above[-1] + 1 if len(above) == sparse.cutoff else count,
-        radii=tuple(float_up(tests * unit) for unit in units),
-        beta=beta,
-        private=is_private(source),
-        optima=tuple(map(float, noisy.values())),
-        optimum_bounds=tuple(
-            float_up(numbers * unit + rounded_by(noisy.get(place, Fraction(0))))
-            for place, unit in enumerate(units)
-        ),
+        tested=above[-1] + 1 if len(above) == cutoff else len(units),
+        radii=tuple(float_up(radius * unit) for unit in units),
+        beta=release.beta,
+        private=release.private,
     )
 
 
@@ -555,8 +429,7 @@ def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearP
         if kind.start < low or high < kind.stop - 1:
             raise InvalidParameterError(
                 f"attributes must lie in their box, got {shown(name)} from {kind.start} to "
-                f"{kind.stop - 1} for a "
-                f"box from {low} to {high}; widen it."
+                f"{kind.stop - 1} for a box from {low} to {high}; widen it."
             )
         columns.append((one_way(domain, domain.axis(name)), kind))
     return columns

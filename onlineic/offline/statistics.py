@@ -25,7 +25,7 @@ from onlineic.errors import (
     checked_ratio,
     shown,
 )
-from onlineic.offline.linear_programs import number
+from onlineic.offline.compared import number
 from onlineic.offline.means import column, width_of
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, session_grid_bits

@@ -11,19 +11,12 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget
-from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
 from onlineic.display.text import around
-from onlineic.errors import (
-    DomainMismatchError,
-    InvalidParameterError,
-    checked_list,
-    checked_real,
-    shown,
-)
+from onlineic.errors import DomainMismatchError, InvalidParameterError, checked_list, shown
 from onlineic.noise.sources import Noise
-from onlineic.offline.linear_programs import number, rounded_by, told_radii
+from onlineic.offline.compared import Compared, noisy_values, number
+from onlineic.offline.release import Release
 from onlineic.offline.statistics import Statistic, exact, fraction
 from onlineic.queries.expressions import Expression
 from onlineic.sparse.values import ValueSparse
@@ -32,45 +25,29 @@ LEAST_BETA = 1e-9  # tests times its inverse must stay what every mechanism can 
 
 
 @final
-@attrs.frozen(repr=False)
-class ValuesAbove:
+@attrs.frozen(kw_only=True, repr=False)
+class ValuesAbove(Compared):
     """Which statistics were found to reach their threshold, and how large they are.
 
     Attributes:
-        above: Indices of the hits, increasing, at most `cutoff`.
         values: Of the hits, with noise, in the units of each statistic.
-        tested: The statistics 0, ..., tested - 1 were compared; those after the last hit allowed were not
-            reached.
-        radii, value_bounds: For each statistic, in its units: with probability 1 - beta every hit has value
-            >= threshold - radius, every other one compared value < threshold + radius, and every released
-            value is within its bound.
+        value_bounds: For each statistic, in its units: within the same event its value, if released, is off
+            by at most this.
         claimed: Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is
             true.
-        private: False: simulated noise was used, the result is NOT PRIVATE.
     """
 
-    above: tuple[int, ...]
     values: tuple[float, ...]
-    tested: int
-    radii: tuple[float, ...]
     value_bounds: tuple[float, ...]
     claimed: tuple[int, ...]
-    beta: float
-    private: bool
 
-    @property
-    def not_reached(self) -> range:
-        """Statistics that were not compared: nothing is said of them."""
-        return range(self.tested, len(self.radii))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(
+    def _shown(self) -> str:
+        told = ", ".join(
             f"{place}: {around(value, self.value_bounds[place])}"
             for place, value in zip(self.above, self.values, strict=True)
         )
-        stamp = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""
-        stamp += "" if self.private else ", NOT PRIVATE"
-        return f"ValuesAbove({{{shown}}}, {self.tested} of {len(self.radii)} compared{stamp})"
+        claim = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""
+        return f"{{{told}}}, {self._compared}{claim}"
 
 
 def numeric_sparse(
@@ -100,11 +77,9 @@ def numeric_sparse(
         mechanism: Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise.
             By default the one of the last two that resolves smaller gaps.
         beta: In [1e-9, 1). Failure probability of the bounds; privacy does not depend on it.
-        noise: By default the system's entropy.
 
     Raises:
-        InvalidParameterError, DomainMismatchError: If an argument is outside its range; nothing was read or
-            spent.
+        DomainMismatchError: If a statistic was made for another domain or number of records.
         SessionSealedError: If a statistic failed, or gave no finite number: what it said stays inside, and
             its budget is spent.
 
@@ -126,8 +101,7 @@ def numeric_sparse(
         >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
         (0,)
     """
-    source = checked_noise(noise)
-    check_types(data, budget)
+    release = Release.of(data, budget, noise, beta, LEAST_BETA)
     listed = checked_list("statistics", statistics, remedy="write where(..) or a Statistic in brackets")
     if not listed or not all(isinstance(one, Statistic | Expression | str | dict) for one in listed):
         raise InvalidParameterError(
@@ -141,33 +115,23 @@ def numeric_sparse(
                 f"statistics must be made for the domain and n of the data, got {shown(one)}."
             )
     levels = _levels(threshold, len(asked))
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=len(asked), mechanism=mechanism)
-    units = [one.sensitivity for one in asked]
-    tests, numbers = told_radii(sparse, len(asked), beta, levels, units)
 
     def scores() -> Iterator[int]:
         for one, level in zip(asked, levels, strict=True):
             counts = data.exact_counts(one.target)
             yield sparse.score(exact(one.compute(counts)), level, one.sensitivity)
 
-    found = released(data, budget, source, lambda: sparse.select(scores(), source))
-    above = tuple(place for place, _ in found)
-    exact_values = {
-        place: levels[place] + asked[place].sensitivity * Fraction(multiple) for place, multiple in found
-    }
+    found = noisy_values(release, sparse, levels, [one.sensitivity for one in asked], scores)
     return ValuesAbove(
-        above=above,
-        values=tuple(map(float, exact_values.values())),
-        tested=above[-1] + 1 if len(above) == sparse.cutoff else len(asked),
-        radii=tuple(float_up(tests * one.sensitivity) for one in asked),
-        value_bounds=tuple(
-            float_up(numbers * one.sensitivity + rounded_by(exact_values.get(place, Fraction(0))))
-            for place, one in enumerate(asked)
-        ),
+        above=found.above,
+        tested=found.tested,
+        radii=found.radii,
+        values=found.values,
+        value_bounds=found.bounds,
         claimed=tuple(place for place, one in enumerate(asked) if one.claimed),
-        beta=beta,
-        private=is_private(source),
+        beta=release.beta,
+        private=release.private,
     )
 
 
