@@ -1,9 +1,8 @@
 """The net mechanism: one small database, chosen privately, that answers a whole class of queries.
 
-A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
-as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.thresholds`; what is released, a
-small database that stands for the private one, is the same.
+A theorem rather than a tool: exponentially many queries can be answered, at a cost that grows as |X|^m. Over
+as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold functions the
+choice needs no enumeration, see `onlineic.offline.thresholds`.
 
 Proof: docs/theory/offline.md, 12.8.
 """
@@ -22,8 +21,7 @@ from onlineic.ask.bind import bind_queries
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InternalError,
@@ -31,11 +29,11 @@ from onlineic.errors import (
     TooLargeError,
     check_choice,
     checked_integer,
-    checked_real,
     set_fields,
 )
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
+from onlineic.offline.release import Release, Result
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
@@ -50,29 +48,25 @@ BLOCK = 2**21  # query values held at a time
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class SmallDatabase:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SmallDatabase(Result):
     """A database of a few records that answers like the private one: public, a `Hypothesis`.
 
     Attributes:
         counts: Shape of the domain, read-only. Its records by cell.
-        error_bound: How far `evaluate` may be off for any query of the class, as it was written before its
-            weights were rounded to the grid, all at once, with probability 1 - beta: `radius` plus
-            `selection_bound`. None where the candidates are no net. Says nothing about other queries.
+        error_bound: How far `evaluate` may be off for any query of the class as it was written, all at once:
+            `radius` plus `selection_bound`. None where the candidates are no net. Says nothing about other
+            queries.
         radius: How far the best candidate may be off.
-        selection_bound: How much worse than the best candidate the chosen one may be, with probability 1 -
-            beta; on the grid.
+        selection_bound: How much worse than the best candidate the chosen one may be; on the grid.
         candidates: Databases it was chosen from.
-        private: False: simulated noise was used, the database is NOT PRIVATE.
     """
 
     domain: Domain
     counts: Ints
     radius: float | None
     selection_bound: float
-    beta: float
     candidates: int
-    private: bool
     _tables: Tables = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -103,12 +97,9 @@ class SmallDatabase:
         """Return the fraction of records in every block, shape (blocks,)."""
         return partition.measure(self._tables.table(partition.axes)) / self.size
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         bound = "no bound" if self.error_bound is None else f"within {upward(self.error_bound)}"
-        return (
-            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at "
-            f"{probability(1 - self.beta)}{stamp(self.private)})"
-        )
+        return f"{self.size} records over {self.domain.size} cells, {bound} at {self._sure}"
 
 
 def small_database(
@@ -129,8 +120,8 @@ def small_database(
     (epsilon, 0)-private. All multisets of m records over the domain are scored by their worst query, and one
     is drawn, both exactly.
 
-    Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`, n public, and
-    every multiset once. The size ln|Q|/alpha^2 of the book is `small_database_size`.
+    Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`. The size
+    ln|Q|/alpha^2 of the book is `small_database_size`.
 
     Args:
         data: Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
@@ -141,17 +132,14 @@ def small_database(
             those of at most 2^18 candidates that are listed in seconds.
         candidates: In [1, 2^22]. Score this many databases, drawn uniformly from all multisets by the public
             `seed`. As private, but no net: the result is as good as the best of the sample but for
-            `selection_bound`, and how good that is nobody has proved. Over many cells a uniform multiset is
-            almost the uniform distribution.
+            `selection_bound`, and how good that is nobody has proved.
         seed: At least 0. Public, of that sample.
         beta: In (0, 1). Failure probability of the bound.
         mechanism: The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
-        noise: By default the system's entropy.
 
     Raises:
-        InvalidParameterError, InvalidQueryError: If an argument is outside its range; nothing was spent.
-        TooLargeError: If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32;
-            nothing was spent.
+        InvalidQueryError: If a query cannot be bound.
+        TooLargeError: If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32.
 
     Examples:
         >>> import onlineic as ic
@@ -167,9 +155,8 @@ def small_database(
         >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
         True
     """
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    noise, budget = checked_release(data, epsilon, noise)
-    domain, n = data.domain, data.n
+    release = Release.pure(data, epsilon, noise, beta)
+    domain, n, beta, budget = data.domain, data.n, release.beta, release.budget
     asked = _class(queries, domain)
     if candidates is not None:
         candidates = checked_integer("candidates", candidates, at_least=1, at_most=MAX_CANDIDATES)
@@ -193,10 +180,18 @@ def small_database(
 
     def private() -> int:
         exact = data.exact_counts_many(asked)
-        return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
+        scores = [scoring.scores(exact, block) for block in blocks()]
+        return engine.select(np.concatenate(scores), release.noise)
 
-    counts = _candidate(blocks(), released(data, budget, noise, private))
-    return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
+    return SmallDatabase(
+        domain=domain,
+        counts=_candidate(blocks(), release.read(private)),
+        radius=radius,
+        selection_bound=lost,
+        candidates=number,
+        beta=beta,
+        private=release.private,
+    )
 
 
 def _class(queries: Iterable[Expression | Query | Floats], domain: Domain) -> list[Query]:
@@ -274,8 +269,7 @@ def _number(cells: int, rows: int) -> int:
 class Scoring:
     """-max_f |m S_f(x) - n S_f(y)| in units of 1/(n m 2^k): exact integers for every candidate y.
 
-    Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
-    most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
+    Replacing a record of x moves a score by at most m times the largest width of a query: 1/n in fractions.
 
     Attributes:
         weights: Shape (queries, cells). Integers in [0, 2^k], every query on the finest grid of all.

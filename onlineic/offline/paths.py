@@ -5,10 +5,8 @@ of its cumulative counts. Its level against n records with cumulative counts F i
 
     L(G) = ceil(max_d |F_d - n G_d/m|),    so    L(G) <= t  iff  |m F_d - n G_d| <= t m for all d < K - 1:
 
-a strip around F. Replacing one record moves every F_d by at most one, hence the maximum by at most one,
-hence its ceiling by at most one: the level has sensitivity 1. Rounding up to g > 1 records would leave the
-sensitivity at one LEVEL, now worth g records, and the noise would grow g-fold: one record is the coarsest
-unit that costs nothing.
+a strip around F. The level has sensitivity 1 (theory 12.8), and one record is the coarsest unit that costs
+nothing: rounded up to g records it would still move by one LEVEL, now worth g of them.
 
 Paths in strips are counted by dynamic programming, for all levels at once, in arrays whose shapes are public:
 the numbers are split into limbs, so that neither the work nor the size of anything depends on F. A path is
