@@ -12,12 +12,12 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
-from onlineic.data.release import is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import Noise
+from onlineic.offline.release import Release, Result
 from onlineic.offline.rounds import Rounds
 from onlineic.queries.partitions import AxisSets, Measurement, PartitionRule, sets_of
 from onlineic.queries.query import Query, session_grid_bits
@@ -27,8 +27,8 @@ Rule = UpdateRule[Any]
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class Construction:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Construction(Result):
     """A hypothesis learned from private answers to the queries that it answered worst. All of it is released.
 
     Attributes:
@@ -43,7 +43,6 @@ class Construction:
         grid_bits: Grid on which the class was rounded; below 20 for more than 2^32 records.
         plan: Rounds paid for, their noise and their price.
         budget: Spent as a whole, also where the construction stopped early.
-        private: False: simulated noise was used, NOT PRIVATE.
     """
 
     hypothesis: Hypothesis
@@ -52,11 +51,9 @@ class Construction:
     stopped: bool
     alpha: float
     error_bound: float
-    beta: float
     grid_bits: int
     plan: Rounds
     budget: Budget
-    private: bool
 
     def answers(self, queries: Iterable[Any]) -> Floats:
         """Return the hypothesis's answers, shape (m,), fractions of records; bounds are for the class alone.
@@ -72,17 +69,13 @@ class Construction:
                 values[place] = query.constant / (1 << query.grid_bits)
         return values
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         ended = "stopped" if self.stopped else "ended"
-        bound = (
-            f"within {upward(self.error_bound)} at {probability(1 - self.beta)}"
-            if self.error_bound < math.inf
-            else "no bound"
-        )
+        known = self.error_bound < math.inf
+        bound = f"within {upward(self.error_bound)} at {self._sure}" if known else "no bound"
         return (
-            f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
-            f"{bound}, epsilon={self.budget.epsilon:g}, "
-            f"delta={self.budget.delta:g}{stamp(self.private)})"
+            f"{ended} after {len(self.measurements)} of {self.plan.rounds} rounds, {bound}, "
+            f"epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}"
         )
 
 
@@ -175,9 +168,7 @@ class Run:
 
 
 def construct(
-    data: PrivateData,
-    budget: Budget,
-    noise: Noise,
+    release: Release,
     workload: Workload,
     plan: Rounds,
     update: Rule,
@@ -204,6 +195,7 @@ def construct(
     first = workload.guesses(start)
 
     def private() -> Run:
+        data, noise = release.data, release.noise
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
@@ -232,34 +224,32 @@ def construct(
             hypothesis = update.update(hypothesis, tuple(measurements), alpha)
         return Run(hypothesis, tuple(measurements), tuple(gaps), False)
 
-    return released(data, budget, noise, private)
+    return release.read(private)
 
 
 def finished(
+    release: Release,
     run: Run,
-    hypothesis: Hypothesis,
     workload: Workload,
     plan: Rounds,
-    budget: Budget,
-    noise: Noise,
     *,
+    hypothesis: Hypothesis | None = None,
     alpha: float = math.inf,
     error_bound: float = math.inf,
-    beta: float,
 ) -> Construction:
-    """Return what is released of a run."""
+    """Return what is released of a run, with its last hypothesis or another that was made of it."""
     return Construction(
-        hypothesis=hypothesis,
+        hypothesis=run.hypothesis if hypothesis is None else hypothesis,
         measurements=run.measurements,
         gaps=tuple(gap / workload.units for gap in run.gaps),
         stopped=run.stopped,
         alpha=alpha,
         error_bound=min(alpha, error_bound),
-        beta=beta,
         grid_bits=session_grid_bits(workload.n),
         plan=plan,
-        budget=budget,
-        private=is_private(noise),
+        budget=release.budget,
+        beta=release.beta,
+        private=release.private,
     )
 
 

@@ -1,8 +1,7 @@
 """What one round of an offline construction costs: choose the worst answered query, answer it afresh.
 
-A replaced record moves n f(x) by at most the width of f's weights, for each query of the class, and so the
-score |f(x) - f(D)| too: scores do not all move the same way. All rounds are paid in advance, so that stopping
-early, a function of released numbers, costs nothing more.
+Scores |f(x) - f(D)| do not all move the same way when a record is replaced (theory 12.10). All rounds are
+paid in advance, so that stopping early, a function of released numbers, costs nothing more.
 """
 
 import math
