@@ -17,16 +17,13 @@ from onlineic.errors import (
     InvalidParameterError,
     check_function,
     checked_integer,
+    checked_real,
     is_number_of,
     shown,
 )
 
 UpdateBound = Callable[[float], float]
-
-
 Margins = Callable[[int], tuple[float, float, float]]
-
-
 LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e6
 
 
@@ -54,15 +51,16 @@ class Certificate:
 
 
 def checked_bound(update_bound: object) -> UpdateBound:
-    """Return alpha -> T(alpha), of which each number is checked: whoever reads one as 1 promises too much.
-
-    Raises:
-        InvalidParameterError: If it is no function: here; if what it returns is no number >= 0: of each
-            alpha.
-    """
+    """Return alpha -> T(alpha), of which each number is checked: whoever reads one as 1 promises too much."""
     check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     given: Any = update_bound
     return lambda alpha: checked_updates(given(alpha), alpha)
+
+
+def least_cutoff(update_bound: UpdateBound, alpha: float, scale: float = 1.0) -> tuple[float, float]:
+    """Return checked alpha, and max(T(scale alpha), 1): the real number of updates to pay for."""
+    alpha = checked_real("alpha", alpha, above=0.0)
+    return alpha, max(1.0, checked_bound(update_bound)(scale * alpha))
 
 
 def checked_updates(value: Any, alpha: float) -> float:
@@ -80,11 +78,10 @@ def checked_updates(value: Any, alpha: float) -> float:
 def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     """Return the smallest alpha with T(alpha) <= c, the upper end of a bisection.
 
-    Inverse of T; sqrt(ln|X|/(2c)) for tight multiplicative weights.
+    sqrt(ln|X|/(2c)) for tight multiplicative weights.
 
     Raises:
         InfeasibleAccuracyError: If T exceeds c at every alpha; the message names the least cutoff.
-        InvalidParameterError: If T returns no number >= 0, or the cutoff is no integer >= 1.
     """
     update_bound = checked_bound(update_bound)
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
@@ -99,11 +96,9 @@ def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
 def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Certificate:
     """Return the promise at cutoff c: threshold alpha_d + a_hit, all errors <= alpha_d + a_hit + a_miss.
 
-    Decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha: a hit has gap >= alpha_d and
-    a number within a_num <= alpha_d of it, hence an update; an easy answer errs by <= threshold + a_miss.
+    Theory 8.2 decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha.
 
     Args:
-        update_bound: alpha -> T(alpha).
         margins: c -> (a_hit, a_miss, a_num), fractions of records. Of the sparse implementation, together
             failing with probability <= beta.
         cutoff: At least 1. alpha_d is the smallest alpha with T(alpha) <= c.
@@ -128,8 +123,6 @@ def least_error(update_bound: UpdateBound, margins: Margins, most_cutoff: int = 
 
     Every cutoff gives a valid certificate; a grid and a ternary search find the best one wherever
     the error bound falls and then rises.
-
-    As in `certificate`.
 
     Raises:
         InfeasibleAccuracyError: If no cutoff has a certificate.

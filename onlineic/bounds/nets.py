@@ -16,19 +16,11 @@ from collections.abc import Callable
 
 from onlineic.bounds.sparse_vector import _epsilon, records_for
 from onlineic.bounds.updates import log_multisets
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    check_function,
-    checked_integer,
-    checked_real,
-)
+from onlineic.errors import InfeasibleAccuracyError, check_function, checked_integer, checked_real
 from onlineic.noise.laws import checked_beta
 
 Radius = Callable[[int], float]
-
-
 """rows -> radius of the net of all multisets of that many records, non-increasing."""
-
 
 LARGEST_ROWS = 2**40
 
@@ -36,13 +28,12 @@ LARGEST_ROWS = 2**40
 def small_database_size(alpha: float, queries: int) -> int:
     """Return m = ln|Q| / alpha^2, rounded down where that is still an alpha-net, else the least such m.
 
-    m records drawn from x miss some query by more than alpha with probability at most 2|Q| e^(-2 m alpha^2),
-    which must be below 1: m > ln(2|Q|)/(2 alpha^2). The logarithm matters: |Q|/alpha^2 records, as one
-    published program takes, are a net too, |Q|/ln|Q| times as large, and the bound pays for every record.
+    m records drawn from x are a net of |Q| queries for m > ln(2|Q|)/(2 alpha^2). The logarithm matters:
+    |Q|/alpha^2 records, as one published program takes, are |Q|/ln|Q| times as many, and the bound pays for
+    every record.
 
-    Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. A size is a whole number; rounded up, the net would be
-    larger than |X|^(ln|Q|/alpha^2), which Proposition 4.4 counts with. Rounded down it is a net whenever
-    alpha^2 <= ln(|Q|/2)/2, that is always from 15 queries on.
+    Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. Rounded up, the net would be larger than the
+    |X|^(ln|Q|/alpha^2) that Proposition 4.4 counts with; rounded down it is a net from 15 queries on.
 
     Args:
         alpha: In (0, 1]. Radius of the net.
@@ -106,8 +97,7 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
 
     The smaller of floor(ln(2|Q|)/(2 alpha^2)) + 1 (sampling) and ceil(|X|/(4 alpha)) (rounding).
 
-    Sampling: Dwork & Roth (2014), Theorem 4.2 with Hoeffding's constants. Rounding: not in the book, see
-    `multiset_radius`.
+    Theory 12.8.
     """
     alpha = _alpha(alpha)
     sampling = _sampling_rows(alpha, checked_integer("queries", queries, at_least=1))
@@ -117,9 +107,7 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
 def multiset_radius(rows: int, size: int, queries: int) -> float:
     """Return min(1, sqrt(ln(2|Q|)/(2m)), |X|/(4m)): radius of all multisets of m records for |Q| queries.
 
-    Hoeffding's inequality and a union bound over 2|Q| sides (some sample is within the radius, since there
-    are finitely many); and rounding x to multiples of 1/m by largest remainders, which moves at most |X|/2
-    records and so at most |X|/(4m) in total variation.
+    Theory 12.8.
     """
     rows = checked_integer("rows", rows, at_least=1)
     size, queries = checked_integer("size", size, at_least=1), checked_integer("queries", queries, at_least=1)
@@ -127,21 +115,15 @@ def multiset_radius(rows: int, size: int, queries: int) -> float:
 
 
 def threshold_rows(alpha: float) -> int:
-    """Return m = ceil(1/(2 alpha)): all multisets of m records are an alpha-net of the threshold functions.
-
-    Not in the book; see `threshold_radius`.
-    """
+    """Return m = ceil(1/(2 alpha)): all multisets of m records are an alpha-net of threshold functions."""
     return math.ceil(1 / (2 * _alpha(alpha)))
 
 
 def threshold_radius(rows: int) -> float:
     """Return 1/(2m): every distribution function is this near to that of some m records, at every threshold.
 
-    Take y_i = the least cell d with F(d) >= (2i - 1)/(2m), i = 1..m. Then m G(d) = #{i : y_i <= d} =
-    floor(m F(d) + 1/2), the nearest whole number to m F(d). No m records do better if F takes the value
-    1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general class of |Q| queries.
-
-    Not in the book: quantiles as representatives.
+    Theory 12.8. No m records do better if F takes the value 1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general
+    class of |Q| queries.
     """
     return 1 / (2 * checked_integer("rows", rows, at_least=1))
 

@@ -2,8 +2,8 @@
 
 Shared parameters: queries |Q| >= 1 in the class, n >= 1 records, epsilon in (0, inf), delta in [0, 1), and
 beta in (0, 1), the chance of failure; errors are fractions of records, all queries of the class at once. A
-rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Any value outside raises
-`InvalidParameterError`.
+rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Dwork & Roth (2014),
+Algorithm 8 and Theorem 5.7, with 32 and 64 in place of the printed 8 and 16.
 
 Proof: docs/theory/offline.md, 12.10.
 """
@@ -13,15 +13,10 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate
+from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate, least_cutoff
 from onlineic.bounds.online import shown_up
 from onlineic.bounds.sparse_vector import least_records
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    check_choice,
-    checked_integer,
-    checked_real,
-)
+from onlineic.errors import InfeasibleAccuracyError, check_choice, checked_integer, checked_real
 
 Composition = Literal["basic", "advanced"]
 
@@ -67,12 +62,8 @@ def offline_ic_error(
 ) -> float:
     """Return 8F: 32 T ln(2T|Q|/beta)/(n epsilon), or 64 sqrt(T ln(1/delta)) ln(2T|Q|/beta)/(n epsilon).
 
-    F = 2 ln(2T|Q|/beta)/(n e0) is the error of one choice at e0 = epsilon/(2T), or
-    epsilon/(4 sqrt(T ln(1/delta))); an answer errs by no more than F. The construction is alpha-accurate for
-    every alpha at least this large, if T = T(alpha/2).
-
-    Dwork & Roth (2014), Theorem 5.6: alpha >= max[8 ln(2T/beta)/(e0 n), 8F]. Theorem 5.7 prints 8 and 16 for
-    32 and 64, which its own Theorem 5.6 does not give; Theorem 5.12 follows from 64.
+    F is the error of one choice. The construction is alpha-accurate for every alpha at least this large, if
+    T = T(alpha/2).
 
     Args:
         updates: At least 1. T, real for a solver's sake.
@@ -106,11 +97,8 @@ def offline_ic_alpha(
 ) -> float:
     """Return the smallest alpha >= offline_ic_error(max(T(alpha/2), 1)), the upper end of a bisection.
 
-    Dwork & Roth (2014), Theorem 5.7 with 32 and 64 in place of the printed 8 and 16.
-
     Args:
-        update_bound: alpha -> T(alpha). Real-valued and non-increasing. Where it jumps, the solution may sit
-            on the jump.
+        update_bound: Where it jumps, the solution may sit on the jump.
         queries, n, epsilon, delta, beta, composition: As in `offline_ic_error`.
 
     Raises:
@@ -136,8 +124,6 @@ def offline_ic_n(
 ) -> int:
     """Return the least n with alpha >= offline_ic_error(max(T(alpha/2), 1)); T must not contain n.
 
-    Theorem 5.7 as in `offline_ic_alpha`, solved for n.
-
     Args:
         alpha: Above 0.
         update_bound, queries, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
@@ -145,9 +131,7 @@ def offline_ic_n(
     Raises:
         InfeasibleAccuracyError: If that n exceeds 2^63.
     """
-    update_bound = checked_bound(update_bound)
-    alpha = checked_real("alpha", alpha, above=0.0)
-    updates = max(1.0, update_bound(alpha / 2))
+    alpha, updates = least_cutoff(update_bound, alpha, 0.5)
 
     def error(n: int) -> float:
         return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
@@ -168,15 +152,12 @@ def offline_ic_accuracy(
 ) -> OfflineAccuracy:
     """Return what the construction promises at the given alpha, or at the least feasible one.
 
-    Dwork & Roth (2014), Algorithm 8 and Theorem 5.7 with the constants of `offline_ic_error`.
-
     Args:
         alpha: Above 0.
         update_bound, queries, n, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
 
     Raises:
         InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.
-        InvalidParameterError: If another parameter is outside its range.
     """
     update_bound = checked_bound(update_bound)
     least = offline_ic_alpha(
@@ -207,10 +188,7 @@ def mwem_error(
     With probability >= 1 - 2R/|Q|, for the mean of the R hypotheses that the rounds chose against, one step
     of rate 1/2 a round and no replays. The variant "tight", rate 4, has sqrt(ln|X|/(2R)) for the first term.
 
-    Hardt, Ligett & McSherry (2012), Theorem 2.2. With gap g and answer error e, the step (g + e)/2 lowers
-    KL(x || p) by at least (g^2 - e^2)/4, the step 4 (g + e) by 2 (g^2 - e^2) (Hoeffding), so the root mean
-    square of g is at most 2 sqrt(ln|X|/R), or sqrt(ln|X|/(2R)), plus the largest |e|. At epsilon/(2R) each,
-    |e| exceeds 2R ln|Q|/epsilon, or a choice loses more than 8R ln|Q|/epsilon, with chance 1/|Q|.
+    Hardt, Ligett & McSherry (2012), Theorem 2.2 (theory 12.10).
 
     Args:
         size: At least 1. |X|, cells.

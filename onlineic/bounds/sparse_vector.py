@@ -98,9 +98,8 @@ def numeric_sparse_scales(
     pure: s = 9c/(4 epsilon) exactly. repaired: s = 9 sqrt(32 c ln(2/delta))/(8 epsilon), rounded up to
     a multiple of 2^-40. branch None takes the smaller. No scale depends on the number of queries.
 
-    Dwork & Roth (2014), Algorithm 3, with the split 8:1 for delta > 0 as well (the printed eps2 lacks
-    a factor epsilon and its accuracy theorem is false), each half by Corollary 3.21 at delta/2, and
-    the sum re-checked by Theorem 3.20.
+    Dwork & Roth (2014), Algorithm 3, with the split 8:1 for delta > 0 as well, each half by Corollary 3.21 at
+    delta/2; the sum is checked by Theorem 3.20 (theory 5.3).
 
     Raises:
         InvalidParameterError: Also if branch is "repaired" and delta = 0, or its two halves cost more than
@@ -143,8 +142,7 @@ def numeric_sparse_alpha(
     With probability >= 1 - beta every number is within alpha, every easy answer has value at most
     threshold + alpha, and every hit at least threshold - alpha, as long as at most c hits can occur.
 
-    Dwork & Roth (2014), Theorem 3.28. Its constant sqrt512 + 1 is false; 9 sqrt8 follows from the
-    split 8:1. The clause on hits is missing in its Definition 3.10 and needed by OnlineIC.
+    Dwork & Roth (2014), Theorem 3.28, repaired (theory 6.6).
 
     Args:
         cutoff, queries: At least 1. c and k, real for a solver's sake; k = 2Q where each query is tested on
@@ -167,8 +165,7 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
     For threshold noise Lap(s) redrawn per hit and query noise Lap(2s): with probability >= 1 - beta no
     hit has value below threshold - a and no easy answer one above threshold + a. In the unit of s.
 
-    Not in the book; replaces the margin of Theorem 3.26. P(fail at i) <= E[e^(|rho|/2s)] e^(-a/2s)/2 with
-    |rho| at most the largest of c exponentials, E = Gamma(c+1) Gamma(1/2)/Gamma(c+1/2).
+    Not in the book; replaces the margin of Theorem 3.26 (theory 6.5).
     """
     cutoff, queries = (
         checked_integer("cutoff", cutoff, at_least=1),
