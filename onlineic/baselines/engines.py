@@ -1,8 +1,7 @@
 """The trivial baselines behind the session's interface: per-query noise, noisy tables, one noisy histogram.
 
 They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, or for those that add or
-remove a record with the number that `offline.count` released, and every comparison shows them: where one of
-them wins, use it.
+remove a record with the number that `offline.count` released. Where one of them wins, use it.
 
 Proof: docs/theory/mechanisms.md, 9.1, 9.2.
 """
@@ -59,8 +58,6 @@ from onlineic.queries.tables import Tables
 
 PREFIX_CELLS = 2**22
 MAX_CELLS = 2**26  # of a table
-
-
 SEALED = (
     "a baseline must not have been interrupted between reading the data and its answers, but was: its budget "
     "stays spent; ask again what it has released, or make another (budgets add)."
@@ -104,15 +101,13 @@ class BaselineStatistics:
 class PerQueryNoise:
     """Fresh noise on every answer, at the full budget for a number of answers fixed in advance.
 
-    Laplace noise of scale k/epsilon counts is pure; Gaussian noise has sigma = sqrt(k)/mu counts, exact
-    accounting. Replacing one record changes each of the k numbers by at most one, so their L1
-    sensitivity is k and their squared L2 sensitivity k.
+    Laplace noise of scale k/epsilon counts is pure; Gaussian noise has sigma = sqrt(k)/mu counts
+    (`baselines.noise.least_noise`). The budget is charged here, for all the answers; each is counted as used
+    before the data are read for it. A failure between the read and its answers seals the baseline: whatever
+    needs another read is refused by `SessionSealedError`; with `cache`, what was released before is given
+    again.
 
-    The budget is charged here, for all the answers; each is counted as used before the data are read for it.
-    A failure between the read and its answers seals the baseline: whatever needs another read is refused by
-    `SessionSealedError`; with `cache`, what was released before is given again.
-
-    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `baselines.noise.least_noise`.
+    Dwork & Roth (2014), Theorems 3.6 and 3.16.
 
     Args:
         answers: At least 1. k, answers that are paid for; with `cache`, distinct ones. Later queries are
@@ -260,11 +255,10 @@ class PerQueryNoise:
 class NoisyTables:
     """Noisy marginal tables of attribute sets named in advance, released once; every answer is free.
 
-    One release of m tables: replacing one record changes two cells of each by one, so L1 sensitivity 2m
-    and squared L2 sensitivity 2m. A query f on a table of C cells is answered by the linear estimate
-    f . v + mean(f) (n - sum v), which uses that n is public: its variance is (f . f - (sum f)^2/C) times
-    that of a cell. Nothing is clipped. A query takes the smallest table that holds its attributes; one
-    that no table holds is untested: it gets its share of the domain.
+    One release of m tables has L1 sensitivity 2m and squared L2 sensitivity 2m. A query f on a table of C
+    cells is answered by f . v + mean(f) (n - sum v), which uses that n is public: its variance is (f . f -
+    (sum f)^2/C) times that of a cell. Nothing is clipped. A query takes the smallest table that holds its
+    attributes; one that no table holds is untested: it gets its share of the domain.
 
     Privacy holds for every analyst. `error_bound` holds for queries chosen without knowledge of the noise: an
     analyst who asks for the cells that look too large can be off by far more.

@@ -15,29 +15,18 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.domain.domain import Domain
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    InvalidParameterError,
-    shown,
-)
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, shown
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, normal_quantile
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.query import Query, session_grid_bits
 
 SIGMA_BITS, SCALE_BITS = SIGMA_LIMIT.bit_length() - 1, RATIO_LIMIT.bit_length() - 2
-
-
 EXACT_SUPPORTS = 16
-
-
-Name = Literal["laplace", "gaussian"]
-
-
-Choice = Literal["laplace", "gaussian", "best"]
-
-
 LEAST_DELTA = 1e-200
 LEAST_TAIL = 1e-12  # below, what floats lose in the inversion is no small part of a tail
+
+Name = Literal["laplace", "gaussian"]
+Choice = Literal["laplace", "gaussian", "best"]
 
 
 @final
@@ -76,10 +65,8 @@ class GridNoise:
 
         Gaussian: exact. Laplace on 0/1 queries: `laplace_sum_quantile`, at the worse of the two supports
         around s that are solved for. Laplace otherwise, and for beta below 1e-12: Bernstein's inequality for
-        sub-gamma variables (Boucheron, Lugosi & Massart 2013, section 2.4), since ln E e^(tZ) <=
-        (t b)^2/(1 - t b).
-        Discrete values differ from continuous ones by less than a grid unit each: geometric is the floor
-        of exponential, so that the sum moves by at most sum |w_i| <= sqrt(C squares).
+        sub-gamma variables (Boucheron, Lugosi & Massart 2013, section 2.4). Discrete values differ from
+        continuous ones by less than a grid unit each.
 
         Args:
             squares: Sum of w_i^2.
@@ -104,14 +91,10 @@ class GridNoise:
 def least_noise(n: int, budget: Budget, moved: int, name: str, squared: int | None = None) -> GridNoise:
     """Return the law at which released counts that a neighbour moves so far use the whole budget.
 
-    Replacing one record changes every paid number by at most 1: k numbers have L1 sensitivity k and
-    squared L2 sensitivity k; m tables have 2m changed cells, L1 sensitivity 2m and squared L2 2m.
+    k numbers have L1 sensitivity k and squared L2 sensitivity k; m tables have 2m and 2m.
 
-    Laplace: Dwork & Roth (2014), Theorem 3.6. Gaussian: Balle & Wang (2018), Theorem 8, and adaptive
-    composition of Gaussian trade-offs (Dong, Roth & Su 2022, Corollary 3.3). The discrete law is within
-    e^(+-200/sigma^2) of the rounded continuous one wherever |x| <= 40 sigma (else mass below 1e-340), since
-    the mean of e^(-(2xu + u^2)/(2 sigma^2)) over |u| <= 1/2 is. So is, by 201 moved/sigma^2 = eta, the law of
-    all numbers that a replaced record can change: mu is solved for epsilon - 2 eta, delta e^-eta.
+    Laplace: Dwork & Roth (2014), Theorem 3.6. Gaussian: Balle & Wang (2018), Theorem 8, with what the
+    discrete law adds to epsilon and delta (theory 9.2).
 
     Args:
         n: Number of records, public.

@@ -1,7 +1,7 @@
 """One-shot releases: Laplace, Gaussian, and the selection of a best candidate. Exact integers in and out.
 
 Values and scores are integers in grid units, 1/(n 2^k) of a fraction; a query with weights in [0, 1] has
-sensitivity 2^k of them. Neighbours replace one record. Scales are exact rationals, rounded up.
+sensitivity 2^k of them. Scales are exact rationals, rounded up.
 
 Proof: docs/theory/mechanisms.md, 9.1.
 """
@@ -64,10 +64,8 @@ class LaplaceMechanism:
     def radius(self, beta: float, count: int = 1) -> int:
         """Return the least t with count P(|Z| > t) <= beta, grid units: all of `count` values are within t.
 
-        For one value and a scale of many units it is ln(1/beta) sensitivity/epsilon, see `laplace_bound`,
-        and the coverage is 1 - beta exactly; near scale 1 that formula is visibly wrong.
-
-        Dwork & Roth (2014), Theorem 3.8, with the discrete tail.
+        For one value and a scale of many units it is ln(1/beta) sensitivity/epsilon, see `laplace_bound`;
+        near scale 1 that formula is visibly wrong.
         """
         beta = checked_real("beta", beta, above=0.0, below=1.0)
         return DiscreteLaplace(self.scale).radius(beta / checked_integer("count", count, at_least=1))
@@ -80,8 +78,8 @@ class GaussianMechanism:
 
     Balle & Wang (2018), Theorem 8, for the first guess; Canonne, Kamath & Steinke (2020), Theorem 7 (exact
     for one value) and Proposition 5 with 12 (several values). The discrete law is not always as private as
-    the continuous one of the same sigma, hence the check. Theorem A.1 of Dwork & Roth (2014) needs more
-    noise and epsilon < 1.
+    the continuous one of the same sigma, hence the check. Theorem A.1 of Dwork & Roth (2014) needs epsilon <
+    1.
 
     Args:
         epsilon: In (0, 20].
@@ -128,10 +126,7 @@ class GaussianMechanism:
         return exact + checked_source(noise).discrete_gaussian(self.sigma, exact.size)
 
     def radius(self, beta: float, count: int = 1) -> int:
-        """Return t with P(some of `count` values is off by more than t) <= beta, grid units.
-
-        `noise.laws.DiscreteGaussian.radius`, by a union over the values.
-        """
+        """Return t with P(some of `count` values is off by more than t) <= beta, grid units."""
         beta = checked_real("beta", beta, above=0.0, below=1.0)
         return DiscreteGaussian(self.sigma).radius(beta / checked_integer("count", count, at_least=1))
 
@@ -139,12 +134,9 @@ class GaussianMechanism:
 def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
     """Return sum over x of max(0, p(x) - exp(epsilon) p(x + shift)), rounded up.
 
-    p(x) is proportional to exp(-x^2/(2 sigma^2)) on the integers. It grows with the shift, since p is
-    log-concave, so it is the delta of one release whose sensitivity is `shift`.
-
-    Canonne, Kamath & Steinke (2020), Theorem 7. Above sigma = 4096 the sum is bounded by the integral,
-    `gaussian_delta`, plus the largest term: the terms rise and then fall, and the discrete normaliser
-    is above the continuous one.
+    p(x) is proportional to exp(-x^2/(2 sigma^2)) on the integers. It is the delta of one release whose
+    sensitivity is `shift`: Canonne, Kamath & Steinke (2020), Theorem 7. Above sigma = 4096 the sum is bounded
+    by the integral, `gaussian_delta`, plus the largest term (theory 9.2).
 
     Args:
         sigma: In [1, 2^26].

@@ -1,9 +1,7 @@
 """A quantile of numbers on a grid of any fineness, by the exponential mechanism, drawn exactly.
 
-On a continuous range the exponential mechanism has a density proportional to exp(epsilon u(y)/2). For a
-quantile u is constant between neighbouring values, so that a draw needs two steps: which gap, then a uniform
-point of it. With real numbers neither step can be exact. On a public grid both are, however fine it is: a gap
-is drawn with its number of points as multiplicity.
+For a quantile the score is constant between neighbouring values, so that a draw needs two steps: which gap,
+then a uniform point of it. With real numbers neither step can be exact; on a public grid both are.
 
 Proof: docs/theory/offline.md, 12.2.
 """
@@ -30,14 +28,11 @@ MOST_POINTS = 2**62  # values and points stay inside int64
 class QuantileMechanism:
     """P(y) proportional to exp(epsilon u(y)/2), y = 0, ..., points - 1, drawn exactly: (epsilon, 0)-private.
 
-    u are the `quantile_scores`, of sensitivity 1, on ALL points of the grid, whether a value lies there or
-    not. The law is that of `ExponentialMechanism` on these scores; the work grows with the number of distinct
-    values instead of points, up to 2^62 of them. `domain.Grid` turns real numbers into such values and back.
+    u are the `quantile_scores` on ALL points of the grid, whether a value lies there or not. The work grows
+    with the number of distinct values, and how long a release takes tells that number. `domain.Grid` turns
+    real numbers into such values and back.
 
-    How long a release takes tells how many distinct values there are; nothing else of it depends on them.
-
-    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, has the two steps, for
-    real numbers and for the score of distinct values.
+    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, for real numbers.
 
     Args:
         epsilon: In (0, 20]. Of one release. No table is charged: it is the caller's to add.
@@ -102,8 +97,6 @@ class QuantileMechanism:
 
         #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r; about (2/epsilon) ln(points/beta)
         records, whatever n is.
-
-        `ExponentialMechanism.radius`: a quantile of the values is a point of the grid, and has score 0.
         """
         return ExponentialMechanism(self.epsilon).radius(self.points, beta)
 
@@ -112,11 +105,7 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     """Return u(y) = -max(0, A - floor(q n), B - floor((1 - q) n)), A = #{< y}, B = #{> y}: (m,) int64.
 
     It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
-    is 0 and the sensitivity is 1. PRIVATE, like the counts.
-
-    Sensitivity: a replaced record moves A and B by at most 1 each, and a maximum moves no more than its
-    parts. If n is itself private (a record may have no value), A - floor(q n) and B - floor((1 - q) n) still
-    move by at most 1, because a record that is added below y counts 1 in A and at most 1 in floor(q n).
+    is 0 and the sensitivity is 1, also where n is private (theory 12.2). PRIVATE, like the counts.
 
     Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
     choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.

@@ -1,8 +1,8 @@
 """Selection of a best candidate from integer scores: the exponential mechanism, and the noisy maximum.
 
 Scores are integers in any unit, and sensitivity says how far one replaced record moves any one of them, in
-the same unit. Replace-one scores are not monotone (one count rises while another falls), so neither mechanism
-can use the half of its noise that monotone scores would spare.
+the same unit. Scores may move different ways (one count rises while another falls), so neither mechanism can
+use the half of its noise that would do where all move the same way.
 
 Proof: docs/theory/mechanisms.md, 9.3, 12.1.
 """
@@ -42,14 +42,11 @@ class ExponentialMechanism:
     Prefer it to `NoisyMax` where many of these are composed under zCDP, where candidates come with
     multiplicities, or where the law itself is wanted; for one choice `NoisyMax` on a fine grid errs less.
 
-    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10. The draw uses integers where floats cannot tell,
-    so the law is this one to the last bit (`onlineic.noise.categorical`).
+    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10, to the last bit (`onlineic.noise.categorical`).
 
     Args:
         epsilon: In (0, 20].
-        sensitivity: At least 1. How far one record moves any single score, score units. Halving the noise for
-            monotone scores needs all scores to move the same way, which replaced records do not promise:
-            never done here.
+        sensitivity: At least 1. How far one record moves any single score, score units.
 
     Attributes:
         scale: 2 sensitivity/epsilon, rounded up.
@@ -76,11 +73,7 @@ class ExponentialMechanism:
 
     @property
     def zcdp(self) -> Fraction:
-        """rho = epsilon^2/8: what one choice costs under zero-concentrated privacy.
-
-        Cesar & Rogers (2021): the log-ratio of two neighbours' laws has range at most epsilon over the
-        candidates (bounded range), which is worth epsilon^2/8; privacy alone is worth epsilon^2/2.
-        """
+        """rho = epsilon^2/8: what one choice costs under zero-concentrated privacy (Cesar & Rogers 2021)."""
         return Fraction(self.epsilon) ** 2 / 8
 
     def select(self, scores: Ints, noise: Noise) -> int:
@@ -95,12 +88,8 @@ class ExponentialMechanism:
     def radius(self, candidates: int, beta: float, best: int = 1) -> int:
         """Return the least r such that a choice of score below OPT - r has probability at most beta.
 
-        For any scores of m = `candidates` of which at least m_opt = `best` are best; r is largest where all
-        others are just r + 1 worse, and then no smaller r will do:
-        P(loss > r) = x/(1 + x), x = (m - m_opt)/m_opt exp(-(r + 1)/scale).
-
-        Sharper than Dwork & Roth (2014), Theorem 3.11 (`exponential_bound`), which has m/(m_opt beta) in
-        the place of (m - m_opt)(1 - beta)/(m_opt beta), and exact in place of an upper bound.
+        For any scores of m = `candidates` of which at least `best` are best. No smaller r will do where all
+        others are just r + 1 worse. Sharper than Dwork & Roth (2014), Theorem 3.11 (`exponential_bound`).
         """
         candidates = checked_integer("candidates", candidates, at_least=1)
         best = checked_integer("best", best, at_least=1, at_most=candidates)
@@ -117,14 +106,12 @@ class NoisyMax:
     """The lowest index of the largest score + Z, Z one-sided geometric, is (epsilon, 0)-private.
 
     P(z) is proportional to exp(-z epsilon/(2 sensitivity)), z >= 0, fresh for every candidate; only the index
-    may be released. It takes the place of the exponential mechanism: exact with plain geometric noise, and
-    more accurate on a fine grid. On a coarse one, of scale below about 10, ties favour low indices, and where
-    the best candidates come last the exponential mechanism can be the better one: refine the grid then
-    (scores and sensitivity times 2^16).
+    may be released. More accurate than the exponential mechanism on a fine grid. On a coarse one, of scale
+    below about 10, ties favour low indices: refine the grid then (scores and sensitivity times 2^16).
 
     Replaces Dwork & Roth (2014), section 3.4 and Claim 3.9; the law is that of permute-and-flip (McKenna &
-    Sheldon 2020) but for ties. The factor 2 stays: Lap(1/epsilon) of the book rests on counts that all move
-    the same way when a record is added, and with replaced records half the scale costs 2 epsilon.
+    Sheldon 2020) but for ties. Lap(1/epsilon) of the book rests on counts that all move the same way when a
+    record is added; with replaced records half the scale costs 2 epsilon.
 
     Args:
         epsilon: In (0, 20].
@@ -151,10 +138,8 @@ class NoisyMax:
     def radius(self, candidates: int, beta: float) -> int:
         """Return the least r with (m - 1) q^(r+1)/(1 + q) <= beta: the chosen score is >= OPT - r.
 
-        q = e^(-1/scale). It is about (2 sensitivity/epsilon) ln((m - 1)/(2 beta)), and 0 for one candidate.
-        With probability at least 1 - beta, m = `candidates`.
-
-        A union bound over differences of two geometric variables, against one best candidate.
+        q = e^(-1/scale), m = `candidates`, with probability at least 1 - beta: about (2 sensitivity/epsilon)
+        ln((m - 1)/(2 beta)), by a union bound over differences of two geometric variables.
         """
         others = checked_integer("candidates", candidates, at_least=1) - 1
         beta = checked_real("beta", beta, above=0.0, below=1.0)
