@@ -128,8 +128,6 @@ class AboveThreshold:
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. About half of
         `bounds.above_threshold_alpha`: (4/epsilon) ln(k/beta) for 8 ln(2k/beta)/epsilon.
 
-        As `Sparse.radius` with its kept threshold.
-
         Args:
             queries: At least 1. k.
             beta: In [1e-250, 1).
@@ -143,19 +141,13 @@ class Sparse:
     """Which queries reach the threshold, up to `cutoff` of them: value + nu >= threshold + rho.
 
     allocation "restarts" (the book): rho ~ Lap(sigma) drawn again after every hit, nu ~ Lap(2 sigma), with
-    sigma the smaller of 2c/epsilon and, for delta > 0, sqrt(32 c ln(1/delta))/epsilon. Each is private by
-    itself: c runs of cost epsilon/c add to epsilon with no delta at all (Theorem 3.14), and the second noise
-    is taken only where Theorem 3.20, computed for it, costs at most epsilon. Which of them is taken follows
-    from c, epsilon and delta, all public, so that the choice costs nothing; since 4 c^2 <= 32 c ln(1/delta)
-    iff c <= 8 ln(1/delta), the book, which takes the second for every delta > 0, draws more noise there.
+    sigma the smaller of 2c/epsilon and, for delta > 0 and where Theorem 3.20 allows it, sqrt(32 c
+    ln(1/delta))/ epsilon. The choice follows from c, epsilon and delta, all public, so that it costs nothing;
+    the book takes the second for every delta > 0, and draws more noise where c <= 8 ln(1/delta).
 
-    allocation "optimal", delta = 0 only: one rho ~ Lap(1/eps1) for the whole run, nu ~ Lap(2c/eps2), with
-    eps1 : eps2 = 1 : (2c)^(2/3), which makes the variance of nu - rho least. Theorem: this is
-    (1/b1 + 2c/b2)-private for the scales b1, b2 that are drawn, and that sum is at most epsilon, exactly.
-    Proof: shift rho by 1. An easy test of a value v has its bound T + rho - v moved up by 1 and by v - v' >=
-    -1, so it is no less likely under the neighbour; a hit needs nu larger by 1 + v - v' in [0, 2], which
-    costs e^(2/b2) at most, since P(nu >= x) <= e^(z/b2) P(nu >= x + z) for z >= 0 also where the tail is that
-    of two-sided noise; the shift itself costs e^(1/b1). At most c hits.
+    allocation "optimal", delta = 0 only: one rho ~ Lap(b1) for the whole run, nu ~ Lap(b2), with 1/b1 : 2c/b2
+    = 1 : (2c)^(2/3), which makes the variance of nu - rho least. It is (1/b1 + 2c/b2)-private, at most
+    epsilon, exactly (theory 12.4).
 
     The cutoff-th hit is reported. Values that were compared must not be.
 
@@ -257,13 +249,9 @@ class Sparse:
         """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
 
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. For "restarts"
-        less than half of `bounds.sparse_alpha`, the book's.
-
-        "restarts": `bounds.sparse_margin`, and one unit more for noise on the integers. "optimal", not in
-        the book: the history decides on which side query i can fail, and nu_i is fresh, so that its chance
-        is at most E[P(nu >= a + 1 - |rho|)] <= E[e^(|rho|/b2)] e^(-(a+1)/b2)/(1 + e^(-1/b2)), where
-        E[e^(|rho|/b2)] = tanh(1/(2 b1))/tanh(1/(2 b1) - 1/(2 b2)), about b2/(b2 - b1). Times k it is beta:
-        a is about b2 ln(k b2/(2 (b2 - b1) beta)). The union bound over |rho| and all nu where smaller.
+        less than half of `bounds.sparse_alpha`, the book's: `bounds.sparse_margin`, and one unit more for
+        noise on the integers. For "optimal" the moment bound of theory 12.4, about b2 ln(k b2/(2 (b2 - b1)
+        beta)), or the union bound over |rho| and all nu where that is smaller.
 
         Args:
             queries: At least 1. k.

@@ -68,7 +68,7 @@ class Hit:
 @final
 @attrs.frozen
 class Value:
-    """What stands in the place of a query where the number is none: an integer of bounded sensitivity.
+    """An integer of bounded sensitivity that is no linear query, priced like the number of one.
 
     Attributes:
         sensitivity: At least 1. How far one replaced record moves it, units 2^-grid_bits: as if it were a
@@ -80,12 +80,12 @@ class Value:
 
     @property
     def lowest(self) -> int:
-        """0."""
+        """Least value, for the price: 0."""
         return 0
 
     @property
     def highest(self) -> int:
-        """Its sensitivity."""
+        """Largest value, for the price: the sensitivity."""
         return self.sensitivity
 
 
@@ -118,8 +118,6 @@ class NumericSparse(abc.ABC):
         """Return the settings with the least noise that pay for the planned hard answers.
 
         Real-valued optima are rounded to the private side: scales up to what the sampler draws.
-        `GumbelSparse` rounds its order to a multiple of 1/64, then raises b until its exact
-        prices fit the exact capacity.
 
         Args:
             budget: With delta > 0 for `GumbelSparse`; `ExponentialSparse` uses epsilon alone, `LaplaceSparse`
@@ -133,8 +131,8 @@ class NumericSparse(abc.ABC):
                 probability 1 - beta: T = alpha + a_hit. `GumbelSparse` raises b and lowers sigma / b where T
                 would exceed 26 b.
             threshold: In (0, 1). T as a fraction of records, instead. With neither, T is such that k queries
-                with gap 0 cause false_hits c false hits on average. (`LaplaceSparse` takes any alpha or
-                threshold > 0: the book's constants may lead beyond 1.)
+                whose guess is right cause false_hits c false hits on average. (`LaplaceSparse` takes any
+                alpha or threshold > 0: the book's constants may lead beyond 1.)
             beta: In (0, 1).
             **own: What the mechanism alone knows, listed below.
 
@@ -199,8 +197,8 @@ class NumericSparse(abc.ABC):
         """Return the grid that the number of a target is released on: its own, or K if that is coarser.
 
         Weights may be finer than K: their exact count is then rounded down to a multiple of 2^-K, before any
-        noise. Rounding down keeps order and commutes with whole steps of the grid, so that counts which
-        differ by at most Delta units of 2^-k differ by at most ceil(Delta/2^(k-K)) steps: `moved_by`.
+        noise, so that counts which differ by at most Delta units of 2^-k differ by at most
+        ceil(Delta/2^(k-K)) steps (theory 1.3): `moved_by`.
         """
         return min(target.grid_bits, self.grid_bits)
 
@@ -252,8 +250,8 @@ class NumericSparse(abc.ABC):
     def stretched(self, cheaper: Fraction) -> "NumericSparse":
         """Return the mechanism with more noise and a higher threshold, whose hits cost `cheaper` times less.
 
-        Its account, order and grid are the same, and states go from one to the other: the noise of a kept
-        threshold has the scale it had. Less where the samplers end; a mechanism without it returns itself.
+        Less where the samplers end. Account, order and grid stay, and states go from one to the other: the
+        noise of a kept threshold has the scale it had. By default the same mechanism.
 
         Args:
             cheaper: At least 1.

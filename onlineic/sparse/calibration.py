@@ -20,8 +20,8 @@ from onlineic.noise.laws import checked_beta
 class Calibration:
     """A plan inside its range, of Python's own numbers, with the one choice of its threshold.
 
-    A mechanism solves for its scales alone: `paid` tells for how many hits, and `level`, given what the noise
-    of those scales does to tests of equal numbers, where the threshold stands.
+    A mechanism solves for its scales alone: `paid` tells for how many hits, and `level`, given how far above
+    a right guess the noise of those scales reaches, where the threshold stands.
 
     Args:
         budget, n, hard_answers, max_queries, grid_bits, alpha, threshold, beta: As `NumericSparse.calibrated`
@@ -93,8 +93,8 @@ class Calibration:
 
         Args:
             unit: 2^K: T is in units of 1/(n 2^K).
-            height: (part, of) -> how far above equal numbers all planned tests together cause part * of hits
-                on average, and so any hit with at most that probability.
+            height: (part, of) -> threshold, above a right guess, at which all planned tests together cause
+                part * of hits on average, and so any hit with at most that probability.
             share: Part of beta at which no hit shall have a gap below alpha: T = alpha + a_hit.
             slack: Units on top of that, for what is rounded and for a gap strictly above alpha.
         """

@@ -55,9 +55,7 @@ class ExponentialSparse(NumericSparse):
         D/b1 for the run + (D + Delta)/b2 for each hit + L1/lambda for each fresh answer,
 
     D = 2^grid_bits, Delta the sensitivity of the query, L1 that of the fresh answer, for any number of
-    adaptive tests: pointwise, so charges simply add up to epsilon. Proof: shift rho by D; then every easy
-    test is at least as likely under the neighbour, and a hit needs nu larger by at most D + Delta. All
-    shifts go up, so noises on [0, inf) qualify.
+    adaptive tests: pointwise, so charges simply add up to epsilon (theory 5.1).
 
     Dwork & Roth (2014), Algorithm 3 with delta = 0, one threshold for all hits as in Lyu, Su & Li (2017),
     Algorithm 7, and one-sided instead of Laplace noise.
@@ -243,11 +241,9 @@ class ExponentialSparse(NumericSparse):
     ) -> float:
         """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
 
-        A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is nu - rho
-        less its mean, and hits choose the large nu: given a hit of whichever side, nu - rho > T + x has
-        probability at most 2 e^(-x/b2), because the excess over the threshold has no memory. The lower tail
-        is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union
-        over the tests.
+        A fresh answer has the discrete Laplace tail, whether hard or not; the error of a free gap is nu - rho
+        less its mean, and hits choose the large nu (theory 6.4a). Of several answers among at most `tests`
+        the upper tail is a union over the tests.
         """
         if self.number_scale is not None or isinstance(target, Partition):
             law = DiscreteLaplace(self._fresh_scale(target))
@@ -265,12 +261,7 @@ class ExponentialSparse(NumericSparse):
         return DiscreteLaplace(self._fresh_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
-
-        No hit has its gap below T - a_hit, no easy answer above T + a_miss, no number of a query errs by
-        more than a_num, over `max_queries` queries and `hard_answers` numbers. Free gaps err only where a
-        hit or an easy answer would; fresh numbers take .1 beta.
-        """
+        """Return the margins. Free gaps err only where a hit or an easy answer would; fresh numbers take .1 beta."""
         beta, tests = checked_tail(beta, max_queries)
         cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits

@@ -64,9 +64,7 @@ class GumbelSparse(NumericSparse):
     to a Renyi filter of the one order a, fixed here, of capacity
     R = epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1). Theorem: if a test is asked only while
     spent + its charge <= R, the whole interaction, however long and adaptive, is (a, R)-Renyi private for
-    its neighbours and hence (epsilon, delta)-differentially private. Proof: the slot of each test that
-    fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the moment
-    times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
+    its neighbours and hence (epsilon, delta)-differentially private (theory 3.2, 3.3).
 
     Instances of the same order may share one filter, query by query.
 
@@ -294,11 +292,7 @@ class GumbelSparse(NumericSparse):
         return self._law(target).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
-
-        No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
-        than a_num, over `max_queries` tests and `hard_answers` numbers. Shares of beta: .8, .1, .1.
-        """
+        """Return the margins, of shares .8, .1 and .1 of beta."""
         beta, tests = checked_tail(beta, max_queries)
         scale, unit = float(self.scale), self.n << self.grid_bits
         number = normal_quantile(0.1 * beta / (2 * checked_integer("hard_answers", hard_answers, at_least=1)))
@@ -398,11 +392,8 @@ def gumbel_scale(
 ) -> tuple[float, float]:
     """Return the least b with count * charge(alpha; 1, b, ratio b, L) <= (1 - reserved) R(alpha), and alpha.
 
-    b, the Gumbel scale in counts, is the least that pays for so many hard answers; alpha is the Renyi order
-    that allows it.
-
-    Calibrates the session-wide Renyi filter that stands in for Theorem 3.28 of Dwork & Roth (2014). The
-    order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
+    b is the Gumbel scale in counts, alpha the Renyi order.
+    The order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
 
     Args:
         count: At least 1. c', hard answers that must be payable.

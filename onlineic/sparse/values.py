@@ -43,16 +43,14 @@ class ValueSparse:
 
     The one-sided form of the tests of `LaplaceSparse`, `GumbelSparse` and `ExponentialSparse`, in units of
     one sensitivity (n = 1). What is released: for every test whether it was a hit, and for a hit its score
-    with the mechanism's own noise, fresh Laplace or Gaussian, or the free gap of the exponential tests.
-    Privacy: the mechanism's theorem for its budget, whatever the number of tests, if one replaced record
-    moves every score by at most 2^grid_bits; at most `cutoff` hits, each of which the mechanism prices. One
-    run costs the budget.
+    with the mechanism's own noise, fresh Laplace or Gaussian, or the free gap of the exponential tests. One
+    run costs the budget, whatever the number of tests, if one replaced record moves every score by at most
+    2^grid_bits (theory 12.11).
 
     One-sided noise fires below the threshold more easily than it stays silent above; tests are moved up by
     `shift`, a function of the plan, so that both margins are equal.
 
-    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps. Theorems:
-    docs/theory/sparse.md, 3.2, 5.1 (tests of one side) and 5.3.
+    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps.
 
     Args:
         mechanism: With n = 1.
@@ -60,7 +58,7 @@ class ValueSparse:
         shift: Grid units.
 
     Raises:
-        InvalidParameterError: If a parameter is outside its range, or the mechanism cannot pay so many hits.
+        InvalidParameterError: Also if the mechanism cannot pay so many hits.
 
     Examples:
         Numbers of records to remove, each moved by at most 1 when a record is replaced; which are at least
@@ -164,11 +162,11 @@ class ValueSparse:
             raise SessionExhaustedError(f"ValueSparse must not be asked after its {self.cutoff} hits.")
         score = min(max(index(score), -FARTHEST), FARTHEST)  # a refusal would not show the value
         level = self.mechanism.threshold - self.shift
-        # below the far end of its scale a test would see another sign: raised to it, one record moves it less
+        # below the least score of its scale a test would see another sign: raised to it, a record moves it less
         state, hit = self.mechanism.step_table(state, max(score + level, 0), noise)
         if hit is None:
             return state, None
-        # a free gap is already noisy and measured from the far end; fresh noise is added to the score itself
+        # a free gap is already noisy and measured from the least score; fresh noise is added to the score itself
         free = isinstance(self.mechanism, ExponentialSparse) and self.mechanism.number_scale is None
         hit, start = Hit(side=1, excess=hit.excess), level if free else 0
         (number,) = self.mechanism.measure(hit, self._target, 0, score, noise).values.tolist()
