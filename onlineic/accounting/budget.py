@@ -67,10 +67,6 @@ class Budget:
             (`ic.TableBudget.share` makes such budgets). Needs delta > 0. None: whoever spends it chooses.
         neighbours: The tables between which the promise holds: by default one record is replaced, and n is
             public. Whatever spends the budget scales its noise by them.
-
-    Raises:
-        InvalidParameterError: If epsilon, delta or order is outside its range, or neighbours are no
-            `Neighbours`.
     """
 
     epsilon: float
@@ -153,9 +149,8 @@ class Charge:
 class Filter:
     """Exact account of a fixed capacity: the charges on every transcript stay <= capacity.
 
-    Pure epsilon: losses add on each transcript, so the sum bounds the realised loss (Dwork & Roth
-    2014, Theorem 3.14, adaptive). Renyi of one order fixed beforehand: the moment times
-    exp(-(order - 1) * charges) is a supermartingale, so the same check suffices.
+    Pure epsilon: Dwork & Roth (2014), Theorem 3.14, adaptive. Renyi of one order fixed beforehand: the same
+    check suffices (theory 2.7).
 
     Args:
         capacity: At least 0. Rounded down by whoever computed it, fixed before the first release.
@@ -206,7 +201,7 @@ class Filter:
 
         Raises:
             InvalidParameterError: If the charge counts something else than this filter.
-            BudgetExceededError: If the charge does not fit; nothing has happened then.
+            BudgetExceededError: If the charge does not fit.
         """
         if not self.affords(charge):
             raise BudgetExceededError(

@@ -47,7 +47,7 @@ def advanced_share(epsilon: float, delta_prime: float, count: int) -> float:
             `advanced_composition`.
 
     Raises:
-        InvalidParameterError: If a parameter is outside its range, or Theorem 3.20 at e0 exceeds epsilon.
+        InvalidParameterError: Also if Theorem 3.20 at e0 exceeds epsilon.
     """
     epsilon, delta_prime, count = _checked_parts(epsilon, delta_prime, count)
     with localcontext(Context(prec=60)):
@@ -129,10 +129,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     A pure e0 is (e0^2/2)-zCDP, Gaussian noise sigma at L2 sensitivity d is d^2/(2 sigma^2); rho adds.
 
-    Canonne, Kamath & Steinke (2020), Proposition 12; every order a gives a valid bound.
-
-    Raises:
-        InvalidParameterError: If rho is not positive or epsilon is negative.
+    Canonne, Kamath & Steinke (2020), Proposition 12; every order a gives a valid bound. rho > 0, epsilon >=
+    0.
     """
     rho = checked_real("rho", rho, above=0.0)
     epsilon = checked_real("epsilon", epsilon, at_least=0.0)
@@ -148,10 +146,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """Return the largest rho, rounded down, such that rho-zCDP is (epsilon, delta).
 
-    Canonne, Kamath & Steinke (2020), Proposition 12, solved for rho.
-
-    Raises:
-        InvalidParameterError: If epsilon is not positive or delta is outside (0, 1).
+    Canonne, Kamath & Steinke (2020), Proposition 12, solved for rho. epsilon > 0, delta in (0, 1).
     """
     epsilon = checked_real("epsilon", epsilon, above=0.0)
     delta = checked_real("delta", delta, above=0.0, below=1.0)
@@ -164,9 +159,6 @@ def zcdp_order(epsilon: float, delta: float) -> Fraction:
     """Return the Renyi order, a multiple of 1/64, whose filter pays for about the most Gaussian noise.
 
     The order at which Proposition 12 of Canonne, Kamath & Steinke (2020) is tight for `zcdp_rho`.
-
-    Raises:
-        InvalidParameterError: If epsilon is not positive or delta is outside (0, 1).
     """
     epsilon = checked_real("epsilon", epsilon, above=0.0)
     delta = checked_real("delta", delta, above=0.0, below=1.0)
@@ -179,10 +171,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     The exact delta of Gaussian noise sigma at L2 sensitivity d, mu = d/sigma; mu^2 adds.
 
-    Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13.
-
-    Raises:
-        InvalidParameterError: If mu is not positive or epsilon is outside [0, 600].
+    Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13. mu > 0, epsilon in [0, 600].
     """
     mu = checked_real("mu", mu, above=0.0)
     epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=LARGEST_EPSILON)
@@ -202,10 +191,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     One release of L2 sensitivity d then has sigma = d/mu, m equal ones sqrt(m) d/mu. Beyond 600 it is that of
     epsilon = 600, which is more private.
 
-    Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter).
-
-    Raises:
-        InvalidParameterError: If epsilon is not positive or delta outside [2^-1070, 1).
+    Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter). delta in [2^-1070, 1).
     """
     epsilon = min(checked_real("epsilon", epsilon, above=0.0), LARGEST_EPSILON)
     delta = checked_real("delta", delta, at_least=LEAST_DELTA, below=1.0, remedy="raise it, or write 0")

@@ -117,7 +117,7 @@ def per_row(budget: Budget, rows_per_person: int) -> Budget:
         epsilon' = epsilon/k, and delta' with k exp((k-1) epsilon') delta' = delta, both rounded down.
 
     Raises:
-        InvalidParameterError: If k is outside its range, too little is left, or the budget has an order.
+        InvalidParameterError: Also if too little is left, or the budget has an order.
     """
     rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
     if rows == 1:
@@ -151,9 +151,6 @@ def per_person(budget: Budget, rows_per_person: int) -> Budget:
     Returns:
         k epsilon and k exp((k-1) epsilon) delta, both rounded up, at most to the largest numbers of a budget:
         there nothing is promised.
-
-    Raises:
-        InvalidParameterError: If k is outside its range.
     """
     check_kind("budget", budget, Budget)
     rows = checked_integer("rows_per_person", rows_per_person, at_least=1)

@@ -29,8 +29,7 @@ def gumbel_charge(
 
     eta = sensitivity/scale and x = (a - 1)(e^eta - 1) < 1. Easy answers are free.
 
-    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise. Each slot of a
-    Poisson clock whose log-rate moves by at most eta has the Renyi moment bounded by this price.
+    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise (theory 3.2).
 
     Args:
         order: Above 1. a, the one Renyi order of the filter.
@@ -41,8 +40,7 @@ def gumbel_charge(
             `Neighbours` tell it of a number or a table.
 
     Raises:
-        InvalidParameterError: If a parameter is outside its range, or x >= 1: no finite charge exists at this
-            order.
+        InvalidParameterError: Also if x >= 1: no finite charge exists at this order.
     """
     order, scale = _order(order), _exact("scale", scale)
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=0)
@@ -127,10 +125,7 @@ def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
 
     A filter of this capacity at order a makes the whole interaction (epsilon, delta); 0 pays for nothing.
 
-    Canonne, Kamath & Steinke (2020), Proposition 12, for one order fixed before the first release.
-
-    Raises:
-        InvalidParameterError: If order <= 1, epsilon is not positive or delta is outside (0, 1).
+    Canonne, Kamath & Steinke (2020), Proposition 12, for one order > 1 fixed before the first release.
     """
     order = _order(order)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -142,12 +137,8 @@ def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
 def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:
     """Return the epsilon, rounded up and at least 0, of a filter of that capacity at order a.
 
-    It is a statement about a capacity fixed beforehand, not about what happens to be spent.
-
-    Inverse of `renyi_capacity`.
-
-    Raises:
-        InvalidParameterError: If order <= 1, spent_ticks is negative or delta is outside (0, 1).
+    Inverse of `renyi_capacity`: a statement about a capacity fixed beforehand, not about what happens to be
+    spent.
     """
     order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
     with localcontext(Context(prec=60)):
@@ -161,9 +152,6 @@ def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
     tables that other rules charged less than their divergence (theory 4.10) have to be counted in full.
 
     Ville's inequality for the supermartingale of `Filter` at order a - 1 under the data's own law.
-
-    Raises:
-        InvalidParameterError: If order <= 1, spent_ticks is negative or delta is outside (0, 1).
     """
     order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
     delta = checked_real("delta", delta, above=0.0, below=1.0)

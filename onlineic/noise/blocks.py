@@ -95,7 +95,7 @@ class Blocks:
         held: At least 2. Most blocks kept; None keeps all.
 
     Attributes:
-        door: Behind which a thread draws.
+        door: Lets one thread draw at a time.
         calls: How many have drawn, whatever they drew: `unread` tells by it which call it is about.
     """
 

@@ -52,7 +52,7 @@ def draw(
             of any size, else below 2^64.
         scale: Above 0, numerator and denominator below 2^48. Score units.
         noise: Gives one word, and one more for each 64 bits that are needed to decide.
-        counts: Shape (m,), at least 1. How many candidates stand behind each index, of any size. One each by
+        counts: Shape (m,), at least 1. How many candidates each index stands for. One each by
             default. They may be PRIVATE, and m with them (`threshold_database`): the law is exact for any,
             and no error tells them apart. Only the time does.
         margin: At least 2^-43. Larger values only send more draws to the exact path (tests).

@@ -1,7 +1,7 @@
 """Exact samplers of integer noise: stateless, integers only, every random bit from a byte source.
 
-The algorithms are those of Canonne, Kamath and Steinke, applied to arrays of lanes instead of one value
-at a time. No float takes part in a decision; floats only size the first guess of how many lanes to try.
+Each function returns `size` >= 0 values, made of the uniform bytes of `source`. No float takes part in a
+decision; floats only size the first guess of how many lanes to try.
 
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1 to 3.
 Deviations: lanes are tried in arrays and surplus lanes are dropped, in order; the runs of successes of the
@@ -40,8 +40,6 @@ def uniform_below(limit: int, size: int, source: ByteSource) -> Ints:
 
     Args:
         limit: In [1, 2^63]. Number of equally likely values. Nothing is read from `source` when it is 1.
-        size: At least 0. Number of values.
-        source: Uniform bytes.
     """
     if limit == 1:
         return np.zeros(size, np.int64)
@@ -70,7 +68,6 @@ def bernoulli_exp(numerators: Ints, denominator: int, source: ByteSource) -> Boo
     Args:
         numerators: Shape (m,), in [0, denominator]. One exponent for each lane, times `denominator`.
         denominator: In [1, 2^53]. Common denominator of the exponents.
-        source: Uniform bytes.
 
     Raises:
         InternalError: If a lane is undecided when `denominator` times the step reaches 2^63: at the largest
@@ -92,12 +89,7 @@ def bernoulli_exp(numerators: Ints, denominator: int, source: ByteSource) -> Boo
 
 
 def geometric_e1(size: int, source: ByteSource) -> Ints:
-    """Return V with P(v) = (1 - 1/e) e^-v, v >= 0: runs of successes of the coin of bias 1/e.
-
-    Args:
-        size: At least 0. Number of values.
-        source: Uniform bytes.
-    """
+    """Return V with P(v) = (1 - 1/e) e^-v, v >= 0: runs of successes of the coin of bias 1/e."""
     ends = [np.empty(0, np.int64)]
     tossed = 0
     need = size
@@ -119,8 +111,6 @@ def geometric(numerator: int, denominator: int, size: int, source: ByteSource) -
 
     Args:
         numerator, denominator: In [1, 2^48). The scale.
-        size: At least 0. Number of values.
-        source: Uniform bytes.
     """
 
     def propose(lanes: int) -> Ints:
@@ -139,8 +129,6 @@ def discrete_laplace(numerator: int, denominator: int, size: int, source: ByteSo
 
     Args:
         numerator, denominator: In [1, 2^48). The scale.
-        size: At least 0. Number of values.
-        source: Uniform bytes.
     """
 
     def propose(lanes: int) -> Ints:
@@ -161,8 +149,6 @@ def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> Ints:
 
     Args:
         sigma: In [1, 2^26]. Scale.
-        size: At least 0. Number of values.
-        source: Uniform bytes.
     """
     double = 2 * sigma * sigma
 

@@ -26,12 +26,10 @@ class ScriptedNoise(Noise):
         draws: Values in the order in which they will be asked for, over all methods together.
 
     Attributes:
-        scales: Each (method, scale, size). What was asked for: the method's name, its scale (None for
-            `words`) and the number of values.
+        scales: Each (method, scale, size). What was asked for; of `words` the scale is None.
 
     Raises:
-        InvalidParameterError: If a draw is not an integer, or lies outside the support of the method that is
-            asked for it.
+        InvalidParameterError: If a draw lies outside the support of the method that is asked for it.
         InternalError: If more values are asked for than are left; nothing is played then.
     """
 

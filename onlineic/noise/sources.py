@@ -1,4 +1,4 @@
-"""The only door to randomness: exact integer noise, drawn in blocks, over the system's entropy.
+"""The only source of randomness: exact integer noise, drawn in blocks, over the system's entropy.
 
 Every law lives on the integers and is sampled exactly (`onlineic.noise.samplers`), so that no float takes
 part in a private comparison or release. Values are drawn ahead in blocks of a fixed size for each
@@ -43,7 +43,8 @@ _FINE: Final = 1 << 16  # denominator of the scales below 2^16
 class Noise(abc.ABC):
     """A source of exact integer noise; interface only.
 
-    Scales are in grid units. Each method returns a fresh array of its own.
+    Each method returns a fresh array of `size` >= 0 values. Scales are in grid units: rationals above 0 with
+    numerator and denominator below 2^48, sigma an integer in [1, 2^26].
     """
 
     __slots__ = ()
@@ -57,11 +58,7 @@ class Noise(abc.ABC):
     def words(self, size: int) -> Words:
         """Return independent uniform 64-bit words.
 
-        Args:
-            size: At least 0. Number of words.
-
         Raises:
-            InvalidParameterError: If `size` is not a non-negative integer.
             ForkedSessionError: If the process was forked after the source was made (also in the other
                 methods).
         """
@@ -72,30 +69,15 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def geometric(self, scale: Fraction, size: int) -> Ints:
-        """Return Z >= 0 with P(z) proportional to exp(-z / scale).
-
-        Args:
-            scale: Above 0, numerator and denominator below 2^48. Scale in grid units.
-            size: At least 0. Number of values.
-        """
+        """Return Z >= 0 with P(z) proportional to exp(-z / scale)."""
 
     @abc.abstractmethod
     def discrete_laplace(self, scale: Fraction, size: int) -> Ints:
-        """Return X with P(x) proportional to exp(-|x| / scale).
-
-        Args:
-            scale: Above 0, numerator and denominator below 2^48. Scale in grid units.
-            size: At least 0. Number of values.
-        """
+        """Return X with P(x) proportional to exp(-|x| / scale)."""
 
     @abc.abstractmethod
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
-        """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2)).
-
-        Args:
-            sigma: In [1, 2^26]. Scale in grid units.
-            size: At least 0. Number of values.
-        """
+        """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
 
     @property
     @abc.abstractmethod
@@ -106,17 +88,14 @@ class Noise(abc.ABC):
     def unread(self, count: int, since: int) -> None:
         """Give back the last values of a call: nobody looked at them.
 
-        They come first in the next call of the same method with the same scale. All others of that
-        call count as used and are forgotten. If anything was drawn after that call, by another thread or by a
-        signal's handler, all of it count as used: what would be given back is not this call's.
+        They come first in the next call of the same method with the same scale. All others of that call count
+        as used and are forgotten; so do all of it if anything was drawn after that call, by another thread or
+        by a signal's handler.
 
         Args:
             count: In [0, size of the call]. Values given back. A second `unread` of the same call can give
                 back none.
             since: `calls` before the call.
-
-        Raises:
-            InvalidParameterError: If `count` is outside its range.
         """
 
     def check_outside(self) -> None:  # noqa: B027  (a source that anyone may draw from at any time)
@@ -209,9 +188,6 @@ class SimulatedNoise(Noise):
 
     Args:
         seed: At least 0. Equal seeds give equal values.
-
-    Raises:
-        InvalidParameterError: If `seed` is not a non-negative integer.
     """
 
     seed: int = attrs.field(converter=_seed, on_setattr=attrs.setters.frozen)
@@ -276,9 +252,6 @@ def public_generator(seed: int) -> "np.random.Generator":
 
     Args:
         seed: At least 0. Public; equal seeds give equal generators.
-
-    Raises:
-        InvalidParameterError: If `seed` is not a non-negative integer.
     """
     return _generator(_seed(seed), _PUBLIC)
 
@@ -289,10 +262,7 @@ def scale_at_least(scale: Fraction) -> Fraction:
     Representable are the multiples of 2^-16 below 2^16 and the integers from there to 2^48 - 1.
 
     Args:
-        scale: In (0, 2^48 - 1]. Scale in grid units.
-
-    Raises:
-        InvalidParameterError: If `scale` is outside its range or not exact.
+        scale: In (0, 2^48 - 1]. Scale in grid units; a float is refused.
     """
     exact = _exact(scale)
     steps = _FINE if exact < _FINE else 1

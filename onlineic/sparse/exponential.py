@@ -261,7 +261,7 @@ class ExponentialSparse(NumericSparse):
         return DiscreteLaplace(self._fresh_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return the margins. Free gaps err only where a hit or an easy answer would; fresh numbers take .1 beta."""
+        """Return the margins. Free gaps err only where a test would; fresh numbers take .1 beta."""
         beta, tests = checked_tail(beta, max_queries)
         cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits

@@ -162,11 +162,11 @@ class ValueSparse:
             raise SessionExhaustedError(f"ValueSparse must not be asked after its {self.cutoff} hits.")
         score = min(max(index(score), -FARTHEST), FARTHEST)  # a refusal would not show the value
         level = self.mechanism.threshold - self.shift
-        # below the least score of its scale a test would see another sign: raised to it, a record moves it less
+        # below the least score of its scale a test would see another sign: a score is raised to it
         state, hit = self.mechanism.step_table(state, max(score + level, 0), noise)
         if hit is None:
             return state, None
-        # a free gap is already noisy and measured from the least score; fresh noise is added to the score itself
+        # a free gap is noisy and measured from the least score; fresh noise is added to the score itself
         free = isinstance(self.mechanism, ExponentialSparse) and self.mechanism.number_scale is None
         hit, start = Hit(side=1, excess=hit.excess), level if free else 0
         (number,) = self.mechanism.measure(hit, self._target, 0, score, noise).values.tolist()
