@@ -1,6 +1,6 @@
 """What values an attribute takes: labels, a range of integers, a number cut into bins, or dates.
 
-A kind knows its size, the code of each label, and how to encode a column of records. The cell for
+A kind knows its size, the code of each label, and how to read a column of records. The cell for
 missing values, where there is one, is always the last.
 
 Proof: docs/theory/queries.md, 1.8.
@@ -776,7 +776,7 @@ def number(
     """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 
     It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
-    its value: a sum over records is a sum over ends, and no midpoints stand for values. What lies beyond
+    its value: sums need no midpoints. What lies beyond
     `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
     is loaded in parts, 64 a record (see `Unit`): what lies in one cell is rounded to them together, by a
     public hash, up as often as down. `bias` of a mean or a sum says how much that can be, for every table: of

@@ -1,4 +1,4 @@
-"""The only source of randomness: exact integer noise from the system, and a simulation of it, marked as one."""
+"""The only source of randomness: exact integer noise from the system, and a simulation of it that says so."""
 
 from onlineic.noise.sources import (
     Noise,

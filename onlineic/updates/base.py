@@ -57,8 +57,7 @@ class UpdateRule(abc.ABC, Generic[H]):
     def most_passes(self, releases: int) -> int | None:
         """Return how often at most one update goes through the numbers of its hypothesis; None: unknown.
 
-        These are its cells, class cells, small databases or parameters. Whatever was measured, an update ends
-        after so many passes: every refit is finished, and a clock decides nothing.
+        These are its cells, class cells, small databases or parameters (theory 7.7).
 
         Args:
             releases: Measurements so far.

@@ -1,11 +1,9 @@
 """A fit, and for each set of attributes that is asked what the released tables contradict of it.
 
-A fit to noisy tables holds no negative mass, stops where the noise of single blocks begins, and may be of a
-form that cannot follow. So sums of many blocks can lie far from the released ones although every block is as
-near as its noise explains. What tables say is divided into subspaces, one for each choice of levels
-(`interactions.levels`). In each the energy of the residual, released less fitted, tells how likely it is that
-the fit is wrong there. That likelihood times the share that the best linear estimate takes of a released
-component is the share of the residual that goes to the answer.
+Sums of many blocks of a fit can lie far from the released ones although every block is as near as its noise
+explains. What tables say is divided into subspaces, one for each choice of levels (`interactions.levels`). In
+each the residual, released less fitted, tells how likely the fit is wrong there, and with it which share of
+the residual goes to the answer.
 
 Proof: docs/theory/updates.md, 7.8.
 """

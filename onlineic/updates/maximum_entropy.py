@@ -136,8 +136,8 @@ class MaximumEntropy(UpdateRule[Any]):
             sides are fitted by their sum. A domain of no more cells is never touched by it.
         dear_evaluations: Evaluations of a refit each of which writes more than 2^19 class cells, or 2^20
             entries on the way to so many, with steps as long as is stable; as many as of others, if left out.
-            Behind a hit 9 learn as much there as 60 shorter ones of three to five attributes; of seven a
-            tenth is left to be learned.
+            After a hit 9 learn as much there as 60 shorter ones of three to five attributes, and of seven
+            nine tenths of it.
     """
 
     fits_all: ClassVar[bool] = True

@@ -26,8 +26,8 @@ from onlineic.updates.base import UpdateRule, starting_histogram
 class Perceptron(UpdateRule[SignedHistogram]):
     """p <- p - step * f if f(p) > v else p + step * f, on signed cell weights.
 
-    The potential is the squared distance ||x - p||^2; entries may be negative, and `evaluate` clips the
-    answer, never the state. `update_bound` is for the rule's own start, see `exact_update_bound`.
+    Entries may be negative, and `evaluate` clips the answer, never the state. `update_bound` is for the
+    rule's own start, see `exact_update_bound`.
 
     Dwork & Roth (2014), Algorithm 12 and Theorem 5.11 (with p2 for the private ||x||_2^2).
 

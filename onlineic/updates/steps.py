@@ -37,12 +37,9 @@ class MeasuredSteps(UpdateRule[Any]):
     A constant alpha must serve the smallest gap that is ever updated on: it creeps along where gaps are
     larger, and moves past v where they are smaller.
 
-    Theorem: a step of the weights along a 0/1 query lowers KL(x || h) by exactly d(f(x), f(h)) - d(f(x),
-    f(h')), d the divergence of two coins; one of the perceptron along g, which is f or f less its mean,
-    lowers |x - h|^2 by ((f(x) - f(h))^2 - (f(x) - f(h'))^2)/|g|^2. So a step of the weights helps iff it
-    ends nearer to f(x) in d, and one of the perceptron iff it ends nearer in distance. Nothing says how far v
-    is off in terms of the gap, so there is no T(alpha): `update_bound` is None, and no plan is certified. v
-    is kept one standard deviation inside of [0, 1], at most half of it: no weight comes back from zero.
+    A step of the weights along a 0/1 query helps iff it ends nearer to f(x) in the divergence of two coins,
+    one of the perceptron iff it ends nearer in distance (theory 7.6). Nothing says how far v is off in terms
+    of the gap, so there is no T(alpha): `update_bound` is None, and no plan is certified.
 
     Args:
         rule: One that moves f(h) towards v, further with a larger alpha: `MultiplicativeWeights`,
@@ -98,8 +95,7 @@ class FittedStart(UpdateRule[Any]):
     """A rule that starts from the maximum-entropy fit of the tables that a session buys first.
 
     The tables are released, so the fit is post-processing and a public prior to what follows. The rule itself
-    sees the measurements behind them. A fit can be as wrong as noise can make it, so nothing bounds the
-    updates from there: `update_bound` is None.
+    sees the measurements after them. Nothing bounds the updates from there: `update_bound` is None.
 
     Args:
         rule: One that takes a `Histogram` as its prior.
