@@ -35,9 +35,9 @@ def descend(
     Mirror descent with Nesterov's momentum, restarted when the loss rises by 2 % or the gradient turns
     against the momentum. The best point seen is returned: its loss is never above that of `start`.
 
-    With momentum, steps up to 4/3 of the inverse curvature are stable: above, what differs by rounding grows
-    from one evaluation to the next. So the curvature is looked at after 8, 16, 32, .. evaluations, and the
-    step then follows it. Two fits of one problem by other sums agree as far as their sums do.
+    With momentum, steps up to 4/3 of the inverse curvature are stable: above, rounding errors grow from one
+    evaluation to the next. So the curvature is measured after 8, 16, 32, .. evaluations, and the step follows
+    it.
 
     O'Donoghue and Candes (2015), "Adaptive restart for accelerated gradient schemes", the gradient scheme;
     here with a measured step and a second test against the extrapolation direction.
@@ -109,8 +109,8 @@ def _curvature(
     """Return the largest curvature of the loss in the potentials there, and the direction that bends most.
 
     The largest eigenvalue of the covariance of the blocks over their variances, by the power method along
-    differences of masses, from where it stopped before. Heavy blocks that go together bend most: from them it
-    starts, and two turns mostly reach 97 % of it; `STABLE` leaves room for less.
+    differences of masses, from where it stopped before. Two turns mostly reach 97 % of it; `STABLE` leaves
+    room.
     """
     found, image = 0.0, direction if len(direction) else masses / variance
     for _ in range(TURNS):

@@ -200,8 +200,8 @@ def _sides(value: float) -> Floats:
 def _first_potentials(masses: Floats, values: Floats, variances: Floats) -> Floats:
     """Potentials of one more table, from what its blocks weigh without it: empirical Bayes, block by block.
 
-    A block's true mass is taken to differ from that by as much as the table's gaps do beyond their noise, in
-    proportion to its mass. Gradients alone leave small blocks behind, and full gaps fit the noise of them.
+    The variance of a true mass around that weight is estimated by what the table's gaps exceed their noise,
+    in proportion to the mass. Gradients alone leave small blocks unfitted, and full gaps fit their noise.
     """
     gaps = values - masses
     spread_of_truth = max(0.0, dot(gaps, gaps) - float(variances.sum())) / float(masses.sum())

@@ -1,6 +1,6 @@
-"""Every few attributes by themselves: maximum entropy of what was released of them, without a joint table.
+"""Distributions of small sets of attributes, each fitted to what was released of it, without a joint table.
 
-For tables with so many strong links that no mixture of a size to be fitted holds them at so little noise.
+For tables with so many strong links between attributes that no mixture of a feasible size follows them.
 The distribution of a set of attributes is the one with most entropy that has the released tables of its
 pairs, and of more of them, as its margins: exact of a Markov chain, where pairs alone tie any three.
 """
@@ -77,7 +77,7 @@ class LocalFits(BySets):
 
 
 def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[Goal]:
-    """Return what tables say of their attributes in a set, the noisiest first: of each cut the best mean.
+    """Return the released margins of a set, the noisiest first; of equal cuts their mean by precision.
 
     Of one attribute of a larger set only what was released of it alone: the tables of its pairs hold it too.
     """

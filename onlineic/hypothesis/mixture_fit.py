@@ -142,7 +142,7 @@ class _Rows:
 
 @final
 class _Loss:
-    """What the measurements ask of a mixture, and where it falls steepest."""
+    """The loss of a mixture against the measurements, and its gradient."""
 
     def __init__(self, start: Mixture, tables: Sequence[Measurement]) -> None:
         self._offsets = np.concatenate([[0], np.cumsum(start.domain.shape)[:-1]])

@@ -1,9 +1,9 @@
 """A hypothesis over long attributes: one over pieces of their codes, even within each piece.
 
 What was released tells codes apart only where a table was cut. So an attribute of 10^8 codes is held by its
-pieces, the runs of codes that no cut divides; they grow with what is bought and never with the codes.
-Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is lost. A
-range that ends within a piece counts its share of it.
+pieces, the runs of codes that no cut divides. Their number grows with what is bought, and never with the
+codes. Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is
+lost. A range that ends within a piece counts its share of it.
 """
 
 import itertools
@@ -40,7 +40,7 @@ _Term = tuple[float, int, int]  # a factor, and the pieces from .. to that it st
 @final
 @attrs.frozen(eq=False)
 class Pieces:
-    """The pieces that the codes of long attributes are held by, and what is said of codes said of them.
+    """Groups of codes that stand for long attributes, and translation of targets from codes to groups.
 
     Args:
         cuts: Of every long attribute, by its place.
@@ -87,7 +87,7 @@ class Pieces:
         )
 
     def partition(self, target: Partition) -> Partition:
-        """Return a partition that cuts no piece, of the pieces."""
+        """Return a partition that cuts no piece as a partition of the pieces."""
         cuts = [
             Cut.of(cut.of_codes(self.cuts[axis].firsts)) if axis in self.cuts else cut
             for axis, cut in zip(target.axes, target.cuts, strict=True)
@@ -103,7 +103,7 @@ class Pieces:
         return Partition(self.domain, target.axes, cuts)
 
     def query(self, target: Query) -> Query:
-        """Return a 0/1 query that cuts no piece, of the pieces."""
+        """Return a 0/1 query that cuts no piece as a query of the pieces."""
         joint: dict[tuple[int, ...], tuple[int, int] | Floats] = {}
         for factor in target.factors:
             codes = [
@@ -114,7 +114,7 @@ class Pieces:
         return canonical(self.small, target.complement, joint, 0)
 
     def measured(self, measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-        """Return what a fit reads of these, of the pieces, oldest first."""
+        """Return those measurements that a fit reads, as measurements of the pieces, oldest first."""
         return tuple(
             attrs.evolve(
                 one,
@@ -127,13 +127,13 @@ class Pieces:
         )
 
     def divided(self, axis: int, into: "Pieces") -> tuple[Ints, Floats]:
-        """Return of every piece of finer ones the piece that it is part of, and its share of that."""
+        """Return for every piece of a finer division the piece that it is part of, and its share of that."""
         own, finer = self.cuts[axis], into.cuts[axis]
         place = own.of_codes(finer.firsts)
         return place, finer.widths / own.widths[place]
 
     def even(self, mixture: Mixture) -> Mixture:
-        """Return a mixture over the pieces whose components favour each as the number of its codes does."""
+        """Return a mixture over the pieces, each component weighted by the number of codes in a piece."""
         return self._spread_out(mixture, [np.log(part * len(part)) for part in self.prior])
 
     def _spread_out(self, mixture: Mixture, more: Sequence[Floats]) -> Mixture:
