@@ -61,6 +61,26 @@ def _box(name: str, ends: Any) -> tuple[int, ...]:
     return tuple(checked_integer(name, end) for end in checked_list(name, ends, of="integers"))
 
 
+def _matrix(rows: Any) -> tuple[Exact, ...]:
+    return _table("matrix", rows)
+
+
+def _sides(rows: Any) -> tuple[Exact, ...]:
+    return _table("right_hand_sides", rows)
+
+
+def _objective(row: Any) -> Exact:
+    return _vector("objective", row)
+
+
+def _lower(ends: Any) -> tuple[int, ...]:
+    return _box("lower", ends)
+
+
+def _upper(ends: Any) -> tuple[int, ...]:
+    return _box("upper", ends)
+
+
 @final
 @attrs.frozen
 class _Optimum:
@@ -139,14 +159,12 @@ class LinearPrograms:
         onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
     """
 
-    matrix: tuple[Exact, ...] = attrs.field(converter=lambda rows: _table("matrix", rows))
-    right_hand_sides: tuple[Exact, ...] = attrs.field(converter=lambda rows: _table("right_hand_sides", rows))
-    lower: tuple[int, ...] = attrs.field(converter=lambda ends: _box("lower", ends))
-    upper: tuple[int, ...] = attrs.field(converter=lambda ends: _box("upper", ends))
+    matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
+    right_hand_sides: tuple[Exact, ...] = attrs.field(converter=_sides)
+    lower: tuple[int, ...] = attrs.field(converter=_lower)
+    upper: tuple[int, ...] = attrs.field(converter=_upper)
     n: int
-    objective: Exact | None = attrs.field(
-        default=None, converter=lambda row: None if row is None else _vector("objective", row)
-    )
+    objective: Exact | None = attrs.field(default=None, converter=attrs.converters.optional(_objective))
     unit: Fraction = Fraction(1)
     sensitivities: Exact = attrs.field(init=False)
     _optima: tuple[_Optimum, ...] = attrs.field(init=False, eq=False)
