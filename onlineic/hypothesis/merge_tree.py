@@ -200,7 +200,7 @@ def _best_groups(held: Bools, widths: Floats) -> Ints:
 
 
 def _costs(groups: Ints, held: Bools, widths: Floats) -> Floats:
-    """Cells written by each choice of groups, shape (choices, axes); group 3 is the batch; inf if impossible."""
+    """Cells written by each choice of groups, (choices, axes); group 3 is the batch; inf if impossible."""
     inside = groups[:, np.newaxis] == np.arange(4)[:, np.newaxis]  # (choices, groups, axes)
     sizes = np.where(inside, widths, 1.0).prod(axis=2)
     whole = sizes.prod(axis=1)

@@ -43,7 +43,7 @@ from onlineic.sparse.base import (
     fresh_radius,
 )
 
-FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
+FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of right guesses may use up
 SCALE_BITS = RATIO_LIMIT.bit_length() - 2  # scales in grid units stay below the samplers' limit
 
 
