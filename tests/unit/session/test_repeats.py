@@ -91,7 +91,9 @@ def test_what_was_told_of_a_question_of_many_levels_is_told_again_after_more_tab
     sizes = dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True))
     rows = {name: np.random.default_rng(size).integers(0, size, 2_000) for name, size in sizes.items()}
     table = PrivateData.from_records(rows, ic.Domain.of(sizes))
-    session = ic.OnlineIC(table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(rent=0), noise=SimulatedNoise(1))
+    session = ic.OnlineIC(
+        table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(rent=0), noise=SimulatedNoise(1)
+    )
     wide = where(dict.fromkeys(sizes, ic.between(0, 1)))
     assert session.explain(wide).expected > 0.0
     session.answer(wide)
