@@ -37,9 +37,9 @@ UNKNOWN = re.compile(  # words of the package, of which nobody who comes to the 
 )
 
 
-def opened(path):
+def opened(path, **more):
     data = ic.PrivateData(TABLE, DOMAIN)
-    return ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=path, table="t", durability="all")
+    return ic.OnlineIC(data, ic.Budget(1.0, 1e-6), ledger=path, table="t", durability="all", **more)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def seen(text):
 
 @pytest.fixture
 def fresh(tmp_path):
-    """A server of whose budget nothing is spent: what is asked there is measured or tested, and remembered."""
-    with served(opened(tmp_path / "a.db"), tmp_path) as running_one:
+    """A server of whose budget nothing is spent, of users who may spend all: what they ask is remembered."""
+    with served(opened(tmp_path / "a.db"), tmp_path, share=1) as running_one:
         yield running_one
 
 
@@ -238,14 +238,16 @@ def test_the_address_of_a_question_shows_the_form_and_what_was_told_and_asks_not
     )
 
 
-def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybody(fresh):
+@pytest.mark.parametrize("columns", ["AVG(age)", "sex, COUNT(*)"])
+def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybody(fresh, columns):
     page, server = Browser(fresh.port), fresh
     page.login(server.tokens["ann"])
-    statement = "SELECT sex, COUNT(*), AVG(age) FROM t WHERE age > 25 GROUP BY sex"
-    told = result(page.ask(form="sql", text=statement)[1])
+    groups = " GROUP BY sex" if "sex" in columns else ""
+    told = result(page.ask(form="sql", text=f"SELECT {columns} FROM t WHERE age > 25{groups}")[1])
     bob = Browser(server.port)
     bob.login(server.tokens["bob"])
 
+    assert "provably" in told
     assert told.split("Link to")[0] == result(bob.get(page.at)[1]).split("Link to")[0]
 
 
@@ -380,10 +382,10 @@ def test_who_has_no_share_is_told_before_and_after_that_nothing_is_measured(serv
 
 
 def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
-    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+    with served(opened(tmp_path / "a.db", questions=[("age", "sex")]), tmp_path) as server:
         page = Browser(server.port)
         text = page.login(server.tokens["ann"])[1]
-        assert "Nothing was asked yet. The first questions buy tables for up to" in seen(text)
+        assert "Nothing was asked yet. The first questions buy numbers and tables for up to" in seen(text)
         assert "drawn from all possible records alike" in seen(text)
         said = result(page.ask("explain", a0="sex", v0="F")[1])
         assert re.search(
@@ -398,6 +400,22 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
         assert "serve everybody" not in result(page.ask("explain", a0="age", v0="22")[1])
         page.get("/v1/synthetic.csv?rows=50")
         assert "nothing-learned-yet" not in page.headers["content-disposition"]
+
+
+def test_a_question_that_is_bought_by_itself_is_said_to_be_measured(fresh):
+    page = Browser(fresh.port)
+    page.login(fresh.tokens["ann"])
+    said = result(page.ask("explain", a0="sex", v0="F")[1])
+    after = result(page.ask(a0="sex", v0="F")[1])
+
+    assert re.search(
+        r"It costs you at most [\d.]+ % of the budget. It is measured for this question. The answer:", said
+    )
+    assert "good enough" not in said
+    assert "serve everybody" not in said
+    assert "Measured for this question." in after
+    within = r"provably within [\d,]+"
+    assert re.findall(within, said) == re.findall(within, after)
 
 
 # -- visits and problems ------------------------------------------------------------------------------------
