@@ -129,9 +129,9 @@ class Core:
         last: it is the answer.
         """
         purse = self.till.purse
-        if questions and (self._awaited(questions[0]) or all(map(self.book.remembers, questions))):
-            return True
-        while self.seal.usable and (named := self.purchases.next(questions)) is not None:
+        while self.seal.usable and not self._known(questions):
+            if (named := self.purchases.next(questions)) is None:
+                break
             payer, alone = purse, is_single(named, questions)
             guess: Guess = 0
             # what one question asks serves it alone, whatever else is due
@@ -144,7 +144,10 @@ class Core:
                 named.charge.amount + (used.amount if used else 0)
             ):
                 return False
-            advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
+            length = len(self._ledger)
+            advance("tables", 0, 1)  # who stops it here has changed nothing
+            if len(self._ledger) > length:
+                continue  # who asked here has moved what is named, and what tests have used up
             sparse, domain = self.prices.sparse, self._data.domain
             tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
             if alone:
@@ -165,12 +168,13 @@ class Core:
                 break  # it is answered
         return True
 
-    def _awaited(self, question: Question) -> bool:
-        """Return whether the last record is the answer of this question, which nobody has taken in."""
-        if not self.book.pending:
-            return False
-        last = self._ledger.record(len(self._ledger) - 1)
-        return isinstance(last, Single) and last.query.key == question.key
+    def _known(self, questions: Sequence[Question]) -> bool:
+        """Return whether all of these need no test: the answer of the first may be the last record."""
+        if questions and self.book.pending:
+            last = self._ledger.record(len(self._ledger) - 1)
+            if isinstance(last, Single) and last.query.key == questions[0].key:
+                return True
+        return bool(questions) and all(map(self.book.remembers, questions))
 
     def _pays_for(self, question: Question) -> bool:
         """Return whether who asks may spend the price of this question, which is no constant."""
