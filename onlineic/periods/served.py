@@ -266,7 +266,7 @@ class PeriodsView:
         """By name the part of what hits can spend that it has paid, in the mean over all nodes."""
         found: dict[str, Fraction] = {}
         for view in self.views.values():
-            pool = pool_of(view)
+            pool = view.pool
             for name, amount in view.paid.items():
                 part = amount / pool / len(self.views) if pool else Fraction(0)
                 found[name] = found.get(name, Fraction(0)) + part
@@ -281,6 +281,11 @@ class PeriodsView:
     def owed(self) -> Fraction:
         """Nothing: what tables cost is left out of what hits can spend."""
         return Fraction(0)
+
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: all that hits can spend."""
+        return Fraction(1)
 
     @cached_property
     def statistics(self) -> SessionStatistics:
@@ -560,13 +565,7 @@ class PeriodsSummary:
 
 def _own(purse: Purse | None, view: View) -> Purse | None:
     """Return the purse of a node: a part of what hits can spend there."""
-    return None if purse is None else Purse(purse.name, purse.limit * pool_of(view))
-
-
-def pool_of(view: View) -> Fraction:
-    """Return what purses are parts of: the capacity of a session but for what serves everybody."""
-    shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-    return max(Fraction(0), view.account.capacity - shared)
+    return None if purse is None else Purse(purse.name, purse.limit * view.pool)
 
 
 def _attributes(answer: Answer | None) -> list[str]:

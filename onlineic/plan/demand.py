@@ -255,6 +255,10 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
+    def owed_alone(self, heard: Listened, account: Filter) -> Fraction:
+        rents = self.first is None and self._rents(heard, account)
+        return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
+
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if self.first is not None:

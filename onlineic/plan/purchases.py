@@ -95,6 +95,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the charge of what questions to come will buy, in the unit of the account."""
         return Fraction(0)
 
+    def owed_alone(self, heard: S, account: Filter) -> Fraction:
+        """Return the part of that which whoever asks pays: of what is bought for one question alone."""
+        return Fraction(0)
+
 
 def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
     """Return what all purchases of a rule may cost by its own word, if an account can pay that, or raise."""
@@ -176,3 +180,8 @@ class Purchases:
     def owed(self) -> Fraction:
         """The charge of what questions to come will buy."""
         return self._rule.owed(self.heard, self._ledger.account)
+
+    @property
+    def owed_alone(self) -> Fraction:
+        """The part of that which whoever asks pays."""
+        return min(self.owed, self._rule.owed_alone(self.heard, self._ledger.account))

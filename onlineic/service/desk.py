@@ -319,10 +319,8 @@ class Desk:
             return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
-        view = self.view
-        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-        return max(Fraction(0), view.account.capacity - shared)
+        """What purses are parts of, of the table as it was seen last."""
+        return self.view.pool
 
     def purse(self, user: User, active: int) -> Purse:
         """Return what a user may spend, where so many may ask."""

@@ -115,6 +115,11 @@ class Loop:
         """The charge of tables that questions will buy, by this plan."""
         return self.core.purchases.owed
 
+    @property
+    def owed_alone(self) -> Fraction:
+        """The part of that which whoever asks pays: of numbers that are bought for one question."""
+        return self.core.purchases.owed_alone
+
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""
         plan, book, prices = self.plan, self.book, self.core.prices

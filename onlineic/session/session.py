@@ -591,6 +591,7 @@ class OnlineIC(Answering):
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
                 owed=loop.owed,
+                owed_alone=loop.owed_alone,
                 paid=dict(loop.core.till.tally.all()),
                 length=len(loop.ledger),
                 outlook=outlook,

@@ -32,7 +32,8 @@ class View:
     Attributes:
         hypothesis: Without any guarantee.
         account: Without the standing reservation.
-        owed: The charge of tables that questions will buy, in the unit of the account.
+        owed: The charge of tables and numbers that questions will buy, in the unit of the account.
+        owed_alone: The part of that which whoever asks pays: of numbers that are bought for one question.
         paid: What each purse has paid, in the unit of the account.
         length: Records in the transcript.
     """
@@ -46,11 +47,18 @@ class View:
     account: Filter
     reserved: Charge | None
     owed: Fraction
+    owed_alone: Fraction
     paid: Mapping[str, Fraction]
     length: int
     _outlook: Outlook
     _places: Places
     _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
+
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
+        return max(Fraction(0), self.account.capacity - shared)
 
     def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
         """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
