@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.accounting import Charge
+from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
+from onlineic.accounting.renyi import gaussian_charge
+from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Opened, Single
 from onlineic.plan import PurchaseRule
-from onlineic.plan.first_tables import single
+from onlineic.plan.first_tables import FirstTables, number_price, single
 from onlineic.session import Purse
 
 RENTS = ic.Domain.of(a=6, b=6, c=20, d=5, e=8)  # of so many cells no table of all is settled
@@ -72,6 +76,52 @@ def test_tables_that_many_numbers_are_worth_are_paid_by_no_purse():
     assert statuses == ["hard"] * 14 + ["easy"] * 4
     assert Opened in map(type, session.transcript)
     assert sum(session.view().paid.values()) == sum(one.charge.amount for one in bought(session)[1:])
+
+
+@pytest.mark.parametrize("neighbours", [REPLACE_ONE, ADD_REMOVE, ReplaceRows(3)])
+def test_a_number_costs_how_far_a_neighbour_moves_it_once_it_is_rounded_down(neighbours):
+    """Its count is rounded to multiples of 2^-8 of a record: finer weights move it by one more."""
+    weights = np.full(6, 0.25)
+    weights[1] = 0.5 + 2.0**-20
+    query, rows = ic.where(a=ic.weights(weights)).bind(RENTS), neighbours.rows
+    low, high = (0.0, weights[1]) if neighbours is ADD_REMOVE else (0.25, weights[1])
+    counts = np.arange(2**12) * 2.0**-20 + 7.0  # of the records that both tables have
+    moved = np.floor(256 * (counts + rows * high)) - np.floor(256 * (counts + rows * low))
+
+    assert number_price(None, query, Fraction(1), neighbours) * 256 >= moved.max()
+    assert number_price(Fraction(8), query, Fraction(1), neighbours) >= gaussian_charge(
+        Fraction(8), Fraction(256), int(moved.max()) ** 2
+    )
+
+
+class Another(PurchaseRule):
+    """Buys a number that nobody asks, or the one that is asked with a table."""
+
+    def __init__(self, more):
+        self.more = more
+
+    def start(self):
+        return None
+
+    def heard(self, so_far, record):
+        return None
+
+    def next(self, facts):
+        if self.more is None:
+            most = facts.account.capacity / 9
+            return single(SECOND.bind(RENTS), most, facts.account, facts.neighbours)
+        unpaid = Charge(facts.account.capacity / 2, "both", facts.account.unit, facts.account.order)
+        targets = (facts.question, self.more)
+        return FirstTables(targets, (Fraction(500), Fraction(500)), unpaid, neighbours=facts.neighbours)
+
+
+@pytest.mark.parametrize("more", [None, TABLE.bind(RENTS).partition])
+def test_no_rule_buys_a_number_that_is_not_asked_or_beside_tables(more):
+    session = ic.OnlineIC(ic.PrivateData(COUNTS, RENTS), BUDGET, purchases=Another(more))
+    with pytest.raises(InvalidParameterError, match="a number by itself and for the question at hand"):
+        session.answer(FIRST)
+
+    assert ((), 0) == (session.transcript, session.account.spent)
 
 
 class OneTable(PurchaseRule):
