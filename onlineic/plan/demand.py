@@ -138,16 +138,16 @@ class DemandPurchases(PurchaseRule[Listened]):
         """Return the rule for questions that were announced.
 
         Of sets of attributes nearly all is bought with the first question, or of many with the second one,
-        once a little has told how large interactions are; of a number of questions all is by its end. What was
-        told needs no numbers.
+        once a little has told how large interactions are; of a number of questions all is by its end. What
+        was told needs no numbers.
 
         Args:
-            guessed: Whether nobody has told these sets.
+            guessed: Whether nobody has told these sets: numbers come before their tables.
         """
         rule = cls(announced=announced, reach=reach, listed=listed)
         if count is not None or (announced and not guessed):
             rule = attrs.evolve(rule, rent=Fraction(0))
-        if announced and not guessed:
+        if announced:
             many = len(announced) > MANY_SETS
             more = len(rule.after) - 1 - many
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
