@@ -101,8 +101,8 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
         edges.append(edge)
         return "?"
 
-    for at, (name, kind) in enumerate(domain):
-        column = quoted(name, quote)
+    for at, (source_, kind) in enumerate(zip(domain.columns, domain.attributes, strict=True)):
+        column = quoted(source_, quote)
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
             number = cut.sql(column, "0", "9e999", parameter)
@@ -129,7 +129,7 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
 
 def _rows(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
-    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
+    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.columns))
     _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")
     for *fields, total in _fetched(cursor):
         columns = [_read(kind, field, driver) for kind, field in zip(domain.attributes, fields, strict=True)]

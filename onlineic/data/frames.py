@@ -53,7 +53,7 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
         return *coded(
-            _in_memory(frame, domain.names), domain
+            _in_memory(frame, domain.columns), domain
         ), f"read from memory, column by column ({engine})"
     if engine in COUNTING and domain.size <= GROUPED:
         return *coded(groups(frame, engine, domain), domain), grouped(engine, domain)
@@ -128,7 +128,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
     Names of the `index` of a frame of pandas are none of its columns.
     """
     person = domain.unit.person if isinstance(domain, Parted) else None
-    for name in domain.names:
+    for name in dict.fromkeys(domain.columns):
         if names.count(name) != 1:
             what = persons_of_column(person) if name == person else "every attribute"
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
@@ -142,7 +142,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
 def check_flat(frame: Any, domain: Domain | Parted) -> None:
     """Raise `InvalidDataError` if a column that is read has lists or structures, by its type."""
     for name, kind in frame.collect_schema().items():
-        if name in domain.names and kind.is_nested():
+        if name in domain.columns and kind.is_nested():
             raise InvalidDataError(
                 f"{name} must hold one value a record, got a column of lists or structures; load a column of "
                 "single values made of it."
@@ -240,7 +240,7 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
     if engine == "duckdb":
         yield from relations.rows(frame.to_native(), domain)
         return
-    chosen = _chosen(frame, domain.names)
+    chosen = _chosen(frame, domain.columns)
     table = chosen.to_native()
     if engine == "polars" and hasattr(table, "collect_batches"):
         total = 0
@@ -382,7 +382,7 @@ def _keyed(frame: Any, engine: str, domain: Domain | Parted) -> tuple[Any, list[
     """Return what to group by for every attribute, named a0, a1, .., and the pieces of those that are cut."""
     import narwhals.stable.v2 as nw
 
-    chosen, names = _chosen(frame, domain.names), _places(domain.names)
+    chosen, names = _chosen(frame, domain.columns), _places(domain.columns)
     schema = chosen.collect_schema()
     keys: list[Any] = []
     cuts: list[Pieces | None] = []

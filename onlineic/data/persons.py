@@ -93,6 +93,7 @@ class Parted:
         kinds = [FineBins(kind, STEPS) if has_ends(kind) else kind for kind in domain.attributes]
         self.domain, self.persons = domain, None if person is None else Persons()
         self.names = domain.names if person is None else (*domain.names, person)
+        self.columns = domain.columns if person is None else (*domain.columns, person)
         self.attributes: tuple[Any, ...] = tuple(kinds if person is None else [*kinds, self.persons])
         self.size = domain.size
         if unit.at_most is not None and any(map(has_ends, domain.attributes)):

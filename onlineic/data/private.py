@@ -29,6 +29,7 @@ from onlineic.data.spent import GATE, Load, Spent
 from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.display.html import card, facts
+from onlineic.domain.columns import source_of
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
 from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
@@ -496,12 +497,16 @@ class PrivateData(metaclass=Spelled):
         from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
-        check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
+        check_unit(
+            unit, (*domain.names, *domain.columns), n_private=True
+        )  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
         if is_workbook(table):
             table = workbook_columns(table)
         elif is_frame(table):
-            table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
+            held = dict.fromkeys(source_of(name, kind) for name, kind in kinds)
+            held |= {} if count is None else {count: None}
+            table = frame_columns(table, held)
         return checked_table(table, kinds, count, options)
 
     @classmethod
@@ -1235,7 +1240,7 @@ def _check_domain(
     Return who differs between tables that are neighbours, and the most records of them.
     """
     check_domain(domain)
-    check_unit(unit, domain.names, neighbours == "add-remove")
+    check_unit(unit, (*domain.names, *domain.columns), neighbours == "add-remove")
     long = long_axes(domain)
     for axis, (name, size) in enumerate(zip(domain.names, domain.shape, strict=True)):
         most_codes = MOST_CODES if axis in long else MAX_CELLS

@@ -93,6 +93,7 @@ class Categorical:
     synonyms: tuple[tuple[Word, str | int | bool], ...] = attrs.field(default=(), eq=repr)  # True is not 1
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ordered = False
 
     def __attrs_post_init__(self) -> None:
@@ -248,6 +249,7 @@ class IntegerRange:
     markers: tuple[str, ...] = ()
     round: bool = attrs.field(default=False, kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
     clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
@@ -384,6 +386,7 @@ class Binned:
     clip: bool = False
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ends: bool = attrs.field(default=False, kw_only=True)
     written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
     clock: str | None = attrs.field(default=None, kw_only=True)

@@ -120,6 +120,7 @@ class Dates:
     zone: str | None = None
     formats: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     epoch: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
 

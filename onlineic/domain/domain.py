@@ -16,7 +16,7 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain
+from onlineic.domain.columns import Column, column_array, is_number, plain, source_of
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
@@ -51,6 +51,9 @@ FORMS = {
 }
 
 
+BESIDE = ("missing", "others", "column")  # what may stand beside any of them
+
+
 @public
 def optional(
     kind: Kind, missing: Iterable[str] = (), *, others: Literal["refused", "missing"] = "refused"
@@ -81,6 +84,25 @@ def optional(
     return attrs.evolve(
         _attribute("optional", kind), missing=True, markers=markers, others=others == "missing"
     )
+
+
+@public
+def from_column(column: str, kind: Kind) -> Attribute:
+    """Return `kind` as an attribute that another column of a table fills; several can be of one column.
+
+    Args:
+        column: Its name in the table.
+        kind: A kind, or a short form of one.
+
+    Examples
+    --------
+    >>> day = dates("2024-01-01", "2024-12-31")
+    >>> Domain.of(day=day, month=from_column("day", dates("2024-01", "2024-12", by="month"))).columns
+    ('day', 'day')
+    """
+    if type(column) is not str or not column:
+        raise InvalidDomainError(f"column must be the name of a column, got {shown(column)}; write a text.")
+    return attrs.evolve(_attribute(column, kind), column=column)
 
 
 @public
@@ -239,6 +261,11 @@ class Domain(metaclass=Spelled):
             lines.append(f"  {name:{wide}}  {size:{most},}  {_described(kind)}")
         return "\n".join(lines)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that fill the attributes: each that of its name, but for `from_column`."""
+        return tuple(map(source_of, self.names, self.attributes))
+
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
 
@@ -307,7 +334,7 @@ class Domain(metaclass=Spelled):
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
-        names = self.names if person is None else (*self.names, person)
+        names = dict.fromkeys(self.columns if person is None else (*self.columns, person))
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidDataError(
@@ -350,7 +377,8 @@ class Domain(metaclass=Spelled):
                 f"{type(columns).__name__}; {_loader(columns)}."
             )
         names = self.names if person is None else (*self.names, person)
-        lacking = [name for name in names if name not in named]
+        sources = dict(zip(names, self.columns if person is None else (*self.columns, person), strict=True))
+        lacking = [name for name in dict.fromkeys(sources.values()) if name not in named]
         if lacking:
             known: list[Any] = list(named.keys())
             hints = ", ".join(dict.fromkeys(nearest_column(name, known) for name in lacking))
@@ -360,7 +388,7 @@ class Domain(metaclass=Spelled):
                 f"records must have a column for {' and for '.join(wanted)}, got none for "
                 f"{', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, named[name]) for name in names}
+        arrays = {name: column_array(name, named[source]) for name, source in sources.items()}
         if len({*map(len, arrays.values())}) > 1:  # by how much is not told: a number of rows can be private
             raise InvalidDataError(
                 f"columns must have equal lengths, got others of {', '.join(arrays)}; give every column one "
@@ -447,7 +475,8 @@ def _described(kind: Attribute) -> str:
         text += f", other: {kind.other}" if kind.other is not None else ""
     if not isinstance(kind, Categorical) and kind.clip:
         text += ", clipped"
-    return text + ", or missing" * kind.missing + ", as all others" * kind.others
+    text += ", or missing" * kind.missing + ", as all others" * kind.others
+    return text if kind.column is None else f"{text}, of the column {_cut(kind.column)}"
 
 
 def _written(kind: IntegerRange | Binned) -> str:
@@ -538,10 +567,10 @@ def _from_json(name: str, kind: Any) -> Attribute:
     if not isinstance(kind, dict):
         return _attribute(name, kind)
     forms = [form for form in FORMS if form in kind]
-    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS}:
+    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS}:
         if len(forms) == 1:
-            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS})[0]
-            known = (*sorted(FORMS[forms[0]]), "missing", "others")
+            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS})[0]
+            known = (*sorted(FORMS[forms[0]]), *BESIDE)
             raise InvalidDomainError(
                 f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
                 f"{shown(strange)}; {_meant(strange, known)}."
@@ -569,6 +598,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
             f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
+    if "column" in kind:
+        attribute = from_column(kind["column"], attribute)
     if missing is False and "others" not in kind:
         return attribute
     return optional(
@@ -668,6 +699,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
     missing |= {"others": "missing"} if kind.others else {}
+    missing |= {} if kind.column is None else {"column": kind.column}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
         pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words
