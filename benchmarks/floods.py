@@ -354,7 +354,7 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 for one in each:
                     one.join()
                 if any(isinstance(one, str) for one in got):
-                    raise SystemExit(str(got))
+                    raise SystemExit(str([one for one in got if isinstance(one, str)]))
                 time.sleep(0.3)
                 taken = [one for part in got for one in part]
                 questions = LOADS[kind][0] * len(taken)

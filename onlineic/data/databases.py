@@ -37,12 +37,9 @@ def read_table(
 ) -> tuple[list[Column], Ints | None, str]:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    InvalidDataError
-        If there is no such table or column, or a value lies outside the domain.
+    Raises:
+        InvalidParameterError: If an argument cannot be used.
+        InvalidDataError: If there is no such table or column, or a value lies outside the domain.
     """
     source, driver = checked_source(connection, table, domain, quote)
     few = domain.size <= GROUPED
@@ -63,10 +60,8 @@ def read_table(
 def checked_source(connection: Any, table: str, domain: Domain | Parted, quote: str) -> tuple[str, str]:
     """Return the quoted name of a table whose columns are known to hold the attributes, and the driver.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError
-        As `read_table`.
+    Raises:
+        InvalidParameterError, InvalidDataError: As `read_table`.
     """
     check_choice("quote", quote, *CLOSING)
     source = _table(table, quote)

@@ -38,14 +38,10 @@ Loaded = tuple[list[Column], Ints | None, str]  # codes, records of every row, a
 def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If this is neither a table nor the path of a Parquet file.
-    InvalidDataError
-        If a column is absent or there twice, or a value lies outside the domain.
-    MissingExtraError
-        If the extra `frames`, or a reader of Parquet files, is not installed.
+    Raises:
+        InvalidParameterError: If this is neither a table nor the path of a Parquet file.
+        InvalidDataError: If a column is absent or there twice, or a value lies outside the domain.
+        MissingExtraError: If the extra `frames`, or a reader of Parquet files, is not installed.
     """
     frame, names = opened_frame(table)
     check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
@@ -68,10 +64,9 @@ def is_cluster(table: Any, domain: Domain) -> bool:
 def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of those of the named columns that a table has, for a report on all of them.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError, MissingExtraError
-        As `read_frame`, but for what a report tells.
+    Raises:
+        InvalidParameterError, InvalidDataError, MissingExtraError: As `read_frame`, but for what a report
+            tells.
     """
     frame, known = opened_frame(table)
     columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
@@ -160,10 +155,8 @@ def is_frame(table: Any) -> bool:
 def is_parquet(table: Any) -> bool:
     """Return whether this is the path of a Parquet file.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is that of no file.
+    Raises:
+        InvalidParameterError: If it is that of no file.
     """
     if not isinstance(table, (str, os.PathLike)) or not is_regular(table):
         return False
@@ -257,12 +250,8 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
 def groups(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the groups of equal records that the engine finds, and the number of all rows, in one run.
 
-    Parameters
-    ----------
-    frame : narwhals' view of a table
-        Every attribute has a column of its name.
-    engine : str
-    domain : Domain or Parted
+    Args:
+        frame: Narwhals' view of a table. Every attribute has a column of its name.
     """
     batches: Iterable[list[Any]]
     if engine == "duckdb":
@@ -290,13 +279,10 @@ def grouping_sets(
 ) -> list[tuple[list[Column], Ints]]:
     """Return the codes and records of the groups over each set of attributes, of DuckDB or Spark: one run.
 
-    Parameters
-    ----------
-    frame : narwhals' view of a table
-    engine : "duckdb" or "pyspark"
-    domain : Domain
-    sets : sequence of tuple of int
-        Rising places in the domain.
+    Args:
+        frame: Narwhals' view of a table.
+        engine: "duckdb" or "pyspark".
+        sets: Rising places in the domain.
     """
     used = sorted({axis for axes in sets for axis in axes})
     part = domain.project(*(domain.names[axis] for axis in used))

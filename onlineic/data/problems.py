@@ -71,12 +71,9 @@ class TableReport:
     Shown by itself it names columns, rules and remedies, and tells no value and no number of rows but n.
     Copies and pickles are refused: they would hold private values.
 
-    Attributes
-    ----------
-    n : int
-        Rows of the table.
-    misfits : tuple of Misfit
-        Every rule that some column breaks: column, rule, remedy.
+    Attributes:
+        n: Rows of the table.
+        misfits: Every rule that some column breaks: column, rule, remedy.
     """
 
     n: int
@@ -94,13 +91,10 @@ class TableReport:
 
         For the curator's eyes alone: this text holds values of the private table. A notebook shows its lines.
 
-        Parameters
-        ----------
-        values : int, >= 1, optional
-            Most values shown of one column and rule, the most frequent first; None: all.
-        lines : int, >= 1, optional
-            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value;
-            None: all.
+        Args:
+            values: At least 1. Most values shown of one column and rule, the most frequent first; None: all.
+            lines: At least 1. Most lines (of a file; the header is line 1) or rows (counted from 0) shown of
+                one value; None: all.
         """
         most = [
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")

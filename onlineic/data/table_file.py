@@ -53,18 +53,13 @@ def _texts(given: Any) -> tuple[Any, ...]:
 class CsvFormat:
     """How a CSV file is written.
 
-    Parameters
-    ----------
-    delimiter : str
-        One character.
-    encoding : str
-        Name of the encoding; a byte order mark is skipped in UTF-8.
-    decimal : {".", ","}
-        What stands before the fraction of a number.
-    skipinitialspace : bool
-        Whether blanks after a delimiter are no part of the field.
-    missing : sequence of str
-        Texts that are missing values in every column, but where they are labels. An empty field always is.
+    Args:
+        delimiter: One character.
+        encoding: Name of the encoding; a byte order mark is skipped in UTF-8.
+        decimal: "." or ",". What stands before the fraction of a number.
+        skipinitialspace: Whether blanks after a delimiter are no part of the field.
+        missing: Texts that are missing values in every column, but where they are labels. An empty field
+            always is.
     """
 
     delimiter: str = ","
@@ -139,12 +134,10 @@ def read_csv(
 ) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and that of the counts, if there is one.
 
-    Raises
-    ------
-    InvalidParameterError
-        If its header has the columns between other delimiters.
-    InvalidDataError
-        If this is no CSV table with these columns, or values lie outside the domain: all columns are named.
+    Raises:
+        InvalidParameterError: If its header has the columns between other delimiters.
+        InvalidDataError: If this is no CSV table with these columns, or values lie outside the domain: all
+            columns are named.
     """
     columns = text_columns(domain, count, form)
     found: list[Misfit] = []

@@ -60,15 +60,12 @@ def optional(
 ) -> Attribute:
     """Return `kind` with one more cell, the last, for missing values.
 
-    Parameters
-    ----------
-    kind : kind, or a short form of one
-    missing : iterable of str
-        Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
-        an empty field of a CSV file does unless "" is a label.
-    others : "refused" or "missing"
-        What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That is a
-        public rule; nothing tells how many there were.
+    Args:
+        kind: Of one of the four kinds, or in a short form.
+        missing: Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always
+            do, and an empty field of a CSV file does unless "" is a label.
+        others: What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That
+            is a public rule; nothing tells how many there were.
     """
     try:
         given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
@@ -113,18 +110,14 @@ def from_column(column: str, kind: Kind) -> Attribute:
 class Domain(metaclass=Spelled):
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Attribute names, distinct.
-    attributes : tuple of Categorical, IntegerRange, Binned or Dates
-        What values each attribute takes.
+    Args:
+        names: Attribute names, distinct.
+        attributes: What values each attribute takes.
 
-    Examples
-    --------
-    >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
-    >>> domain.shape, domain.size
-    ((74, 2, 4), 592)
+    Examples:
+        >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
+        >>> domain.shape, domain.size
+        ((74, 2, 4), 592)
     """
 
     names: tuple[str, ...]
@@ -165,17 +158,13 @@ class Domain(metaclass=Spelled):
     def of(cls, kinds: Mapping[str, Kind] | None = None, /, **more: Kind) -> "Domain":
         """Return the domain of the named attributes.
 
-        Parameters
-        ----------
-        kinds, **more
-            Attribute name -> a `range` of integers, a size (for `range(size)`), a list of labels, what
-            `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any of them. Names
-            that are no identifiers go into the mapping.
+        Args:
+            kinds, **more: Attribute name -> a `range` of integers, a size (for `range(size)`), a list of
+                labels, what `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any
+                of them. Names that are no identifiers go into the mapping.
 
-        Raises
-        ------
-        InvalidDomainError
-            If a kind cannot be read, or names or labels are not distinct.
+        Raises:
+            InvalidDomainError: If a kind cannot be read, or names or labels are not distinct.
         """
         if kinds is not None and not isinstance(kinds, Mapping):
             raise InvalidDomainError(
@@ -198,15 +187,11 @@ class Domain(metaclass=Spelled):
         `"zone": "Europe/Paris"`, `"formats": ["%b-%Y"]`, `"epoch": "s"`, `"other": true` or a name, and
         `"synonyms": {"male": "M"}` (or a list of pairs, where they are no texts).
 
-        Raises
-        ------
-        InvalidDomainError
-            If the text cannot be read.
+        Raises:
+            InvalidDomainError: If the text cannot be read.
 
-        Warns
-        -----
-        PrivateLabelsWarning
-            If the file says that labels in it were read from the private table.
+        Warns:
+            PrivateLabelsWarning: If the file says that labels in it were read from the private table.
         """
         import json  # few sessions need a file: imported with it
 
@@ -310,25 +295,21 @@ class Domain(metaclass=Spelled):
     def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
-        Parameters
-        ----------
-        columns : mapping of name to array or list, list of mappings, or structured array
-            At least the domain's attributes; other columns are ignored.
+        Args:
+            columns: Mapping of name to array or list, list of mappings, or structured array. At least the
+                domain's attributes; other columns are ignored.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, lengths differ, or a value lies outside the domain. Nothing is dropped.
+        Raises:
+            InvalidDataError: If a column is absent, lengths differ, or a value lies outside the domain.
+                Nothing is dropped.
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
     def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
-        Raises
-        ------
-        InvalidDataError
-            As `encode`; of a value outside the domain when its attribute's turn comes.
+        Raises:
+            InvalidDataError: As `encode`; of a value outside the domain when its attribute's turn comes.
         """
         return codes_of(self, self.columns_of(columns))
 
@@ -358,10 +339,8 @@ class Domain(metaclass=Spelled):
 
         Where `person` is the name of the column of a `Unit`, that one is the last.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, is none, or lengths differ.
+        Raises:
+            InvalidDataError: If a column is absent, is none, or lengths differ.
         """
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
@@ -400,10 +379,9 @@ class Domain(metaclass=Spelled):
 def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
     """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
 
-    Raises
-    ------
-    InvalidDataError
-        Of a value outside its kind, when the column's turn comes; all that follow are looked at too.
+    Raises:
+        InvalidDataError: Of a value outside its kind, when the column's turn comes; all that follow are
+            looked at too.
     """
     found: list[Misfit] = []
     for name, kind in kinds:
@@ -418,9 +396,9 @@ def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> It
 def check_domain(domain: object) -> None:
     """Raise `InvalidParameterError` unless this is a domain."""
     if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+        kind = type(domain).__name__
+        remedy = "data.domain" if kind == "PrivateData" else "Domain.of(...)"
+        raise InvalidParameterError(f"domain must be a Domain, got a {kind}; write {remedy}.")
 
 
 def _loader(table: Any) -> str:

@@ -47,7 +47,7 @@ READ_PART = 256  # given answers that are looked at in one part
 CELLS = 64  # of a table, that cost as much as a plain question
 MOST_WAITING = 512  # cost that may wait of one asker, unless it is one request
 MOST_QUESTIONS = 4096  # that one derived question may become
-READERS, MOST_READING = 4, 8  # threads that look at views; looks of one asker that may wait
+READERS, MOST_READING = 4, 16  # threads that look at views; looks of one asker that may wait
 WORKERS, MOST_WORKING = 32, 16  # threads that work out derived questions; of one asker that may wait
 FLUSHED = 0.25  # seconds for which lines of the log, and counts of repeats, may wait for a turn
 MOST_TOLD = 256  # answers told from views that do not wait so long
@@ -319,10 +319,8 @@ class Desk:
             return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
-        view = self.view
-        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-        return max(Fraction(0), view.account.capacity - shared)
+        """What purses are parts of, of the table as it was seen last."""
+        return self.view.pool
 
     def purse(self, user: User, active: int) -> Purse:
         """Return what a user may spend, where so many may ask."""

@@ -18,9 +18,10 @@ from starlette.routing import Route
 
 from onlineic.domain.unit import whose
 from onlineic.errors import OnlineICError
+from onlineic.queries.answers import Answer
 from onlineic.service.bodies import body_of
 from onlineic.service.desk import Job
-from onlineic.service.face import Grown, over
+from onlineic.service.face import Grown, Shown, over
 from onlineic.service.forms import AskedForm, FieldError, fields_of, in_plain_words, query_of, read_form
 from onlineic.service.gate import COOKIE, check_origin
 from onlineic.service.office import Office
@@ -43,7 +44,8 @@ from onlineic.service.results import Results, columns_of, sheet, told
 from onlineic.service.users import MOST_REMEMBERED, Put, User
 
 LONGEST_ADDRESS = 2000  # letters of a query that an answer is shown at
-LATEST, LISTED, SHOWN = 60, 12, 8  # records that are looked at, and those and own questions that are shown
+LISTED, SHOWN = 12, 8  # of the record, and of one's own questions, that are shown
+LOOKED_AT = 5  # times as many records among which some no longer stand
 PAGE_READS = 4  # that a page counts for
 KIND = "text/html; charset=utf-8"
 Handled = Callable[[Request], Awaitable[Response]]
@@ -203,7 +205,7 @@ class Site:
         history, beta = self._history(user, SHOWN), session.beta
 
         def made(view: Any) -> str:
-            latest = view.released(max(0, view.length - LATEST))[-LISTED:]
+            latest = latest_of(view)
             grown = view if isinstance(view, Grown) else None
             seen = view if asked is None else over(view, asked.span)
             return rendered(
@@ -344,6 +346,17 @@ class Site:
         """Hand out the script, the looks or the icon."""
         content, kind = self._files[request.url.path]
         return Response(content, media_type=kind)
+
+
+def latest_of(view: Shown) -> list[tuple[int, Answer]]:
+    """Return the latest answers that stand, oldest first; of a long record only its end is looked at."""
+    found: list[tuple[int, Answer]] = []
+    stop = view.length
+    while stop > max(0, view.length - LOOKED_AT * LISTED) and len(found) < LISTED:
+        start = max(0, stop - LISTED)
+        found = [*view.released(start, stop), *found]
+        stop = start
+    return found[-LISTED:]
 
 
 def problem_page(problem: Problem) -> Response:

@@ -87,9 +87,8 @@ def test_without_answers_and_a_terminal_it_is_refused_with_the_remedy(table, cap
 def test_labels_without_commas_are_not_taken_for_one(table, tmp_path, capsys):
     given = ["sex=labels Female Male", "region=labels N, S", "age=range 17 90"]
     assert 2 == draft(table, *options(given), "--out", str(tmp_path / "d.json"))
-    assert "got the one label 'Female Male'; write labels Female, Male, or if it is one label" in (
-        told := capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "got the one label 'Female Male'; write labels Female, Male, or if it is one label" in told
     assert not (tmp_path / "d.json").exists()
     one = told.split("if it is one label ")[1].rstrip(".\n")
     assert 0 == draft(table, *options([f"sex={one}", *given[1:]]))

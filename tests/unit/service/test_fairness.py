@@ -1,4 +1,4 @@
-"""What one user sends never keeps others waiting for all of it: by floods of every kind, over real sockets."""
+"""What one user sends never keeps others waiting for all of it: floods of every kind, over real sockets."""
 
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""The users file of a running server: moved away and back, replaced by a copy, or locked by another process."""
+"""The users file of a running server: moved away and back, replaced by a copy, or locked by another."""
 
 import contextlib
 import http.client
