@@ -13,7 +13,8 @@ PUBLIC = {
     "OnlineIC", "Partition", "Perceptron", "Periods", "PrivateData", "Query", "SessionStatistics",
     "TableBudget", "TestsOnly", "Unit", "UpdateRule", "at_least", "below", "between", "binned",
     "boolean", "case", "categorical", "condition", "connect", "cut", "date_trunc", "dates", "dense",
-    "extract", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled",
+    "extract", "forecast", "from_column", "integers", "marginal", "number", "one_of", "optional",
+    "replay", "rescaled",
     "span", "weights", "where",
 }  # fmt: skip
 

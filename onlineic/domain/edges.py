@@ -44,8 +44,8 @@ def decimals(edges: Sequence[float]) -> tuple[float, ...]:
 
 
 def _decimal(edge: float) -> float:
-    """Return the float of fifteen digits if it is as near as arithmetic errs."""
-    if not math.isfinite(edge):
+    """Return the float of fifteen digits if it is as near as arithmetic errs; a whole number stays."""
+    if not math.isfinite(edge) or float(edge).is_integer():
         return edge
     typed = float(f"{edge:.15g}")
     return typed if is_at(typed, edge) else edge

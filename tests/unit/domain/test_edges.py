@@ -154,7 +154,7 @@ def test_another_domain_than_that_of_a_ledger_says_that_a_file_keeps_its_bins(tm
     ],
 )
 def test_booleans_are_read_as_they_were_declared(kind, values, codes):
-    assert codes == kind.encode("x", np.array(values, object)).tolist()
+    assert codes == kind.read(np.array(values, object)).tolist()
     assert (False, True) == (kind.label(0), kind.label(1))
     assert ic.Domain.from_json(ic.Domain.of(x=kind).to_json()) == ic.Domain.of(x=kind)
 
