@@ -23,7 +23,6 @@ from fractions import Fraction
 from typing import Any, TypeVar, final
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
@@ -43,7 +42,6 @@ from onlineic.session.purse import Purse
 
 TURN = 0.02  # seconds after which a turn ends
 PART = 64  # cost of a part: nobody waits for more than one of another asker
-READ_PART = 256  # given answers that are looked at in one part
 CELLS = 64  # of a table, that cost as much as a plain question
 MOST_WAITING = 512  # cost that may wait of one asker, unless it is one request
 MOST_QUESTIONS = 4096  # that one derived question may become
@@ -189,24 +187,24 @@ class Capped(Answering):
             raise
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold at once, by the view: it was swapped before these answers were told."""
         bound, given = [self._as_bound(one) for one in queries], list(answers)
-        parts = [slice(start, start + READ_PART) for start in range(0, len(bound), READ_PART)]
-
-        def act(part: slice) -> Act:
-            return lambda face, session: face.joint_bounds(bound[part], given[part])
-
-        found = self.desk.put(self.job, [(READ_PART // 8, act(part)) for part in parts], last=False)
-        return np.concatenate([np.zeros(0), *found.future.result()])
+        found: Floats = self._read(lambda to: to.joint_bounds(bound, given), len(bound))
+        return found
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
-        """Return these answers as the hypothesis says all of them now: in one part, since it may move."""
+        """Return these answers as the hypothesis says all of them now."""
         bound, given = [self._as_bound(one) for one in queries], list(answers)
-        cost = max(1, len(bound) // 8)
-        found = self.desk.put(
-            self.job, [(cost, lambda face, session: face.snapshot(bound, given))], last=False
-        )
-        now: list[Answer] = found.future.result()[0]
+        now: list[Answer] = self._read(lambda to: to.snapshot(bound, given), len(bound))
         return now
+
+    def _read(self, look: Callable[[Any], T], size: int) -> T:
+        """Return what a look at given answers finds: of periods in the session's thread."""
+        if not self.desk.spanned:
+            return look(self.desk.view)
+        part = (max(1, size // 8), lambda face, session: look(face))
+        found: T = self.desk.put(self.job, [part], last=False).future.result()[0]
+        return found
 
     def _as_bound(self, query: Any) -> Any:
         """Return a question as it is tested; periods take one by its conditions, and bind it to each."""
@@ -283,6 +281,11 @@ class Desk:
     def waiting(self) -> int:
         """Cost of all that waits."""
         return sum(self._cost.values())
+
+    @property
+    def uncounted(self) -> int:
+        """How many requests that were told from views are not counted yet."""
+        return len(self._told)
 
     @property
     def ready(self) -> bool:

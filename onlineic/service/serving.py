@@ -197,7 +197,6 @@ def serve(
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
-    line = bound(host, port) if line is None else line
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
     with contextlib.closing(Users(users)) as held:
@@ -207,7 +206,7 @@ def serve(
     limits = Limits(names, secure, frozenset(curators))
     sys.setswitchinterval(SWITCH)
     with (
-        contextlib.closing(line),
+        contextlib.closing(bound(host, port) if line is None else line) as line,
         ending_in_order(),
         standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
     ):

@@ -138,12 +138,14 @@ class Core:
         purse = self.till.purse
         if questions and all(map(self.book.remembers, questions)):
             return True
-        while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            payer = purse
-            if purse is not None and self.purchases.next(()) is not None:
-                if not any(map(self._pays_for, questions[:1])):
-                    return False
-                payer = None
+        while self.seal.usable:
+            shared = purse is not None and self.purchases.due is not None
+            # looked at first: what would be bought takes as long to work out as ten answers
+            if shared and not any(map(self._pays_for, questions[:1])):
+                return False
+            if (named := self.purchases.next(questions)) is None:
+                break
+            payer = None if shared else purse
             used = self.prices.unfinished(self._state.threshold_noise is not None)
             if payer is not None and not self.till.affords(
                 named.charge.amount + (used.amount if used else 0)
