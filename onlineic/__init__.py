@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from onlineic.domain.attributes import number as number
     from onlineic.domain.dates import dates as dates
     from onlineic.domain.domain import Domain as Domain
+    from onlineic.domain.domain import from_column as from_column
     from onlineic.domain.domain import optional as optional
     from onlineic.domain.grid import Grid as Grid
     from onlineic.domain.unit import Unit as Unit
@@ -65,6 +66,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "number": "domain.attributes",
     "dates": "domain.dates",
     "Domain": "domain.domain",
+    "from_column": "domain.domain",
     "optional": "domain.domain",
     "Grid": "domain.grid",
     "Unit": "domain.unit",

@@ -189,10 +189,8 @@ class BudgetExceededError(BudgetError):
 class SessionExhaustedError(BudgetError):
     """No hard answer can be paid any more, and the session was told to raise.
 
-    Attributes
-    ----------
-    answers : tuple of Answer
-        Given by the same call before; asked again, they are repeats.
+    Attributes:
+        answers: Given by the same call before; asked again, they are repeats.
     """
 
     answers: tuple[Any, ...] = ()
@@ -260,10 +258,8 @@ class DigestMismatchError(DatasetError):
 class TooFewRecordsError(OnlineICError):
     """A mean or quantile would be over so few records, for their error, that it could be anything.
 
-    Attributes
-    ----------
-    answers : tuple of Answer
-        The numbers that say so: released, and repeats when they are asked again.
+    Attributes:
+        answers: The numbers that say so: released, and repeats when they are asked again.
     """
 
     answers: tuple[Any, ...] = ()
@@ -282,10 +278,8 @@ class IllConditionedError(OnlineICError):
 class UpdateFailedError(OnlineICError):
     """An update rule failed in a comparison, which would no longer be one of this rule.
 
-    Attributes
-    ----------
-    traces : tuple of Trace
-        Of what had been compared before.
+    Attributes:
+        traces: Of what had been compared before.
     """
 
     traces: tuple[Any, ...] = ()
@@ -529,12 +523,9 @@ _SHORT = _Short()
 def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
     """Return a value of the caller's as a message quotes it: its repr, short, printable and on one line.
 
-    Parameters
-    ----------
-    value : object
-        Whatever its repr does: where it raises or is none, the type is named.
-    longest : int
-        Characters; more are cut off at the end, of a text or a number in its middle.
+    Args:
+        value: Whatever its repr does: where it raises or is none, the type is named.
+        longest: Characters; more are cut off at the end, of a text or a number in its middle.
     """
     short = _SHORT
     if longest != LONGEST_SHOWN:

@@ -31,10 +31,8 @@ RANGE = ("from", "at_least", "to", "below")
 def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
     """Return the question written as one line of JSON: `described` of the object, or a rate.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the line cannot be read.
+    Raises:
+        InvalidQueryError: If the line cannot be read.
     """
     check_domain(domain)
     if type(line) is not str:
@@ -96,22 +94,17 @@ def shared(written: Any, domain: Domain) -> Share:
 def described(written: Any, domain: Domain) -> Expression | Marginal:
     """Return the query, or the cross table, that an object of JSON describes.
 
-    Parameters
-    ----------
-    written : dict
-        Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]} and
-        {"and": [queries]}; or {"marginal": [keys]}, a cross table, with "where": query beside it and keys as
-        of `shared`. A condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or of an
-        ordered attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
-        {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends are
-        numbers, or texts of dates; ends that cross count nobody.
-    domain : Domain
-        Says which attributes are ordered; attributes named like a form hide it.
+    Args:
+        written: Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]}
+            and {"and": [queries]}; or {"marginal": [keys]}, a cross table, with "where": query beside it and
+            keys as of `shared`. A condition is a label, None (null), {"one_of": [labels]}, {"not":
+            condition}, or of an ordered attribute a range: [20, 64] with both ends, {"from": 20, "below": 65}
+            without the last, {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for
+            "from". Ends are numbers, or texts of dates; ends that cross count nobody.
+        domain: Says which attributes are ordered; attributes named like a form hide it.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it cannot be read, or does not fit the domain; the remedy is in JSON.
+    Raises:
+        InvalidQueryError: If it cannot be read, or does not fit the domain; the remedy is in JSON.
     """
     try:
         if is_share(written, domain):
@@ -141,15 +134,11 @@ def share_written(share: Share) -> dict[str, Any]:
 def written(question: Expression | Marginal) -> dict[str, Any]:
     """Return the object of JSON that `described` reads back as the same question.
 
-    Parameters
-    ----------
-    question : Expression or Marginal
-        Of conditions; labels that are dates become texts.
+    Args:
+        question: Of conditions; labels that are dates become texts.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it holds weights, for which analysts' JSON has no form, or a range without ends.
+    Raises:
+        InvalidQueryError: If it holds weights, for which analysts' JSON has no form, or a range without ends.
     """
     if isinstance(question, Marginal):
         table: dict[str, Any] = {"marginal": [key_written(key, written) for key in question.keys]}

@@ -64,26 +64,18 @@ CALLED = {
 class Aggregate:
     """One aggregate of a statement.
 
-    Attributes
-    ----------
-    name : str
-        Its alias, or its text.
-    form : "count", "sum", "average", "variance", "rate", "quantile" or "covariance"
-        A variance is that of the population, VAR_POP. A rate is the part of those who meet `met` among them
-        and those who meet `rest`.
-    column, other : str or None
-        What is summed or averaged; None of a count or a rate. `other` is the second one of a covariance.
-    condition : Expression or None
-        Which records count: WHERE, FILTER and, but of a rate, what stands in the aggregate itself. None: all
-        of them.
-    nobody : bool
-        Whether no record can count, whatever the data.
-    met, rest : Expression or None
-        Of a rate, beside `condition`.
-    q : float
-        Of a quantile.
-    keys : tuple of int or None
-        By which of the statement's keys it is grouped; None: by all.
+    Attributes:
+        name: Its alias, or its text.
+        form: A variance is that of the population, VAR_POP. A rate is the part of those who meet `met` among
+            them and those who meet `rest`.
+        column, other: What is summed or averaged; None of a count or a rate. `other` is the second one of a
+            covariance.
+        condition: Which records count: WHERE, FILTER and, but of a rate, what stands in the aggregate itself.
+            None: all of them.
+        nobody: Whether no record can count, whatever the data.
+        met, rest: Of a rate, beside `condition`.
+        q: Of a quantile.
+        keys: By which of the statement's keys it is grouped; None: by all.
     """
 
     name: str
@@ -103,18 +95,13 @@ class Aggregate:
 class Statement:
     """A statement as understood.
 
-    Attributes
-    ----------
-    keys : tuple of str or Grouping
-        Columns of GROUP BY.
-    aggregates : tuple of Aggregate
-        What is asked, each once.
-    formulas : tuple of (str, Formula)
-        What SELECT lists of them, by name, and after these what only HAVING or ORDER BY names.
-    columns : tuple of (str, int)
-        What SELECT lists, in order: a name, and a place among the keys, or after them among the formulas.
-    rows : Rows
-        Which groups are shown, and in which order: all of them are asked.
+    Attributes:
+        keys: Columns of GROUP BY.
+        aggregates: What is asked, each once.
+        formulas: What SELECT lists of them, by name, and after these what only HAVING or ORDER BY names.
+        columns: What SELECT lists, in order: a name, and a place among the keys, or after them among the
+            formulas.
+        rows: Which groups are shown, and in which order: all of them are asked.
     """
 
     keys: tuple[Key, ...]
@@ -133,19 +120,13 @@ def statement(
 ) -> Statement:
     """Return what a SELECT statement asks.
 
-    Parameters
-    ----------
-    text, domain, params, dialect
-        As of `condition`.
-    table : str
-        The name that must stand after FROM.
+    Args:
+        text, domain, params, dialect: As of `condition`.
+        table: The name that must stand after FROM.
 
-    Raises
-    ------
-    InvalidQueryError, TooLargeError, MissingExtraError
-        As of `condition`.
-    InvalidParameterError
-        If `table` is no name.
+    Raises:
+        InvalidQueryError, TooLargeError, MissingExtraError: As of `condition`.
+        InvalidParameterError: If `table` is no name.
     """
     if type(table) is not str or not table:
         raise InvalidParameterError(
@@ -160,12 +141,7 @@ def statement(
 
 @final
 class Statements:
-    """Statements about one domain: one that is asked again, without parameters, is not read again.
-
-    Parameters
-    ----------
-    domain : Domain
-    """
+    """Statements about one domain: one that is asked again, without parameters, is not read again."""
 
     __slots__ = ("_domain", "_known")
 

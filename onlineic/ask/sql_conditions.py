@@ -48,37 +48,25 @@ def condition(
 ) -> Expression:
     """Return the query that counts the records for which an SQL condition is true.
 
-    Parameters
-    ----------
-    text : str
-        What could stand after WHERE: comparisons of a column with a value or a column, BETWEEN, IN, LIKE,
-        IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
-    domain : Domain
-    params : mapping, optional
-        Values of the parameters `:name`: int, float, str, bool, date, datetime or None.
-    dialect : str, optional
-        As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
+    Args:
+        text: What could stand after WHERE: comparisons of a column with a value or a column, BETWEEN, IN,
+            LIKE, IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
+        params: Values of the parameters `:name`: int, float, str, bool, date, datetime or None.
+        dialect: As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
 
-    Returns
-    -------
-    Expression
+    Returns:
         To be asked, and combined by ``&``, ``|`` and ``~``. Its ``~`` counts all other records; NOT does not
         count those of which the condition is unknown.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the text is not understood, or does not fit the domain.
-    TooLargeError
-        If a comparison ties more than 2^22 joint cells.
-    MissingExtraError
-        Without the extra `onlineic[sql]`.
+    Raises:
+        InvalidQueryError: If the text is not understood, or does not fit the domain.
+        TooLargeError: If a comparison ties more than 2^22 joint cells.
+        MissingExtraError: Without the extra `onlineic[sql]`.
 
-    Examples
-    --------
-    >>> from onlineic.domain import Domain
-    >>> condition("age BETWEEN 30 AND 50 AND sex = 'F'", Domain.of(age=range(17, 91), sex=["F", "M"]))
-    where(age=between(30, 50), sex='F')
+    Examples:
+        >>> from onlineic.domain import Domain
+        >>> condition("age BETWEEN 30 AND 50 AND sex = 'F'", Domain.of(age=range(17, 91), sex=["F", "M"]))
+        where(age=between(30, 50), sex='F')
     """
     reader = Conditions.of(domain, params, dialect)
     try:
@@ -104,10 +92,9 @@ class Conditions:
     def of(cls, domain: Any, params: Any, dialect: Any) -> "Conditions":
         """Return the reader, having checked what it is given.
 
-        Raises
-        ------
-        InvalidParameterError, InvalidQueryError, MissingExtraError
-            If the domain, the parameters or the dialect are none, or sqlglot is not installed.
+        Raises:
+            InvalidParameterError, InvalidQueryError, MissingExtraError: If the domain, the parameters or the
+                dialect are none, or sqlglot is not installed.
         """
         if type(domain) is not Domain:
             raise InvalidParameterError(f"domain must be a Domain, got a {type(domain).__name__}.")

@@ -98,16 +98,11 @@ class Order:
 class Rows:
     """Which groups of a statement are shown, and in which order.
 
-    Attributes
-    ----------
-    having : Having or None
-    order : tuple of Order
-        The first one decides, the next where it is equal; groups that are equal in all stay as the domain has
-        them.
-    limit : int or None
-        How many are shown at most.
-    offset : int
-        How many are left out before.
+    Attributes:
+        order: The first one decides, the next where it is equal; groups that are equal in all stay as the
+            domain has them.
+        limit: How many are shown at most.
+        offset: How many are left out before.
     """
 
     having: Having | None = None
@@ -124,12 +119,9 @@ class Rows:
     def chosen(self, keys: Floats, values: Floats) -> Ints:
         """Return the places of the groups that are shown, in order.
 
-        Parameters
-        ----------
-        keys : (groups, keys) float64
-            Of every group and key its rank; NaN of the missing value.
-        values : (groups, aggregates) float64
-            Released numbers; NaN where there is none.
+        Args:
+            keys: Shape (groups, keys). Of every group and key its rank; NaN of the missing value.
+            values: Shape (groups, aggregates). Released numbers; NaN where there is none.
         """
         columns, places = np.concatenate([keys, values], axis=1), np.arange(len(values))
         if self.having is not None:
@@ -149,20 +141,13 @@ class Rows:
 def rows_of(select: Any, conditions: Conditions, grouped: bool, places: Places) -> Rows:
     """Return what a SELECT says of its groups.
 
-    Parameters
-    ----------
-    select : node
-    conditions : Conditions
-        Reads values and parameters.
-    grouped : bool
-        Whether it has GROUP BY.
-    places : Places
-        Where an aggregate, or in ORDER BY also a column, stands.
+    Args:
+        conditions: Reads values and parameters.
+        grouped: Whether it has GROUP BY.
+        places: Where an aggregate, or in ORDER BY also a column, stands.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a clause is not understood, or there are no groups.
+    Raises:
+        InvalidQueryError: If a clause is not understood, or there are no groups.
     """
     written_here = {name: select.args[name] for name in CLAUSES if select.args.get(name) is not None}
     for name in written_here:

@@ -205,12 +205,9 @@ class Trees:
     def of(cls, dialect: Any) -> "Trees":
         """Return the reader of a dialect, None for sqlglot's own.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such dialect.
-        MissingExtraError
-            If sqlglot is not installed.
+        Raises:
+            InvalidParameterError: If there is no such dialect.
+            MissingExtraError: If sqlglot is not installed.
         """
         try:
             import sqlglot

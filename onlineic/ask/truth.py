@@ -56,13 +56,9 @@ class Fixed:
 class Held:
     """The values of one attribute for which a condition is true.
 
-    Parameters
-    ----------
-    name : str
-    kind : Attribute
-    values : Line of an ordered attribute, frozenset of codes of another
-    missing : bool
-        Whether records without a value count.
+    Args:
+        values: Line of an ordered attribute, frozenset of codes of another.
+        missing: Whether records without a value count.
     """
 
     name: str
@@ -247,10 +243,8 @@ def _known(held: Held) -> bool | None:
 def expressed(truth: Truth) -> Expression:
     """Return the query that counts the records for which a condition is true.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it covers a bin or a period in part.
+    Raises:
+        InvalidQueryError: If it covers a bin or a period in part.
     """
     found = _expressed(truth)
     if isinstance(found, bool):

@@ -89,33 +89,18 @@ NO_PLAN = (
 class LedgerReport:
     """What a ledger holds, and what is wrong with it.
 
-    Attributes
-    ----------
-    table, created, version : str
-        Label of the table; when and by which version the ledger was made.
-    n : int
-    budget : Budget
-        Of a person with `rows_per_person` rows.
-    receipt : Receipt
-    records, easy, hard, resumed : int
-        Records; easy and hard answers; how often a process went on with it.
-    spent, reserved : Fraction
-        Shares of the whole budget: recorded charges, and the standing reservation.
-    burned : Fraction
-        Share, among `spent`, that was used up without an answer.
-    replayed : bool
-        Whether the hypothesis was computed again: its rule is of this package, or was brought.
-    numbers, differing : int
-        Numbers that the replay computed again, and how many of them had other bits.
-    largest : float
-        Largest difference among those, fraction of records.
-    problems : tuple of str
-        What does not hold; empty if all does.
-    rows_per_person : int
-    unit : Unit or None
-        Who is protected: a person with all of their rows, or where it is None one record.
-    counted : Counted or None
-        The number of records as it was released, where it is private.
+    Attributes:
+        table, created, version: Label of the table; when and by which version the ledger was made.
+        budget: Of a person with `rows_per_person` rows.
+        records, easy, hard, resumed: Records; easy and hard answers; how often a process went on with it.
+        spent, reserved: Shares of the whole budget: recorded charges, and the standing reservation.
+        burned: Share, among `spent`, that was used up without an answer.
+        replayed: Whether the hypothesis was computed again: its rule is of this package, or was brought.
+        numbers, differing: Numbers that the replay computed again, and how many of them had other bits.
+        largest: Largest difference among those, fraction of records.
+        problems: What does not hold; empty if all does.
+        unit: Who is protected: a person with all of their rows, or where it is None one record.
+        counted: The number of records as it was released, where it is private.
     """
 
     table: str
@@ -199,22 +184,16 @@ def verified(
 ) -> LedgerReport:
     """Return what a ledger says, with everything computed again that follows from its lines.
 
-    Parameters
-    ----------
-    written : Written
-        As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
-    receipt : Receipt or str, optional
-        Of an earlier time.
-    update, prior : UpdateRule, Hypothesis, optional
-        Those of the session, where they are not of this package, or were given. Without a rule that is not
-        of this package neither prices nor replay can be checked; without the prior the replay cannot.
+    Args:
+        written: As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
+        receipt: Of an earlier time.
+        update, prior: Those of the session, where they are not of this package, or were given. Without a rule
+            that is not of this package neither prices nor replay can be checked; without the prior the replay
+            cannot.
 
-    Raises
-    ------
-    LedgerRollbackError
-        If the ledger does not go on from the receipt.
-    LedgerCorruptError
-        If its lines do not fit together.
+    Raises:
+        LedgerRollbackError: If the ledger does not go on from the receipt.
+        LedgerCorruptError: If its lines do not fit together.
     """
     written.check(receipt)
     report = summarised(written)

@@ -38,10 +38,8 @@ class Asked:
 def read_question(text: str, domain: Domain) -> Asked:
     """Return the question that a line is.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it cannot be read; with a remedy in the line's own language.
+    Raises:
+        InvalidQueryError: If it cannot be read; with a remedy in the line's own language.
     """
     if text.startswith("{"):
         question = parsed_query(text, domain)

@@ -92,10 +92,9 @@ def read_table(
 ) -> PrivateData:
     """Return the private table of a CSV or Parquet file or a workbook, or the one that is shipped.
 
-    Raises
-    ------
-    InvalidDataError
-        If it does not fit. What is wrong quotes records: it is told on demand alone, on standard error.
+    Raises:
+        InvalidDataError: If it does not fit. What is wrong quotes records: it is told on demand alone, on
+            standard error.
     """
     if path == SHIPPED and not os.path.exists(path):
         from onlineic.datasets.adult import adult5

@@ -26,14 +26,11 @@ Places = tuple[Sequence[Any], Ints]  # distinct values, and for every row which 
 class Batch(NamedTuple):
     """Some rows of a table, or some groups of equal rows.
 
-    Attributes
-    ----------
-    columns : sequence of arrays of numbers, or of distinct values with places
-        One for every attribute of the domain, in its order.
-    records : int64 array, (rows,), or None
-        How many records every row stands for; None: one each.
-    total : int
-        Number of records of the whole table, as its source counted them, apart from the groups.
+    Attributes:
+        columns: Sequence of arrays of numbers, or of distinct values with places. One for every attribute of
+            the domain, in its order.
+        records: Shape (rows,). How many records every row stands for; None: one each.
+        total: Number of records of the whole table, as its source counted them, apart from the groups.
     """
 
     columns: Sequence[Column | Places]
@@ -44,11 +41,9 @@ class Batch(NamedTuple):
 def coded(batches: Iterable[Batch], domain: Domain | Parted) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and the number of records of every row.
 
-    Raises
-    ------
-    InvalidDataError
-        If a value lies outside the domain (the message names every column that does not fit), the records are
-        not as many as the source counted: nothing is dropped on the way.
+    Raises:
+        InvalidDataError: If a value lies outside the domain (the message names every column that does not
+            fit), the records are not as many as the source counted: nothing is dropped on the way.
     """
     columns = [_Coded(name, kind) for name, kind in domain]
     counts: list[Ints] = []

@@ -37,12 +37,9 @@ def read_table(
 ) -> tuple[list[Column], Ints | None, str]:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    InvalidDataError
-        If there is no such table or column, or a value lies outside the domain.
+    Raises:
+        InvalidParameterError: If an argument cannot be used.
+        InvalidDataError: If there is no such table or column, or a value lies outside the domain.
     """
     source, driver = checked_source(connection, table, domain, quote)
     few = domain.size <= GROUPED
@@ -63,10 +60,8 @@ def read_table(
 def checked_source(connection: Any, table: str, domain: Domain | Parted, quote: str) -> tuple[str, str]:
     """Return the quoted name of a table whose columns are known to hold the attributes, and the driver.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError
-        As `read_table`.
+    Raises:
+        InvalidParameterError, InvalidDataError: As `read_table`.
     """
     check_choice("quote", quote, *CLOSING)
     source = _table(table, quote)
@@ -101,8 +96,8 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
         edges.append(edge)
         return "?"
 
-    for at, (name, kind) in enumerate(domain):
-        column = quoted(name, quote)
+    for at, (source_, kind) in enumerate(zip(domain.columns, domain.attributes, strict=True)):
+        column = quoted(source_, quote)
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
             number = cut.sql(column, "0", "9e999", parameter)
@@ -129,7 +124,7 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
 
 def _rows(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
-    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
+    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.columns))
     _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")
     for *fields, total in _fetched(cursor):
         columns = [_read(kind, field, driver) for kind, field in zip(domain.attributes, fields, strict=True)]

@@ -38,14 +38,10 @@ Loaded = tuple[list[Column], Ints | None, str]  # codes, records of every row, a
 def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If this is neither a table nor the path of a Parquet file.
-    InvalidDataError
-        If a column is absent or there twice, or a value lies outside the domain.
-    MissingExtraError
-        If the extra `frames`, or a reader of Parquet files, is not installed.
+    Raises:
+        InvalidParameterError: If this is neither a table nor the path of a Parquet file.
+        InvalidDataError: If a column is absent or there twice, or a value lies outside the domain.
+        MissingExtraError: If the extra `frames`, or a reader of Parquet files, is not installed.
     """
     frame, names = opened_frame(table)
     check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
@@ -53,7 +49,7 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
         return *coded(
-            _in_memory(frame, domain.names), domain
+            _in_memory(frame, domain.columns), domain
         ), f"read from memory, column by column ({engine})"
     if engine in COUNTING and domain.size <= GROUPED:
         return *coded(groups(frame, engine, domain), domain), grouped(engine, domain)
@@ -68,10 +64,9 @@ def is_cluster(table: Any, domain: Domain) -> bool:
 def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of those of the named columns that a table has, for a report on all of them.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError, MissingExtraError
-        As `read_frame`, but for what a report tells.
+    Raises:
+        InvalidParameterError, InvalidDataError, MissingExtraError: As `read_frame`, but for what a report
+            tells.
     """
     frame, known = opened_frame(table)
     columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
@@ -128,7 +123,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
     Names of the `index` of a frame of pandas are none of its columns.
     """
     person = domain.unit.person if isinstance(domain, Parted) else None
-    for name in domain.names:
+    for name in dict.fromkeys(domain.columns):
         if names.count(name) != 1:
             what = persons_of_column(person) if name == person else "every attribute"
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
@@ -142,7 +137,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
 def check_flat(frame: Any, domain: Domain | Parted) -> None:
     """Raise `InvalidDataError` if a column that is read has lists or structures, by its type."""
     for name, kind in frame.collect_schema().items():
-        if name in domain.names and kind.is_nested():
+        if name in domain.columns and kind.is_nested():
             raise InvalidDataError(
                 f"{name} must hold one value a record, got a column of lists or structures; load a column of "
                 "single values made of it."
@@ -160,10 +155,8 @@ def is_frame(table: Any) -> bool:
 def is_parquet(table: Any) -> bool:
     """Return whether this is the path of a Parquet file.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is that of no file.
+    Raises:
+        InvalidParameterError: If it is that of no file.
     """
     if not isinstance(table, (str, os.PathLike)) or not is_regular(table):
         return False
@@ -240,7 +233,7 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
     if engine == "duckdb":
         yield from relations.rows(frame.to_native(), domain)
         return
-    chosen = _chosen(frame, domain.names)
+    chosen = _chosen(frame, domain.columns)
     table = chosen.to_native()
     if engine == "polars" and hasattr(table, "collect_batches"):
         total = 0
@@ -257,12 +250,8 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
 def groups(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the groups of equal records that the engine finds, and the number of all rows, in one run.
 
-    Parameters
-    ----------
-    frame : narwhals' view of a table
-        Every attribute has a column of its name.
-    engine : str
-    domain : Domain or Parted
+    Args:
+        frame: Narwhals' view of a table. Every attribute has a column of its name.
     """
     batches: Iterable[list[Any]]
     if engine == "duckdb":
@@ -290,13 +279,10 @@ def grouping_sets(
 ) -> list[tuple[list[Column], Ints]]:
     """Return the codes and records of the groups over each set of attributes, of DuckDB or Spark: one run.
 
-    Parameters
-    ----------
-    frame : narwhals' view of a table
-    engine : "duckdb" or "pyspark"
-    domain : Domain
-    sets : sequence of tuple of int
-        Rising places in the domain.
+    Args:
+        frame: Narwhals' view of a table.
+        engine: "duckdb" or "pyspark".
+        sets: Rising places in the domain.
     """
     used = sorted({axis for axes in sets for axis in axes})
     part = domain.project(*(domain.names[axis] for axis in used))
@@ -382,7 +368,7 @@ def _keyed(frame: Any, engine: str, domain: Domain | Parted) -> tuple[Any, list[
     """Return what to group by for every attribute, named a0, a1, .., and the pieces of those that are cut."""
     import narwhals.stable.v2 as nw
 
-    chosen, names = _chosen(frame, domain.names), _places(domain.names)
+    chosen, names = _chosen(frame, domain.columns), _places(domain.columns)
     schema = chosen.collect_schema()
     keys: list[Any] = []
     cuts: list[Pieces | None] = []

@@ -29,6 +29,7 @@ from onlineic.data.spent import GATE, Load, Spent
 from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.display.html import card, facts
+from onlineic.domain.columns import source_of
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
 from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
@@ -94,34 +95,24 @@ class PrivateData(metaclass=Spelled):
     depends on the number of rows given to `from_counts` too, which is then public: pad it where it may not
     be.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-        Number of records, public; of a table of persons their number. With neighbours="add-remove" it is
-        private, and refused: a session releases one of its own.
-    mass : int
-        What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n; refused
-        as n is.
-    neighbours : Neighbours
-        Between which tables the promise holds: one record, or person, is replaced, or added or removed.
-    n_at_most : int or None
-        The most records, or persons, that the table can have, where their number is private.
-    unit : Unit or None
-        Who is protected. None: one record. If a person can have several, the guarantee is per row then.
-    reads : int
-        How many times `exact_counts` was called: public, since it depends on released facts alone.
-    budgets : tuple of Budget
-        Of all that was released of it in this process, each as it is for a person with `rows_per_person`
-        rows; without a total they add.
-    rows_per_person : int
-        The most rows of a person to whom anything was promised; 1: all budgets are those of a row.
-    total : TableBudget or None
-        On which all of them draw, see `draw_on`.
-    loading : str
-        How the records came in, in words: public, since it depends on domain and kind of source alone.
-    reach : Reach or None
-        Of which sets of attributes the table can be counted, if it stays where it lives; None: of all.
+    Attributes:
+        n: Number of records, public; of a table of persons their number. With neighbours="add-remove" it is
+            private, and refused: a session releases one of its own.
+        mass: What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n;
+            refused as n is.
+        neighbours: Between which tables the promise holds: one record, or person, is replaced, or added or
+            removed.
+        n_at_most: The most records, or persons, that the table can have, where their number is private.
+        unit: Who is protected. None: one record. If a person can have several, the guarantee is per row then.
+        reads: How many times `exact_counts` was called: public, since it depends on released facts alone.
+        budgets: Of all that was released of it in this process, each as it is for a person with
+            `rows_per_person` rows; without a total they add.
+        rows_per_person: The most rows of a person to whom anything was promised; 1: all budgets are those of
+            a row.
+        total: On which all of them draw, see `draw_on`.
+        loading: How the records came in, in words: public, since it depends on domain and kind of source
+            alone.
+        reach: Of which sets of attributes the table can be counted, if it stays where it lives; None: of all.
     """
 
     __slots__ = (
@@ -178,11 +169,9 @@ class PrivateData(metaclass=Spelled):
     def _protecting(self, neighbours: Neighbours, n_at_most: int) -> "PrivateData":
         """Return the table as one whose number of records is private, or refuse what it must not hold.
 
-        Raises
-        ------
-        InvalidDataError
-            If there are no records where their number is public, or more than `n_at_most`. To leave some out
-            would change two records where one is added (theory 1.9).
+        Raises:
+            InvalidDataError: If there are no records where their number is public, or more than `n_at_most`.
+                To leave some out would change two records where one is added (theory 1.9).
         """
         if neighbours == REPLACE_ONE:
             if self._mass < 1:
@@ -225,28 +214,20 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return the table of one record a row, or of the persons that `unit` tells rows of.
 
-        Parameters
-        ----------
-        columns : mapping of name to array or list, list of mappings, or structured array
-            At least the domain's attributes; in a list of mappings, of every record. Frames of pandas are
-            mappings too; for other tables see `from_frame`.
-        domain : Domain
-            Written down from public knowledge.
-        unit : Unit, optional
-            Names the column that tells whose row it is: all rows of a person are protected together.
-        neighbours : "replace-one" or "add-remove"
-            Whether the number of records, or persons, is public, and the promise is about what one of them
-            is; or private, and the promise is about whether one is there at all.
-        n_at_most : int
-            With "add-remove": the most that there can be, from public knowledge.
+        Args:
+            columns: Mapping of name to array or list, list of mappings, or structured array. At least the
+                domain's attributes; in a list of mappings, of every record. Frames of pandas are mappings
+                too; for other tables see `from_frame`.
+            domain: Written down from public knowledge.
+            unit: Names the column that tells whose row it is: all rows of a person are protected together.
+            neighbours: Whether the number of records, or persons, is public, and the promise is about what
+                one of them is; or private, and the promise is about whether one is there at all.
+            n_at_most: With "add-remove": the most that there can be, from public knowledge.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the unit is none of this table.
-        InvalidDataError
-            If a value lies outside the domain, or a row is nobody's: nothing is ever dropped silently, since
-            n is public.
+        Raises:
+            InvalidParameterError: If the unit is none of this table.
+            InvalidDataError: If a value lies outside the domain, or a row is nobody's: nothing is ever
+                dropped silently, since n is public.
         """
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
@@ -257,22 +238,17 @@ class PrivateData(metaclass=Spelled):
     def union(cls, tables: "Sequence[PrivateData]") -> "PrivateData":
         """Return the table of all records of some disjoint tables over one domain.
 
-        Parameters
-        ----------
-        tables : sequence of PrivateData
-            Of different records: each is there once. Where their numbers are private so is that of the
-            union, and `n_at_most` is the sum of theirs.
+        Args:
+            tables: Of different records: each is there once. Where their numbers are private so is that of
+                the union, and `n_at_most` is the sum of theirs.
 
-            What is spent on the union is spent on each of them, and what is spent on one, on the union.
+                What is spent on the union is spent on each of them, and what is spent on one, on the union.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is none, records are there twice, they are of persons, who could have rows in several, or
-            the numbers of some are private and others public, or at most too many together; if they draw on
-            different totals.
-        DomainMismatchError
-            If their domains are not the same.
+        Raises:
+            InvalidParameterError: If there is none, records are there twice, they are of persons, who could
+                have rows in several, or the numbers of some are private and others public, or at most too
+                many together; if they draw on different totals.
+            DomainMismatchError: If their domains are not the same.
         """
         return cls._united(tables, None)
 
@@ -343,12 +319,9 @@ class PrivateData(metaclass=Spelled):
 
         What is spent on one of the two is spent on the other.
 
-        Raises
-        ------
-        InvalidQueryError
-            If an attribute is unknown or there twice.
-        InvalidParameterError
-            If the table is one of persons in several parts.
+        Raises:
+            InvalidQueryError: If an attribute is unknown or there twice.
+            InvalidParameterError: If the table is one of persons in several parts.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
         self.check_here()
@@ -387,10 +360,8 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a `unit` is given: counts do not tell whose rows they count.
+        Raises:
+            InvalidParameterError: If a `unit` is given: counts do not tell whose rows they count.
         """
         relation = _check_domain(domain, None, neighbours, n_at_most)
         if unit is not None:
@@ -420,36 +391,24 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
-        Parameters
-        ----------
-        path : str or path
-            Of a file, a pipe such as "/dev/stdin", or a terminal.
-        domain : Domain
-            Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
-        count : str, optional
-            Column that says how many records a line stands for.
-        delimiter : str
-            One character between fields.
-        encoding : str
-            Of the file; a byte order mark is skipped in UTF-8.
-        decimal : {".", ","}
-            What stands before the fraction of a number.
-        skipinitialspace : bool
-            Whether blanks after a delimiter are no part of the field.
-        missing : list of str
-            Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
-        unit : Unit, optional
-            As for `from_records`; not with `count`.
-        neighbours, n_at_most
-            As for `from_records`.
+        Args:
+            path: Of a file, a pipe such as "/dev/stdin", or a terminal.
+            domain: Says how each column is read: whole numbers, numbers, dates or text. Other columns are
+                ignored.
+            count: Column that says how many records a line stands for.
+            delimiter: One character between fields.
+            encoding: Of the file; a byte order mark is skipped in UTF-8.
+            decimal: "." or ",". What stands before the fraction of a number.
+            skipinitialspace: Whether blanks after a delimiter are no part of the field.
+            missing: Texts that are missing values in every column, but where they are labels, such as ["NA",
+                "?"].
+            unit: As for `from_records`; not with `count`.
+            neighbours, n_at_most: As for `from_records`.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the file cannot be opened, or is a device.
-        InvalidDataError
-            If the table does not fit the domain: every column that does not is named, with the rule and a
-            remedy. `PrivateData.check` tells the curator which values and lines.
+        Raises:
+            InvalidParameterError: If the file cannot be opened, or is a device.
+            InvalidDataError: If the table does not fit the domain: every column that does not is named, with
+                the rule and a remedy. `PrivateData.check` tells the curator which values and lines.
         """
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
@@ -474,21 +433,14 @@ class PrivateData(metaclass=Spelled):
     ) -> TableReport:
         """Return everything in a table that does not fit its domain, without loading it.
 
-        Parameters
-        ----------
-        table : str or path, what `from_records` takes, or table of `from_frame`
-            A text is the path of a CSV or Parquet file, or of a workbook.
-        domain : Domain
-        count : str, optional
-            Column that says how many records a row stands for.
-        unit : Unit, optional
-            Whose column of persons is looked at too.
-        **options
-            How the file is written, as for `from_csv`.
+        Args:
+            table: A path, what `from_records` takes, or a table of `from_frame`. A text is the path of a CSV
+                or Parquet file, or of a workbook.
+            count: Column that says how many records a row stands for.
+            unit: Whose column of persons is looked at too.
+            **options: How the file is written, as for `from_csv`.
 
-        Returns
-        -------
-        TableReport
+        Returns:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
@@ -496,12 +448,16 @@ class PrivateData(metaclass=Spelled):
         from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
-        check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
+        check_unit(
+            unit, (*domain.names, *domain.columns), n_private=True
+        )  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
         if is_workbook(table):
             table = workbook_columns(table)
         elif is_frame(table):
-            table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
+            held = dict.fromkeys(source_of(name, kind) for name, kind in kinds)
+            held |= {} if count is None else {count: None}
+            table = frame_columns(table, held)
         return checked_table(table, kinds, count, options)
 
     @classmethod
@@ -526,38 +482,28 @@ class PrivateData(metaclass=Spelled):
         codes are kept; or no row comes by, and sets of attributes are counted where the rows are, as
         `counting` says. Which of them depends on public facts alone; `loading` and the log say it.
 
-        Parameters
-        ----------
-        table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
-            What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
-            needs duckdb, polars or pyarrow, or of a workbook (Excel, OpenDocument) of one sheet. Columns
-            that are no attributes are ignored.
-        domain : Domain
-        unit : Unit, optional
-            As for `from_records`: the GROUP BY counts the rows of each person then.
-        neighbours, n_at_most
-            As for `from_records`.
-        counting : "rows", "at load" or "on demand", optional
-            How a table is counted whose domain is too wide for one GROUP BY. "rows": all rows come by, once.
-            "at load": DuckDB or Spark counts all pairs of attributes, and `sets`, by one statement; questions
-            about others are refused. "on demand": other sets are counted when a question or a purchase needs
-            them, and the time of an answer tells how long that took. None: "at load" for Spark, else "rows".
-        sets : iterable of iterables of str
-            Attributes that will be asked about together, counted at load.
-        version : callable () -> value, optional
-            Tells one state of the table from another, before and after each count; of a Parquet file, and of
-            a Spark frame of files, it is not needed.
+        Args:
+            table: Pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path. What
+                narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
+                needs duckdb, polars or pyarrow, or of a workbook (Excel, OpenDocument) of one sheet. Columns
+                that are no attributes are ignored.
+            unit: As for `from_records`: the GROUP BY counts the rows of each person then.
+            neighbours, n_at_most: As for `from_records`.
+            counting: How a table is counted whose domain is too wide for one GROUP BY. "rows": all rows come
+                by, once. "at load": DuckDB or Spark counts all pairs of attributes, and `sets`, by one
+                statement; questions about others are refused. "on demand": other sets are counted when a
+                question or a purchase needs them, and the time of an answer tells how long that took. None:
+                "at load" for Spark, else "rows".
+            sets: Attributes that will be asked about together, counted at load.
+            version: Tells one state of the table from another, before and after each count; of a Parquet
+                file, and of a Spark frame of files, it is not needed.
 
-        Raises
-        ------
-        InvalidParameterError
-            If this is no table, or its engine cannot count it so.
-        TooLargeError
-            If what is to be counted at load is too much.
-        InvalidDataError
-            If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
-        MissingExtraError
-            If the extra, or a reader of Parquet files, is not installed.
+        Raises:
+            InvalidParameterError: If this is no table, or its engine cannot count it so.
+            TooLargeError: If what is to be counted at load is too much.
+            InvalidDataError: If a column is absent or there twice, or a value lies outside the domain.
+                Nothing is dropped.
+            MissingExtraError: If the extra, or a reader of Parquet files, is not installed.
         """
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
         from onlineic.data.workbooks import is_workbook, workbook_columns
@@ -598,30 +544,20 @@ class PrivateData(metaclass=Spelled):
         attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
         one. `loading` and the log say which.
 
-        Parameters
-        ----------
-        connection : DB-API connection
-            Nothing is written, committed or closed.
-        table : str
-            Of a table or view, `name` or `schema.name`; never a condition or a statement.
-        domain : Domain
-            Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels, 0 and 1
-            are read as False and True there.
-        quote : str
-            How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
-        unit : Unit, optional
-            As for `from_frame`.
-        neighbours, n_at_most
-            As for `from_records`.
-        counting, sets, version
-            As for `from_frame`, of DuckDB and SQLite; None: "rows". SQLite tells itself when it changes.
+        Args:
+            connection: DB-API connection. Nothing is written, committed or closed.
+            table: Of a table or view, `name` or `schema.name`; never a condition or a statement.
+            domain: Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels,
+                0 and 1 are read as False and True there.
+            quote: How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+            unit: As for `from_frame`.
+            neighbours, n_at_most: As for `from_records`.
+            counting, sets, version: As for `from_frame`, of DuckDB and SQLite; None: "rows". SQLite tells
+                itself when it changes.
 
-        Raises
-        ------
-        InvalidParameterError
-            If an argument cannot be used.
-        InvalidDataError
-            If the database refuses, a column is absent, or a value lies outside the domain.
+        Raises:
+            InvalidParameterError: If an argument cannot be used.
+            InvalidDataError: If the database refuses, a column is absent, or a value lies outside the domain.
         """
         from onlineic.data.databases import read_table
 
@@ -734,10 +670,8 @@ class PrivateData(metaclass=Spelled):
     def cut_into(self, unit: Unit | None) -> None:
         """Let the persons of the table have so many parts: those of `units`, before anything is released.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is another one.
+        Raises:
+            InvalidParameterError: If it is another one.
         """
         GATE.run(partial(self._cut_into, unit))  # nobody spends on parts that are about to be others
 
@@ -793,10 +727,8 @@ class PrivateData(metaclass=Spelled):
     def exact_counts(self, target: Query | Partition) -> int | Ints:
         """Return m 2^k f(D) of mass m as an exact integer, or the (blocks,) counts of a partition. PRIVATE.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            Bound to this domain, with m 2^grid_bits <= 2^53.
+        Args:
+            target: Bound to this domain, with m 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
         return self._door.run(partial(self._counted, target))
@@ -871,22 +803,15 @@ class PrivateData(metaclass=Spelled):
 
         It holds for all tables that are made of these records, before or after: projections and unions.
 
-        Parameters
-        ----------
-        total : TableBudget
-            It may be that of several loads of one table, over domains of their own.
+        Args:
+            total: It may be that of several loads of one table, over domains of their own.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is none, or some of the records have another.
-        SessionStateError
-            If something was released of them before, which the total would not know.
+        Raises:
+            InvalidParameterError: If it is none, or some of the records have another.
+            SessionStateError: If something was released of them before, which the total would not know.
 
-        Warns
-        -----
-        LargeDeltaWarning
-            If delta exceeds 1/n.
+        Warns:
+            LargeDeltaWarning: If delta exceeds 1/n.
         """
         self._check_process()
         if type(total) is not TableBudget:
@@ -959,27 +884,20 @@ class PrivateData(metaclass=Spelled):
     ) -> None:
         """Spend a budget on the records of this table, before they are read: on the total, or beside others.
 
-        Parameters
-        ----------
-        budget : Budget
-            For one row.
-        account, what, file
-            As in `Drawn`.
-        rows_per_person : int, >= 1
-            The most rows of those to whom this was promised.
+        Args:
+            budget: For one row.
+            account, what, file: As in `Drawn`.
+            rows_per_person: At least 1. The most rows of those to whom this was promised.
 
-        Raises
-        ------
-        BudgetExceededError, InvalidParameterError, LedgerError
-            If the total does not pay it; nothing was spent.
-        ForkedSessionError
-            In a process that was forked from the one that loaded the table: what all of them spend adds up,
-            and none would know of the others.
+        Raises:
+            BudgetExceededError, InvalidParameterError, LedgerError: If the total does not pay it; nothing was
+                spent.
+            ForkedSessionError: In a process that was forked from the one that loaded the table: what all of
+                them spend adds up, and none would know of the others.
 
-        Warns
-        -----
-        BudgetsAddWarning, LargeDeltaWarning
-            If some records have no total, and this is not their first; if delta exceeds 1/n.
+        Warns:
+            BudgetsAddWarning, LargeDeltaWarning: If some records have no total, and this is not their first;
+                if delta exceeds 1/n.
         """
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
@@ -1104,10 +1022,8 @@ class PrivateData(metaclass=Spelled):
     def begun(self, ledger: Ledger) -> None:
         """Let the table, and its total, know how far a ledger is whose run begins, before it reads the table.
 
-        Raises
-        ------
-        LedgerError
-            If that cannot be made durable.
+        Raises:
+            LedgerError: If that cannot be made durable.
         """
         if not isinstance(ledger, SqliteLedger):
             return
@@ -1127,14 +1043,10 @@ class PrivateData(metaclass=Spelled):
     def check_file(self, account: Any, file: str) -> None:
         """Raise unless this ledger `file` is the one that is spent from.
 
-        Raises
-        ------
-        LedgerLockedError
-            If another account that is held is a copy of it.
-        LedgerRollbackError
-            If the table, or its total, knows it to be longer: it is an older copy.
-        ForkedSessionError
-            As `spend`.
+        Raises:
+            LedgerLockedError: If another account that is held is a copy of it.
+            LedgerRollbackError: If the table, or its total, knows it to be longer: it is an older copy.
+            ForkedSessionError: As `spend`.
         """
         if file:
             self._check_process()
@@ -1235,7 +1147,7 @@ def _check_domain(
     Return who differs between tables that are neighbours, and the most records of them.
     """
     check_domain(domain)
-    check_unit(unit, domain.names, neighbours == "add-remove")
+    check_unit(unit, (*domain.names, *domain.columns), neighbours == "add-remove")
     long = long_axes(domain)
     for axis, (name, size) in enumerate(zip(domain.names, domain.shape, strict=True)):
         most_codes = MOST_CODES if axis in long else MAX_CELLS
@@ -1267,10 +1179,8 @@ def _check_counting(
 ) -> list[Axes] | None:
     """Return the sets to count at load where the rows are, or None if all come here or one GROUP BY does.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If this cannot be done, or a name is no attribute.
+    Raises:
+        InvalidParameterError, InvalidQueryError: If this cannot be done, or a name is no attribute.
     """
     if counting is not None:
         check_choice("counting", counting, *COUNTINGS)

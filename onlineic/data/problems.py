@@ -28,7 +28,7 @@ from onlineic.data.table_file import (
 )
 from onlineic.display.html import card, escaped, facts, note
 from onlineic.domain.attributes import Attribute, Categorical
-from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
+from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain, source_of
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column
 from onlineic.domain.misfits import Misfit, misfit, reading
@@ -71,12 +71,9 @@ class TableReport:
     Shown by itself it names columns, rules and remedies, and tells no value and no number of rows but n.
     Copies and pickles are refused: they would hold private values.
 
-    Attributes
-    ----------
-    n : int
-        Rows of the table.
-    misfits : tuple of Misfit
-        Every rule that some column breaks: column, rule, remedy.
+    Attributes:
+        n: Rows of the table.
+        misfits: Every rule that some column breaks: column, rule, remedy.
     """
 
     n: int
@@ -94,13 +91,10 @@ class TableReport:
 
         For the curator's eyes alone: this text holds values of the private table. A notebook shows its lines.
 
-        Parameters
-        ----------
-        values : int, >= 1, optional
-            Most values shown of one column and rule, the most frequent first; None: all.
-        lines : int, >= 1, optional
-            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value;
-            None: all.
+        Args:
+            values: At least 1. Most values shown of one column and rule, the most frequent first; None: all.
+            lines: At least 1. Most lines (of a file; the header is line 1) or rows (counted from 0) shown of
+                one value; None: all.
         """
         most = [
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
@@ -161,9 +155,11 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
         table = {name: table[name] for name in table.dtype.names}
     found: list[_Found] = []
     persons = [name for name, kind in kinds if isinstance(kind, Persons)]
-    names = (*(name for name, _ in kinds), *(() if count is None else (count,)))
+    sources = {name: source_of(name, kind) for name, kind in kinds}
+    sources |= {} if count is None else {count: count}
+    columns = dict.fromkeys(sources.values())
     if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        for name in names:
+        for name in columns:
             without = [place for place, row in enumerate(table) if name not in row]
             if 0 < len(without) < len(table):
                 what = persons_of_column(name) if name in persons else name
@@ -172,7 +168,7 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
                 entry = _Found(Misfit(name, rule, remedy))
                 entry.rows[None] = without
                 found.append(entry)
-        held = dict.fromkeys(name for row in table for name in row) if table else names
+        held = dict.fromkeys(name for row in table for name in row) if table else columns
         table = {name: [row.get(name) for row in table] for name in held}
     if not hasattr(table, "keys"):
         raise InvalidParameterError(
@@ -181,14 +177,14 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
         )
     arrays: dict[str, Column] = {}
     known: list[Any] = list(table.keys())
-    for name in names:
-        if name not in table:
-            what = persons_of_column(name) if name in persons else name
+    for name, source in sources.items():
+        if source not in table:
+            what = persons_of_column(name) if name in persons else source
             rule = f"records must have a column for {what}, got none"
-            found.append(_Found(Misfit(name, rule, nearest_column(name, known))))
+            found.append(_Found(Misfit(name, rule, nearest_column(source, known))))
             continue
         try:
-            arrays[name] = column_array(name, table[name])
+            arrays[name] = column_array(name, table[source])
         except InvalidDataError as error:
             rule, _, remedy = str(error).rstrip(".").partition("; ")
             found.append(_Found(Misfit(name, rule, remedy)))
@@ -247,7 +243,7 @@ def _checked_file(
     with form.open(path, errors="surrogateescape") as file:
         try:
             header, reader = form.headed(file)
-            form.check_delimiter(header, [column.name for column in columns])
+            form.check_delimiter(header, [column.source for column in columns])
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):

@@ -31,7 +31,7 @@ def chosen(relation: Any, names: Sequence[str]) -> Any:
 
 def rows(relation: Any, domain: Domain | Parted) -> Iterator[Batch]:
     """Yield the rows, many at a time: one statement, one snapshot."""
-    for (*columns, total), read in handed_out(chosen(relation, domain.names), relation):
+    for (*columns, total), read in handed_out(chosen(relation, domain.columns), relation):
         yield Batch([read(column) for column in columns], None, int(integers(read(total))[0]))
 
 

@@ -26,12 +26,9 @@ QUOTE = '"'  # that SQLite takes around the name of a file
 def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Source, str]:
     """Return the snapshot of a DuckDB relation, a Spark frame or a Parquet file, and its engine.
 
-    Raises
-    ------
-    InvalidParameterError
-        If its engine cannot count it so.
-    InvalidDataError
-        If a column is absent or there twice.
+    Raises:
+        InvalidParameterError: If its engine cannot count it so.
+        InvalidDataError: If a column is absent or there twice.
     """
     _check(version)
     frame, names = opened_frame(table)
@@ -60,17 +57,13 @@ def of_database(
 ) -> tuple[Source, str]:
     """Return the snapshot of a table of DuckDB or SQLite, by a DB-API connection, and its engine.
 
-    Parameters
-    ----------
-    later : bool
-        Whether more is counted after the load: then no transaction may be open that could be rolled back.
+    Args:
+        later: Whether more is counted after the load: then no transaction may be open that could be rolled
+            back.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    InvalidDataError
-        If there is no such table or column.
+    Raises:
+        InvalidParameterError: If an argument cannot be used.
+        InvalidDataError: If there is no such table or column.
     """
     _check(version)
     source, driver = databases.checked_source(connection, table, domain, quote)

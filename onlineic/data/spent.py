@@ -43,10 +43,8 @@ class Gate:
     def run(self, act: Callable[[], T]) -> T:
         """Return what `act` returns, alone.
 
-        Raises
-        ------
-        SessionStateError
-            If the thread is inside already; nothing is run.
+        Raises:
+            SessionStateError: If the thread is inside already; nothing is run.
         """
         return self._door.run(act)
 
@@ -65,19 +63,13 @@ class _Entry(NamedTuple):
 class Load:
     """Records that were loaded together, and what all tables that hold them have spent.
 
-    Attributes
-    ----------
-    entries : list
-        Of budgets, in order.
-    rows : int
-        The most rows of a person to whom anything was promised.
-    total : TableBudget or None
-    sessions : Sessions
-        Of all tables that hold them; with a total, of all that draw on it.
-    files : dict of str to Receipt
-        Ledgers that were entered, by the link of their beginning, and how far each was as its last run began.
-    process : tuple of int
-        That loaded them.
+    Attributes:
+        entries: Of budgets, in order.
+        rows: The most rows of a person to whom anything was promised.
+        sessions: Of all tables that hold them; with a total, of all that draw on it.
+        files: Ledgers that were entered, by the link of their beginning, and how far each was as its last run
+            began.
+        process: That loaded them.
     """
 
     entries: list[_Entry] = attrs.field(factory=list)
@@ -93,12 +85,9 @@ class Load:
 class Spent:
     """What was spent on the records of one table: those of one load or, of a union, of several.
 
-    Attributes
-    ----------
-    loads : tuple of Load
-    payer : object, optional
-        Whose account pays for what is spent together with all else of the same payer, as the root of a table
-        that grows does; None: nobody's.
+    Attributes:
+        payer: Whose account pays for what is spent together with all else of the same payer, as the root of a
+            table that grows does; None: nobody's.
     """
 
     loads: tuple[Load, ...]
@@ -108,10 +97,9 @@ class Spent:
     def together(cls, several: "Sequence[Spent]", payer: object | None = None) -> "Spent":
         """Return what was spent on a union.
 
-        Raises
-        ------
-        InvalidParameterError
-            If some records are there twice: one of them would count, and move an answer, as often.
+        Raises:
+            InvalidParameterError: If some records are there twice: one of them would count, and move an
+                answer, as often.
         """
         loads = tuple(load for one in several for load in one.loads)
         if len({*map(id, loads)}) < len(loads):
@@ -154,10 +142,8 @@ class Spent:
     def total(self) -> TableBudget | None:
         """The total that covers the records, or some of them.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there are several: what is planned as a share of one is none of another.
+        Raises:
+            InvalidParameterError: If there are several: what is planned as a share of one is none of another.
         """
         if len(found := self.totals) > 1:
             raise InvalidParameterError(

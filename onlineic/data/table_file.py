@@ -30,7 +30,7 @@ from onlineic.data.files import opened
 from onlineic.data.persons import Parted, Persons
 from onlineic.data.rows import Column
 from onlineic.domain.attributes import EXACT, Binned, Categorical, FineBins, IntegerRange
-from onlineic.domain.columns import STRANGE, column_array, decimal_read, plain
+from onlineic.domain.columns import STRANGE, column_array, decimal_read, plain, source_of
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column, persons_of_column
 from onlineic.domain.misfits import Misfit, refuse
@@ -53,18 +53,13 @@ def _texts(given: Any) -> tuple[Any, ...]:
 class CsvFormat:
     """How a CSV file is written.
 
-    Parameters
-    ----------
-    delimiter : str
-        One character.
-    encoding : str
-        Name of the encoding; a byte order mark is skipped in UTF-8.
-    decimal : {".", ","}
-        What stands before the fraction of a number.
-    skipinitialspace : bool
-        Whether blanks after a delimiter are no part of the field.
-    missing : sequence of str
-        Texts that are missing values in every column, but where they are labels. An empty field always is.
+    Args:
+        delimiter: One character.
+        encoding: Name of the encoding; a byte order mark is skipped in UTF-8.
+        decimal: "." or ",". What stands before the fraction of a number.
+        skipinitialspace: Whether blanks after a delimiter are no part of the field.
+        missing: Texts that are missing values in every column, but where they are labels. An empty field
+            always is.
     """
 
     delimiter: str = ","
@@ -139,19 +134,17 @@ def read_csv(
 ) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and that of the counts, if there is one.
 
-    Raises
-    ------
-    InvalidParameterError
-        If its header has the columns between other delimiters.
-    InvalidDataError
-        If this is no CSV table with these columns, or values lie outside the domain: all columns are named.
+    Raises:
+        InvalidParameterError: If its header has the columns between other delimiters.
+        InvalidDataError: If this is no CSV table with these columns, or values lie outside the domain: all
+            columns are named.
     """
     columns = text_columns(domain, count, form)
     found: list[Misfit] = []
     try:
         parts = form.parts(path)
         header = cast("list[str]", next(parts))
-        form.check_delimiter(header, [column.name for column in columns])
+        form.check_delimiter(header, [column.source for column in columns])
         places, found = header_places(header, columns)
         ragged = False
         for part in parts:
@@ -194,16 +187,16 @@ def header_places(
     places, found = [], []
     is_named = is_header(header, columns)
     for column in columns:
-        times = header.count(column.name)
+        times = header.count(column.source)
         if times == 1:
-            places.append((column, header.index(column.name)))
+            places.append((column, header.index(column.source)))
         else:
-            what = persons_of_column(column.name) if isinstance(column.kind, Persons) else column.name
+            what = persons_of_column(column.name) if isinstance(column.kind, Persons) else column.source
             rule = f"the file must have one column for {what}, got {times}"
             if times:
                 remedy = "rename one of them"
             elif is_named:
-                remedy = nearest_column(column.name, header)
+                remedy = nearest_column(column.source, header)
             else:
                 remedy = "give it a header line"
             found.append(Misfit(column.name, rule, remedy))
@@ -212,7 +205,7 @@ def header_places(
 
 def is_header(line: list[str], columns: "Sequence[TextCodes]") -> bool:
     """Return whether a line names any of the columns."""
-    return any(column.name in line for column in columns)
+    return any(column.source in line for column in columns)
 
 
 RAGGED = Misfit(
@@ -256,6 +249,7 @@ class TextCodes:
 
     def __init__(self, name: str, kind: Any, form: CsvFormat) -> None:
         self.name, self.kind, self._form, self._codes = name, kind, form, Codes(name, kind)
+        self.source = source_of(name, kind)
         self._known: dict[str, int] = {}
         self._slots = Slots()
         # a marker that may read as a number is looked for as text

@@ -14,7 +14,7 @@ from onlineic.domain.attributes import (
 )
 from onlineic.domain.columns import column_array
 from onlineic.domain.dates import Dates, dates
-from onlineic.domain.domain import Domain, optional
+from onlineic.domain.domain import Domain, from_column, optional
 from onlineic.domain.grid import Grid
 from onlineic.domain.misfits import Misfit
 from onlineic.domain.unit import Unit
@@ -35,6 +35,7 @@ __all__ = [
     "categorical",
     "column_array",
     "dates",
+    "from_column",
     "integers",
     "number",
     "optional",

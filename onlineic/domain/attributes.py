@@ -1,6 +1,6 @@
 """What values an attribute takes: labels, a range of integers, a number cut into bins, or dates.
 
-A kind knows its size, the code of each label, and how to encode a column of records. The cell for
+A kind knows its size, the code of each label, and how to read a column of records. The cell for
 missing values, where there is one, is always the last.
 
 Proof: docs/theory/queries.md, 1.8.
@@ -52,11 +52,7 @@ Word = str | int | bool | float
 
 
 SHOWN = 6  # labels quoted in a message
-
-
 MOST_BINS = 2**20  # of a number, of equal width
-
-
 EXACT = 2**53  # below, a double holds every whole number
 LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
 
@@ -71,20 +67,13 @@ OF_TEXTS = (
 class Categorical:
     """Finitely many labels without an order; all str, all int or all bool.
 
-    Parameters
-    ----------
-    labels : tuple
-        The distinct labels; a label's code is its position.
-    missing : bool
-        Whether a last cell holds missing values (None, NaN, NA).
-    other : str, optional
-        Name of a cell, after those of the labels, for every value of their type that is not listed.
-    synonyms : tuple of (value, label)
-        What else stands for a label; kept sorted, since it is a mapping.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
+    Args:
+        labels: The distinct labels; a label's code is its position.
+        missing: Whether a last cell holds missing values (None, NaN, NA).
+        other: Name of a cell, after those of the labels, for every value of their type that is not listed.
+        synonyms: Each (value, label). What else stands for a label; kept sorted, since it is a mapping.
+        markers: Texts that stand for a missing value.
+        others: Whether every value that fits nowhere counts as missing.
     """
 
     labels: tuple[str | int | bool, ...] = attrs.field(eq=lambda labels: (*map(type, labels[:1]), labels))
@@ -93,6 +82,7 @@ class Categorical:
     synonyms: tuple[tuple[Word, str | int | bool], ...] = attrs.field(default=(), eq=repr)  # True is not 1
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ordered = False
 
     def __attrs_post_init__(self) -> None:
@@ -222,23 +212,14 @@ class Categorical:
 class IntegerRange:
     """The integers start, ..., stop - 1, in order; the code of v is v - start.
 
-    Parameters
-    ----------
-    start, stop : int
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether smaller numbers count as the first integer and larger ones as the last.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    round : bool
-        Whether a number with a fraction counts as the nearest integer, a half as the even one.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
-    written : tuple of str
-        How texts write the number 1234.5: see `integers`.
-    clock : str, optional
-        Unit in which a time of day is read: see `integers`.
+    Args:
+        missing: Whether a last cell holds missing values.
+        clip: Whether smaller numbers count as the first integer and larger ones as the last.
+        markers: Texts that stand for a missing value.
+        round: Whether a number with a fraction counts as the nearest integer, a half as the even one.
+        others: Whether every value that fits nowhere counts as missing.
+        written: How texts write the number 1234.5: see `integers`.
+        clock: Unit in which a time of day is read: see `integers`.
     """
 
     start: int
@@ -248,6 +229,7 @@ class IntegerRange:
     markers: tuple[str, ...] = ()
     round: bool = attrs.field(default=False, kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
     clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
@@ -353,29 +335,20 @@ class IntegerRange:
 class Binned:
     """A number cut at public edges into bins [e_0, e_1), [e_1, e_2), ...; the code is the bin.
 
-    Parameters
-    ----------
-    edges : tuple of float
-        At least two, strictly increasing; the first may be -inf and the last inf.
-    integer : bool
-        Whether the column and the finite edges are whole numbers only; then every comparison with a number
-        v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least`, `below`.
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether smaller numbers count in the first bin and larger ones in the last, infinite ones too. An
-        infinite number is else in a bin with that infinite edge, and nowhere if there is none.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
-    ends : bool
-        Whether a record is shared out between the two ends of its bin, so that their mean is its value: see
-        `number`. Every bin has two cells then, first that of its lower end.
-    written : tuple of str
-        How texts write the number 1234.5: see `number`.
-    clock : str, optional
-        Unit in which a time of day is read: see `number`.
+    Args:
+        edges: At least two, strictly increasing; the first may be -inf and the last inf.
+        integer: Whether the column and the finite edges are whole numbers only; then every comparison with a
+            number v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`,
+            `at_least`, `below`.
+        missing: Whether a last cell holds missing values.
+        clip: Whether smaller numbers count in the first bin and larger ones in the last, infinite ones too.
+            An infinite number is else in a bin with that infinite edge, and nowhere if there is none.
+        markers: Texts that stand for a missing value.
+        others: Whether every value that fits nowhere counts as missing.
+        ends: Whether a record is shared out between the two ends of its bin, so that their mean is its value:
+            see `number`. Every bin has two cells then, first that of its lower end.
+        written: How texts write the number 1234.5: see `number`.
+        clock: Unit in which a time of day is read: see `number`.
     """
 
     edges: tuple[float, ...]
@@ -384,6 +357,7 @@ class Binned:
     clip: bool = False
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ends: bool = attrs.field(default=False, kw_only=True)
     written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
     clock: str | None = attrs.field(default=None, kw_only=True)
@@ -554,12 +528,10 @@ class Binned:
 class FineBins:
     """How far a number lies from the lower end of its bin to the upper one, in so many steps: for loaders.
 
-    Parameters
-    ----------
-    kind : Binned
-        With two ends a bin.
-    steps : int, >= 1
-        The code of bin b and of j steps, 0 <= j <= steps, is (steps + 1) b + j; the last one is missing.
+    Args:
+        kind: With two ends a bin.
+        steps: At least 1. The code of bin b and of j steps, 0 <= j <= steps, is (steps + 1) b + j; the last
+            one is missing.
     """
 
     kind: Binned
@@ -648,26 +620,19 @@ def categorical(
 ) -> Categorical:
     """Return the kind of a value that is one of some labels.
 
-    Parameters
-    ----------
-    labels : iterable of str, int or bool
-        Distinct, of one type.
-    other : bool or str
-        Whether one more cell counts every value of that type that is not listed: a public cell, so that a
-        table may hold labels that nobody knew of. A text names it; True names it "other".
-    synonyms : mapping, optional
-        Value -> label that it stands for, such as {"male": "M"}.
+    Args:
+        labels: Distinct, of one type.
+        other: Whether one more cell counts every value of that type that is not listed: a public cell, so
+            that a table may hold labels that nobody knew of. A text names it; True names it "other".
+        synonyms: Value -> label that it stands for, such as {"male": "M"}.
 
-    Raises
-    ------
-    InvalidDomainError
-        If labels and synonyms are not distinct, of other types, or lead nowhere.
+    Raises:
+        InvalidDomainError: If labels and synonyms are not distinct, of other types, or lead nowhere.
 
-    Examples
-    --------
-    >>> kind = categorical(["F", "M"], other=True, synonyms={"female": "F"})
-    >>> kind.size, kind.code("sex", "female"), kind.label(2)
-    (3, 0, 'other')
+    Examples:
+        >>> kind = categorical(["F", "M"], other=True, synonyms={"female": "F"})
+        >>> kind.size, kind.code("sex", "female"), kind.label(2)
+        (3, 0, 'other')
     """
     if isinstance(labels, (str, bytes, Mapping, set, frozenset)) or not isinstance(labels, Iterable):
         raise InvalidDomainError(f"labels must be a list of labels, got {shown(labels)}; write a list.")
@@ -695,16 +660,14 @@ def boolean(true: Any = (), false: Any = ()) -> Categorical:
         true: A word or a number of the table that stands for True, or a list of them, such as "yes".
         false: Such as "no"; numbers that are given replace 1 and 0.
 
-    Raises
-    ------
+    Raises:
         InvalidDomainError: If a word stands for both, or for none that a table could hold.
 
-    Examples
-    --------
-    >>> boolean("yes", "no").code("smokes", "yes")
-    1
-    >>> boolean(1, 2).code("smokes", 2)
-    0
+    Examples:
+        >>> boolean("yes", "no").code("smokes", "yes")
+        1
+        >>> boolean(1, 2).code("smokes", 2)
+        0
     """
     told = {True: _words("true", true), False: _words("false", false)}
     numbers = any(type(word) is not str for words in told.values() for word in words)
@@ -743,30 +706,22 @@ def integers(
 ) -> IntegerRange:
     """Return the kind of a whole number from `first` to `last`, both included.
 
-    Parameters
-    ----------
-    first, last : int
-        Public ends, of at most 2^62.
-    clip : bool
-        Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
-    round : bool
-        Whether a number with a fraction counts as the nearest integer, a half as the even one; else it is
-        refused.
-    written : str or list of str
-        How texts of the table write the number 1234 (or 1234.5): "1,234", "1.234 €", "$1,234.5". A text must
-        have the signs of the example; of several examples those of one. "(1,234)" reads what is below 0.
-    clock : "hours", "minutes" or "seconds", optional
-        Unit in which a time of day, such as 18:05:28, is read: the whole ones since midnight.
+    Args:
+        first, last: Public ends, of at most 2^62.
+        clip: Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
+        round: Whether a number with a fraction counts as the nearest integer, a half as the even one; else it
+            is refused.
+        written: How texts of the table write the number 1234 (or 1234.5): "1,234", "1.234 €", "$1,234.5". A
+            text must have the signs of the example; of several examples those of one. "(1,234)" reads what is
+            below 0.
+        clock: Unit in which a time of day, such as 18:05:28, is read: the whole ones since midnight.
 
-    Raises
-    ------
-    InvalidDomainError
-        If an end is no integer, the ends are swapped, or an example is no 1234.
+    Raises:
+        InvalidDomainError: If an end is no integer, the ends are swapped, or an example is no 1234.
 
-    Examples
-    --------
-    >>> integers(17, 90).size
-    74
+    Examples:
+        >>> integers(17, 90).size
+        74
     """
     ends = plain(first), plain(last)
     if not all(type(end) is int for end in ends):
@@ -792,20 +747,14 @@ def binned(
 ) -> Binned:
     """Return the kind of a numeric attribute cut into bins [edge, next edge).
 
-    Parameters
-    ----------
-    edges : iterable of float
-        Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are then
-        in the bin that ends there. What arithmetic made, as of `np.arange(0, 1, 0.1)`, stands for its
-        decimal: .30000000000000004 for .3.
-    integer : bool
-        Whether the column holds whole numbers only.
-    clip : bool
-        Whether numbers beyond the edges count in the first and the last bin; else they are refused.
-    written : str or list of str
-        How texts of the table write the number 1234.5, as of `number`.
-    clock : "hours", "minutes" or "seconds", optional
-        Unit in which a time of day is read, as of `number`.
+    Args:
+        edges: Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are
+            then in the bin that ends there. What arithmetic made, as of `np.arange(0, 1, 0.1)`, stands for
+            its decimal: .30000000000000004 for .3.
+        integer: Whether the column holds whole numbers only.
+        clip: Whether numbers beyond the edges count in the first and the last bin; else they are refused.
+        written: How texts of the table write the number 1234.5, as of `number`.
+        clock: Unit in which a time of day is read, as of `number`.
     """
     try:
         given = checked_list("edges", edges)
@@ -830,7 +779,7 @@ def number(
     """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 
     It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
-    its value: a sum over records is a sum over ends, and no midpoints stand for values. What lies beyond
+    its value: sums need no midpoints. What lies beyond
     `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
     is loaded in parts, 64 a record (see `Unit`): what lies in one cell is rounded to them together, by a
     public hash, up as often as down. `bias` of a mean or a sum says how much that can be, for every table: of
@@ -838,32 +787,27 @@ def number(
     sharing out the rows of a person with several can do it does not say. Counts at a single end are counts of
     parts. Only sessions ask it.
 
-    Parameters
-    ----------
-    low, high : float
-        Public: never the least and the largest number of the table.
-    bins : int >= 1, or iterable of float, optional
-        So many bins of equal width, or their public edges from `low` to `high`. By default about 64, cut at
-        multiples of a width 1, 2 or 5 times a power of ten. Every bin has two cells. More bins can be cut
-        finer, and make sums no more accurate.
-    written : str or list of str
-        How texts of the table write the number 1234.5: "1,234.5", "1.234,5 €", "$1,234.5", "1234,5",
-        "1234.5%". A text must have the signs of the example, of several examples those of one; what stands
-        around the digits is left out, so that 45% is 45. "(1,234.5)" reads what is below 0.
-    clock : "hours", "minutes" or "seconds", optional
-        Unit in which a time of day is read: 18:05:28, 6:05 pm, or a time of Python. 18:30 is 18.5 hours.
+    Args:
+        low, high: Public: never the least and the largest number of the table.
+        bins: A number of them, at least 1, or the values themselves. So many bins of equal width, or their
+            public edges from `low` to `high`. By default about 64, cut at multiples of a width 1, 2 or 5
+            times a power of ten. Every bin has two cells. More bins can be cut finer, and make sums no more
+            accurate.
+        written: How texts of the table write the number 1234.5: "1,234.5", "1.234,5 €", "$1,234.5", "1234,5",
+            "1234.5%". A text must have the signs of the example, of several examples those of one; what
+            stands around the digits is left out, so that 45% is 45. "(1,234.5)" reads what is below 0.
+        clock: Unit in which a time of day is read: 18:05:28, 6:05 pm, or a time of Python. 18:30 is 18.5
+            hours.
 
-    Raises
-    ------
-    InvalidDomainError
-        If the ends are no finite rising numbers, the edges lead elsewhere, or an example is no 1234.5.
+    Raises:
+        InvalidDomainError: If the ends are no finite rising numbers, the edges lead elsewhere, or an example
+            is no 1234.5.
 
-    Examples
-    --------
-    >>> number(0, 1000, bins=10).size
-    20
-    >>> number(0, 50_000).edges[:4]
-    (0.0, 1000.0, 2000.0, 3000.0)
+    Examples:
+        >>> number(0, 1000, bins=10).size
+        20
+        >>> number(0, 50_000).edges[:4]
+        (0.0, 1000.0, 2000.0, 3000.0)
     """
     if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
         raise InvalidDomainError(

@@ -88,27 +88,18 @@ EXPECTED = "a list of texts of %Y or %y, %m, %b or %B, %d, %H or %I with %p, %M,
 class Dates:
     """The periods of one length from `first` to `last`, both included, in order.
 
-    Parameters
-    ----------
-    first, last : str
-        The first and the last cell, written as their labels.
-    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
-        Weeks begin on Monday, as in ISO 8601.
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether earlier values count in the first cell and later ones in the last.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    zone : str, optional
-        Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those without
-        are local time. Without it values with an offset are refused.
-    formats : tuple of str
-        How texts are written besides ISO 8601, such as "%d.%m.%Y" or "%b-%Y".
-    epoch : {"s", "ms", "us"}, optional
-        Unit of numbers, and of texts of digits, that count from the beginning of 1970 in UTC.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
+    Args:
+        first, last: The first and the last cell, written as their labels.
+        by: From year to minute, week and quarter too. Weeks begin on Monday, as in ISO 8601.
+        missing: Whether a last cell holds missing values.
+        clip: Whether earlier values count in the first cell and later ones in the last.
+        markers: Texts that stand for a missing value.
+        zone: Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those
+            without are local time. Without it values with an offset are refused.
+        formats: How texts are written besides ISO 8601, such as "%d.%m.%Y" or "%b-%Y".
+        epoch: {"s", "ms", "us"}. Unit of numbers, and of texts of digits, that count from the beginning of
+            1970 in UTC.
+        others: Whether every value that fits nowhere counts as missing.
     """
 
     first: str
@@ -120,6 +111,7 @@ class Dates:
     zone: str | None = None
     formats: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     epoch: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
 
@@ -423,35 +415,27 @@ def dates(
 ) -> Dates:
     """Return the kind of a date or a time: the periods from `first` to `last`, both included.
 
-    Parameters
-    ----------
-    first, last : str, date, datetime, datetime64, pandas Timestamp or Period
-        Public ends, such as "2020-01" and "2024-12".
-    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
-        Length of one cell; weeks begin on Monday.
-    clip : bool
-        Whether earlier values count in the first cell and later ones in the last; else they are refused.
-    zone : str, optional
-        Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one without
-        an offset is local time already. Without `zone` a value with an offset is refused.
-    formats : list of str
-        How texts of the table are written besides ISO 8601, such as ["%d.%m.%Y", "%b-%Y"]: by %Y or %y, %m,
-        %b (Jan) or %B (January), %d, %H or %I with %p, %M, %S, %f and %z. Names are English. A text that two
-        of them read as different times is refused.
-    epoch : "s", "ms" or "us", optional
-        Numbers, and texts of digits, are seconds (thousandths, millionths) since the beginning of 1970 in
-        UTC, taken to `zone` if there is one.
+    Args:
+        first, last: Text, date, datetime, datetime64, or a Timestamp or Period of pandas. Public ends, such
+            as "2020-01" and "2024-12".
+        by: From year to minute, week and quarter too. Length of one cell; weeks begin on Monday.
+        clip: Whether earlier values count in the first cell and later ones in the last; else they are
+            refused.
+        zone: Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one
+            without an offset is local time already. Without `zone` a value with an offset is refused.
+        formats: How texts of the table are written besides ISO 8601, such as ["%d.%m.%Y", "%b-%Y"]: by %Y or
+            %y, %m, %b (Jan) or %B (January), %d, %H or %I with %p, %M, %S, %f and %z. Names are English. A
+            text that two of them read as different times is refused.
+        epoch: Numbers, and texts of digits, are seconds (thousandths, millionths) since the beginning of 1970
+            in UTC, taken to `zone` if there is one.
 
-    Raises
-    ------
-    InvalidDomainError
-        If an end is no date, the ends are swapped, or the unit or the zone is unknown.
+    Raises:
+        InvalidDomainError: If an end is no date, the ends are swapped, or the unit or the zone is unknown.
 
-    Examples
-    --------
-    >>> kind = dates("2023-11", "2024-02", by="month")
-    >>> kind.size, kind.label(1)
-    (4, '2023-12')
+    Examples:
+        >>> kind = dates("2023-11", "2024-02", by="month")
+        >>> kind.size, kind.label(1)
+        (4, '2023-12')
     """
     if type(by) is not str or by not in UNITS:
         raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(by)}; choose one.")

@@ -16,7 +16,7 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain
+from onlineic.domain.columns import Column, column_array, is_number, plain, source_of
 from onlineic.domain.dates import Dates, dates
 from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
@@ -51,21 +51,21 @@ FORMS = {
 }
 
 
+BESIDE = ("missing", "others", "column")  # what may stand beside any of them
+
+
 @public
 def optional(
     kind: Kind, missing: Iterable[str] = (), *, others: Literal["refused", "missing"] = "refused"
 ) -> Attribute:
     """Return `kind` with one more cell, the last, for missing values.
 
-    Parameters
-    ----------
-    kind : kind, or a short form of one
-    missing : iterable of str
-        Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
-        an empty field of a CSV file does unless "" is a label.
-    others : "refused" or "missing"
-        What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That is a
-        public rule; nothing tells how many there were.
+    Args:
+        kind: Of one of the four kinds, or in a short form.
+        missing: Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always
+            do, and an empty field of a CSV file does unless "" is a label.
+        others: What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That
+            is a public rule; nothing tells how many there were.
     """
     try:
         given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
@@ -84,6 +84,25 @@ def optional(
 
 
 @public
+def from_column(column: str, kind: Kind) -> Attribute:
+    """Return `kind` as an attribute that another column of a table fills; several can be of one column.
+
+    Args:
+        column: Its name in the table.
+        kind: A kind, or a short form of one.
+
+    Examples
+    --------
+    >>> day = dates("2024-01-01", "2024-12-31")
+    >>> Domain.of(day=day, month=from_column("day", dates("2024-01", "2024-12", by="month"))).columns
+    ('day', 'day')
+    """
+    if type(column) is not str or not column:
+        raise InvalidDomainError(f"column must be the name of a column, got {shown(column)}; write a text.")
+    return attrs.evolve(_attribute(column, kind), column=column)
+
+
+@public
 @final
 @attrs.frozen(
     hash=True, cache_hash=True, repr=False
@@ -91,18 +110,14 @@ def optional(
 class Domain(metaclass=Spelled):
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Attribute names, distinct.
-    attributes : tuple of Categorical, IntegerRange, Binned or Dates
-        What values each attribute takes.
+    Args:
+        names: Attribute names, distinct.
+        attributes: What values each attribute takes.
 
-    Examples
-    --------
-    >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
-    >>> domain.shape, domain.size
-    ((74, 2, 4), 592)
+    Examples:
+        >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
+        >>> domain.shape, domain.size
+        ((74, 2, 4), 592)
     """
 
     names: tuple[str, ...]
@@ -143,17 +158,13 @@ class Domain(metaclass=Spelled):
     def of(cls, kinds: Mapping[str, Kind] | None = None, /, **more: Kind) -> "Domain":
         """Return the domain of the named attributes.
 
-        Parameters
-        ----------
-        kinds, **more
-            Attribute name -> a `range` of integers, a size (for `range(size)`), a list of labels, what
-            `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any of them. Names
-            that are no identifiers go into the mapping.
+        Args:
+            kinds, **more: Attribute name -> a `range` of integers, a size (for `range(size)`), a list of
+                labels, what `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any
+                of them. Names that are no identifiers go into the mapping.
 
-        Raises
-        ------
-        InvalidDomainError
-            If a kind cannot be read, or names or labels are not distinct.
+        Raises:
+            InvalidDomainError: If a kind cannot be read, or names or labels are not distinct.
         """
         if kinds is not None and not isinstance(kinds, Mapping):
             raise InvalidDomainError(
@@ -176,15 +187,11 @@ class Domain(metaclass=Spelled):
         `"zone": "Europe/Paris"`, `"formats": ["%b-%Y"]`, `"epoch": "s"`, `"other": true` or a name, and
         `"synonyms": {"male": "M"}` (or a list of pairs, where they are no texts).
 
-        Raises
-        ------
-        InvalidDomainError
-            If the text cannot be read.
+        Raises:
+            InvalidDomainError: If the text cannot be read.
 
-        Warns
-        -----
-        PrivateLabelsWarning
-            If the file says that labels in it were read from the private table.
+        Warns:
+            PrivateLabelsWarning: If the file says that labels in it were read from the private table.
         """
         import json  # few sessions need a file: imported with it
 
@@ -239,6 +246,11 @@ class Domain(metaclass=Spelled):
             lines.append(f"  {name:{wide}}  {size:{most},}  {_described(kind)}")
         return "\n".join(lines)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that fill the attributes: each that of its name, but for `from_column`."""
+        return tuple(map(source_of, self.names, self.attributes))
+
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
 
@@ -283,31 +295,27 @@ class Domain(metaclass=Spelled):
     def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
-        Parameters
-        ----------
-        columns : mapping of name to array or list, list of mappings, or structured array
-            At least the domain's attributes; other columns are ignored.
+        Args:
+            columns: Mapping of name to array or list, list of mappings, or structured array. At least the
+                domain's attributes; other columns are ignored.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, lengths differ, or a value lies outside the domain. Nothing is dropped.
+        Raises:
+            InvalidDataError: If a column is absent, lengths differ, or a value lies outside the domain.
+                Nothing is dropped.
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
     def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
-        Raises
-        ------
-        InvalidDataError
-            As `encode`; of a value outside the domain when its attribute's turn comes.
+        Raises:
+            InvalidDataError: As `encode`; of a value outside the domain when its attribute's turn comes.
         """
         return codes_of(self, self.columns_of(columns))
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
-        names = self.names if person is None else (*self.names, person)
+        names = dict.fromkeys(self.columns if person is None else (*self.columns, person))
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidDataError(
@@ -331,10 +339,8 @@ class Domain(metaclass=Spelled):
 
         Where `person` is the name of the column of a `Unit`, that one is the last.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, is none, or lengths differ.
+        Raises:
+            InvalidDataError: If a column is absent, is none, or lengths differ.
         """
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
@@ -350,7 +356,8 @@ class Domain(metaclass=Spelled):
                 f"{type(columns).__name__}; {_loader(columns)}."
             )
         names = self.names if person is None else (*self.names, person)
-        lacking = [name for name in names if name not in named]
+        sources = dict(zip(names, self.columns if person is None else (*self.columns, person), strict=True))
+        lacking = [name for name in dict.fromkeys(sources.values()) if name not in named]
         if lacking:
             known: list[Any] = list(named.keys())
             hints = ", ".join(dict.fromkeys(nearest_column(name, known) for name in lacking))
@@ -360,7 +367,7 @@ class Domain(metaclass=Spelled):
                 f"records must have a column for {' and for '.join(wanted)}, got none for "
                 f"{', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, named[name]) for name in names}
+        arrays = {name: column_array(name, named[source]) for name, source in sources.items()}
         if len({*map(len, arrays.values())}) > 1:  # by how much is not told: a number of rows can be private
             raise InvalidDataError(
                 f"columns must have equal lengths, got others of {', '.join(arrays)}; give every column one "
@@ -372,10 +379,9 @@ class Domain(metaclass=Spelled):
 def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
     """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
 
-    Raises
-    ------
-    InvalidDataError
-        Of a value outside its kind, when the column's turn comes; all that follow are looked at too.
+    Raises:
+        InvalidDataError: Of a value outside its kind, when the column's turn comes; all that follow are
+            looked at too.
     """
     found: list[Misfit] = []
     for name, kind in kinds:
@@ -390,9 +396,9 @@ def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> It
 def check_domain(domain: object) -> None:
     """Raise `InvalidParameterError` unless this is a domain."""
     if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+        kind = type(domain).__name__
+        remedy = "data.domain" if kind == "PrivateData" else "Domain.of(...)"
+        raise InvalidParameterError(f"domain must be a Domain, got a {kind}; write {remedy}.")
 
 
 def _loader(table: Any) -> str:
@@ -447,7 +453,8 @@ def _described(kind: Attribute) -> str:
         text += f", other: {kind.other}" if kind.other is not None else ""
     if not isinstance(kind, Categorical) and kind.clip:
         text += ", clipped"
-    return text + ", or missing" * kind.missing + ", as all others" * kind.others
+    text += ", or missing" * kind.missing + ", as all others" * kind.others
+    return text if kind.column is None else f"{text}, of the column {_cut(kind.column)}"
 
 
 def _written(kind: IntegerRange | Binned) -> str:
@@ -538,10 +545,10 @@ def _from_json(name: str, kind: Any) -> Attribute:
     if not isinstance(kind, dict):
         return _attribute(name, kind)
     forms = [form for form in FORMS if form in kind]
-    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS}:
+    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS}:
         if len(forms) == 1:
-            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS})[0]
-            known = (*sorted(FORMS[forms[0]]), "missing", "others")
+            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS})[0]
+            known = (*sorted(FORMS[forms[0]]), *BESIDE)
             raise InvalidDomainError(
                 f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
                 f"{shown(strange)}; {_meant(strange, known)}."
@@ -569,6 +576,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
             f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
+    if "column" in kind:
+        attribute = from_column(kind["column"], attribute)
     if missing is False and "others" not in kind:
         return attribute
     return optional(
@@ -668,6 +677,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
     missing |= {"others": "missing"} if kind.others else {}
+    missing |= {} if kind.column is None else {"column": kind.column}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
         pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words

@@ -112,8 +112,7 @@ class Numerals:
 def checked_written(written: Any) -> tuple[str, ...]:
     """Return the forms that were given, one text alone too.
 
-    Raises
-    ------
+    Raises:
         InvalidDomainError: If one is no text of the number 1234.5 or 1234.
     """
     if written is None:

@@ -36,7 +36,7 @@ class BySets(ABC):
     """Tables of sets of attributes, each made when its set is first asked for.
 
     Two sets agree on the attributes that they share but for noise: this is no joint distribution. Synthetic
-    records are drawn from the hypothesis beneath.
+    records are drawn from the hypothesis that answers all other sets, `beneath`.
     """
 
     _held: dict[tuple[int, ...], Tables | Held | None] = attrs.field(init=False, factory=dict)
@@ -45,7 +45,7 @@ class BySets(ABC):
     @property
     @abstractmethod
     def beneath(self) -> Any:
-        """The hypothesis that answers where a set has no table of its own."""
+        """The hypothesis that answers sets without a table of their own."""
 
     @abstractmethod
     def _made(self, axes: tuple[int, ...]) -> Floats | Held | None:
@@ -96,10 +96,8 @@ class BySets(ABC):
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more cells than the hypothesis beneath writes.
+        Raises:
+            TooLargeError: If it has more cells than the hypothesis beneath writes.
         """
         axes = self.domain.project_axes(*names)
         held = self._table(axes)

@@ -1,9 +1,9 @@
 """A hypothesis over long attributes: one over pieces of their codes, even within each piece.
 
 What was released tells codes apart only where a table was cut. So an attribute of 10^8 codes is held by its
-pieces, the runs of codes that no cut divides; they grow with what is bought and never with the codes.
-Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is lost. A
-range that ends within a piece counts its share of it.
+pieces, the runs of codes that no cut divides. Their number grows with what is bought, and never with the
+codes. Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is
+lost. A range that ends within a piece counts its share of it.
 """
 
 import itertools
@@ -40,13 +40,10 @@ _Term = tuple[float, int, int]  # a factor, and the pieces from .. to that it st
 @final
 @attrs.frozen(eq=False)
 class Pieces:
-    """The pieces that the codes of long attributes are held by, and what is said of codes said of them.
+    """Groups of codes that stand for long attributes, and translation of targets from codes to groups.
 
-    Parameters
-    ----------
-    domain : Domain
-    cuts : mapping of int to Cut
-        Of every long attribute, by its place.
+    Args:
+        cuts: Of every long attribute, by its place.
     """
 
     domain: Domain
@@ -90,7 +87,7 @@ class Pieces:
         )
 
     def partition(self, target: Partition) -> Partition:
-        """Return a partition that cuts no piece, of the pieces."""
+        """Return a partition that cuts no piece as a partition of the pieces."""
         cuts = [
             Cut.of(cut.of_codes(self.cuts[axis].firsts)) if axis in self.cuts else cut
             for axis, cut in zip(target.axes, target.cuts, strict=True)
@@ -106,7 +103,7 @@ class Pieces:
         return Partition(self.domain, target.axes, cuts)
 
     def query(self, target: Query) -> Query:
-        """Return a 0/1 query that cuts no piece, of the pieces."""
+        """Return a 0/1 query that cuts no piece as a query of the pieces."""
         joint: dict[tuple[int, ...], tuple[int, int] | Floats] = {}
         for factor in target.factors:
             codes = [
@@ -117,7 +114,7 @@ class Pieces:
         return canonical(self.small, target.complement, joint, 0)
 
     def measured(self, measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-        """Return what a fit reads of these, of the pieces, oldest first."""
+        """Return those measurements that a fit reads, as measurements of the pieces, oldest first."""
         return tuple(
             attrs.evolve(
                 one,
@@ -130,13 +127,13 @@ class Pieces:
         )
 
     def divided(self, axis: int, into: "Pieces") -> tuple[Ints, Floats]:
-        """Return of every piece of finer ones the piece that it is part of, and its share of that."""
+        """Return for every piece of a finer division the piece that it is part of, and its share of that."""
         own, finer = self.cuts[axis], into.cuts[axis]
         place = own.of_codes(finer.firsts)
         return place, finer.widths / own.widths[place]
 
     def even(self, mixture: Mixture) -> Mixture:
-        """Return a mixture over the pieces whose components favour each as the number of its codes does."""
+        """Return a mixture over the pieces, each component weighted by the number of codes in a piece."""
         return self._spread_out(mixture, [np.log(part * len(part)) for part in self.prior])
 
     def _spread_out(self, mixture: Mixture, more: Sequence[Floats]) -> Mixture:
@@ -168,14 +165,9 @@ class Pieces:
 class Raised:
     """A hypothesis over long attributes and what is added to it, over one set of attributes.
 
-    Parameters
-    ----------
-    held : PiecewiseHistogram
-    pieces : Pieces
-        Those that `added` has of each long attribute of the set; even within each.
-    axes : tuple of int
-    added : float64 array
-        One axis an attribute of the set; entries may be negative.
+    Args:
+        pieces: Those that `added` has of each long attribute of the set; even within each.
+        added: One axis an attribute of the set; entries may be negative.
     """
 
     held: "PiecewiseHistogram"
@@ -344,11 +336,8 @@ class _Inner:
 class PiecewiseHistogram:
     """A distribution over a domain with long attributes, even within pieces of their codes; never changes.
 
-    Parameters
-    ----------
-    pieces : Pieces
-    inner : Hypothesis
-        Over `pieces.small`: what a rule has fitted.
+    Args:
+        inner: Over `pieces.small`: what a rule has fitted.
     """
 
     pieces: Pieces
@@ -398,10 +387,8 @@ class PiecewiseHistogram:
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain: of few cells only.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more cells than are written.
+        Raises:
+            TooLargeError: If the domain has more cells than are written.
         """
         check_size(self.domain)
         return self.marginal(*self.domain.names)
@@ -409,10 +396,8 @@ class PiecewiseHistogram:
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more than 2^22 cells.
+        Raises:
+            TooLargeError: If it has more than 2^22 cells.
         """
         axes = self.domain.project_axes(*names)
         cells = math.prod(self.domain.shape[axis] for axis in axes)

@@ -30,20 +30,47 @@ Axes = tuple[int, ...]
 
 
 @final
+@attrs.frozen
+class Expected:
+    """What announced questions ask of one set of attributes.
+
+    Attributes:
+        axes: Whose levels are told apart, rising.
+        share: Of all that was announced.
+        energies: What they ask of each combination of levels in the mean, that of the last attribute fastest.
+    """
+
+    axes: Axes
+    share: float
+    energies: tuple[float, ...]
+
+
+def expected_of(domain: Domain, questions: Iterable[Question], most: int) -> tuple[Expected, ...]:
+    """Return what these questions ask together, set by set, if all are asked alike.
+
+    Args:
+        most: Combinations of levels that are told apart of a set, at most.
+    """
+    held: dict[Axes, list[Floats]] = {}
+    asked = [asked_of(one, most) for one in questions if one.constant is None]
+    for one in asked:
+        held.setdefault(one.told, []).append(one.energies)
+    return tuple(
+        Expected(axes, len(found) / len(asked), tuple(np.mean(found, axis=0).ravel().tolist()))
+        for axes, found in sorted(held.items())
+    )
+
+
+@final
 @attrs.frozen(eq=False)
 class Asked:
     """One question: what it asks of the levels of its attributes.
 
-    Attributes
-    ----------
-    axes : tuple of int
-        Rising.
-    told : tuple of int
-        Those whose levels are told apart, rising: all, or of very many the first ones.
-    energies : float64 array
-        One axis an attribute of `told`, one entry a level.
-    conditions : tuple of float64 arrays, (levels,)
-        The same of the condition on each attribute by itself.
+    Attributes:
+        axes: Rising.
+        told: Those whose levels are told apart, rising: all, or of very many the first ones.
+        energies: One axis an attribute of `told`, one entry a level.
+        conditions: Each of shape (levels,). The same of the condition on each attribute by itself.
     """
 
     axes: Axes
@@ -55,10 +82,8 @@ class Asked:
 def asked_of(question: Question, most: int = MOST_TOLD) -> Asked:
     """Return what a question asks; of a cross table, what one of its cells does in the mean.
 
-    Parameters
-    ----------
-    most : int
-        Combinations of levels that are told apart, at most.
+    Args:
+        most: Combinations of levels that are told apart, at most.
     """
     if isinstance(question, BoundMarginal):
         return _of_table(question, most)
@@ -140,29 +165,34 @@ def _product(parts: Sequence[tuple[Axes, Floats]], most: int) -> Asked:
 class Demand:
     """Weights of subspaces in the mean squared error of the questions expected.
 
-    Attributes
-    ----------
-    subspaces : int64 array, (subspaces, attributes)
-        The level of each attribute; 0 where it takes no part.
-    weights : float64 array, (subspaces,)
-        A question's error is the sum of weight times the variance of what is known of a subspace, records.
+    Attributes:
+        subspaces: Shape (subspaces, attributes). The level of each attribute; 0 where it takes no part.
+        weights: Shape (subspaces,). A question's error is the sum of weight times the variance of what is
+            known of a subspace, records.
     """
 
     subspaces: Ints
     weights: Floats
 
     @classmethod
-    def of(cls, domain: Domain, asked: Sequence[Asked], announced: Iterable[Axes] = ()) -> "Demand":
+    def of(
+        cls,
+        domain: Domain,
+        asked: Sequence[Asked],
+        announced: Iterable[Axes] = (),
+        expected: Sequence[Expected] = (),
+    ) -> "Demand":
         """Return what is expected after these questions.
 
-        Parameters
-        ----------
-        announced : iterable of tuple of int
-            Sets of attributes that will be asked: with some given, none but these and the asked are expected.
+        Args:
+            announced: Sets of attributes that will be asked: with some given, none but these and the asked
+                are expected. Each keeps its share until it was asked.
+            expected: What announced questions ask, in the place of conditions like any.
         """
         found: dict[Axes, Floats] = {}
         told = [*announced]
-        made = _chance_of_new(Counter(one.axes for one in asked))
+        times = Counter(one.axes for one in asked)
+        made = _chance_of_new(times)
 
         def add(axes: Axes, energies: Floats, weight: float) -> None:
             found[axes] = found.get(axes, 0.0) + weight * energies
@@ -177,10 +207,19 @@ class Demand:
                 known = products[axes] = np.multiply.outer(product(axes[:-1]), usual[axes[-1]])
             return known
 
+        levels, listed = levels_of(domain), {one.axes: one for one in expected}
+        likely |= {one.axes: one.share for one in expected}
+        # what was announced and not asked yet waits: of the rest a part is like what was asked
+        waits = {axes: bool(told) and axes not in times for axes in likely}
+        kept = sum(share for axes, share in likely.items() if waits[axes])
+        again = made * (1.0 - kept) / max(1e-300, sum(likely.values()) - kept)
         for one in asked:
-            add(one.told, one.energies, (1.0 - made) / len(asked))
+            add(one.told, one.energies, (1.0 - kept) * (1.0 - made) / len(asked))
         for axes, share in likely.items():
-            add(axes, product(axes), made * share)
+            energies = product(axes) if axes not in listed else np.reshape(
+                listed[axes].energies, [len(levels[axis].parts) for axis in axes]
+            )  # fmt: skip
+            add(axes, energies, share if waits[axes] else again * share)
         return cls._of(len(domain.shape), found)
 
     @classmethod

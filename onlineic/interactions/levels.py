@@ -27,18 +27,12 @@ EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how
 class Levels:
     """The levels of one attribute.
 
-    Attributes
-    ----------
-    parts : tuple of int
-        Parts of each level, rising: 1, .., the number of codes.
-    classes : tuple of int64 arrays, (codes,)
-        The part of every code, by level.
-        Of a long attribute the codes are the parts of its grid.
-    ordered : bool
-    grid : Cut or None
-        Of a long attribute, the equal parts that stand for its codes.
-    missing : bool
-        Whether the last code is that of missing values.
+    Attributes:
+        parts: Parts of each level, rising: 1, .., the number of codes.
+        classes: Each of shape (codes,). The part of every code, by level. Of a long attribute the codes are
+            the parts of its grid.
+        grid: Of a long attribute, the equal parts that stand for its codes.
+        missing: Whether the last code is that of missing values.
     """
 
     parts: tuple[int, ...]
@@ -70,9 +64,14 @@ class Levels:
 
     def cut(self, level: int) -> Cut:
         """Return how the attribute is cut at a level."""
+        return self._cuts[level]
+
+    @cached_property
+    def _cuts(self) -> list[Cut]:
+        """How it is cut at each level: every table and set of attributes asks for it."""
         if self.grid is None:
-            return Cut.of(self.classes[level])
-        return Cut.at(self.grid.size, self.grid.firsts[self.starts[level]])
+            return [*map(Cut.of, self.classes)]
+        return [Cut.at(self.grid.size, self.grid.firsts[starts]) for starts in self.starts]
 
     def level_of(self, cut: Cut) -> int | None:
         """Return the level at which an attribute is cut so, or None."""
@@ -171,10 +170,12 @@ class Levels:
 
     def even(self, totals: Floats, level: int, axis: int = 0) -> Floats:
         """Return counts of the parts of a level as counts of codes, each an equal share of its part's."""
+        if level == self.finest:
+            return totals
         shape = [1] * totals.ndim
         shape[axis] = len(self._sizes[level])
         held = totals / self._sizes[level].reshape(shape)
-        return held if level == self.finest or level == 0 else np.take(held, self.classes[level], axis=axis)
+        return held if level == 0 else np.take(held, self.classes[level], axis=axis)
 
     def energies(self, weights: Floats) -> Floats:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""

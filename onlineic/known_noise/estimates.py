@@ -61,17 +61,12 @@ class Family:
     ordered attribute that begins and ends where the table is cut, or a single label of a categorical one;
     products of any sets of such blocks; and, of a table of all cells with Laplace noise, all weights.
 
-    Attributes
-    ----------
-    sets : tuple of tuple of str
-        The attribute sets of the conjunctions.
-    size : int
-        Number of conjunctions: the union bound counts each.
-    products : float
-        log2 of the number of products of any sets of blocks, of attributes that stand in one table, and, of
-        a table of all cells, sets of cells of its small marginals; 0 if these are no family.
-    cells : int
-        Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
+    Attributes:
+        sets: The attribute sets of the conjunctions.
+        size: Number of conjunctions: the union bound counts each.
+        products: log2 of the number of products of any sets of blocks, of attributes that stand in one table,
+            and, of a table of all cells, sets of cells of its small marginals; 0 if these are no family.
+        cells: Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
     """
 
     sets: tuple[tuple[str, ...], ...]
@@ -143,14 +138,11 @@ Key = tuple[tuple[int, int], ...]  # (axis, number of its cut), by axis
 class _Level:
     """One level of a tree over the level below, as lists: who reads single blocks is faster by them.
 
-    Attributes
-    ----------
-    parents : list of int
-        Of every block of the level below, the block that holds it.
-    starts : list of int
-        Where the blocks begin, in blocks of the level below, and the end.
-    passed, conductances : list of float
-        Of every block, the part that it lets through of what comes from below, and its conductance.
+    Attributes:
+        parents: Of every block of the level below, the block that holds it.
+        starts: Where the blocks begin, in blocks of the level below, and the end.
+        passed, conductances: Of every block, the part that it lets through of what comes from below, and its
+            conductance.
     """
 
     parents: list[int]
@@ -167,14 +159,10 @@ class _Ladder:
     leaves at voltage w, resistance the precision of a level, no current at the root. So they lie in [-1, 1]
     for an interval, and two passes solve it.
 
-    Parameters
-    ----------
-    cuts : sequence of _Cut
-        Finest first, each of whole blocks of the one before.
-    precisions : sequence of float
-        One over the variance parameter of a block, by level.
-    pure : bool
-        Whether the noise is Laplace, whose bounds ask for the largest coefficients.
+    Args:
+        cuts: Finest first, each of whole blocks of the one before.
+        precisions: One over the variance parameter of a block, by level.
+        pure: Whether the noise is Laplace, whose bounds ask for the largest coefficients.
     """
 
     def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float], pure: bool) -> None:
@@ -352,18 +340,13 @@ class TableDesign:
     uncorrelated, so each is estimated by the weighted mean of all tables that hold it, with weights one over
     its variance, and the components of one attribute from all its cuts by a tree of least squares.
 
-    Parameters
-    ----------
-    targets : sequence of Partition
-    spreads : sequence of float
-        Variance parameter's root of each, records: sigma of a discrete Gaussian, or a discrete Laplace scale.
-    pure : bool
-        Whether the noise is Laplace.
-
-    References
-    ----------
     Xiao, Ding, Winslett & Kifer (2023), ResidualPlanner, for the components; Hay, Rastogi, Miklau & Suciu
     (2010) for the tree.
+
+    Args:
+        spreads: Variance parameter's root of each, records: sigma of a discrete Gaussian, or a discrete
+            Laplace scale.
+        pure: Whether the noise is Laplace.
     """
 
     def __init__(self, targets: Sequence[Partition], spreads: Sequence[float], pure: bool) -> None:
@@ -654,13 +637,9 @@ class _Reader:
 
     A query is asked about for its bracket and its point, and of every instalment.
 
-    Parameters
-    ----------
-    domain : Domain
-    sets : bool
-        Whether any sets of labels are bounded.
-    slack : float
-        How far n may be from the number of records, fraction of n.
+    Args:
+        sets: Whether any sets of labels are bounded.
+        slack: How far n may be from the number of records, fraction of n.
     """
 
     def __init__(self, domain: Domain, sets: bool, slack: float) -> None:
@@ -732,24 +711,15 @@ class _Reader:
 class Estimates:
     """Brackets that hold for all queries of the design's families at once, with probability 1 - beta.
 
-    Parameters
-    ----------
-    design : TableDesign
-    values : sequence of float64 arrays
-        The released blocks of every target, noisy fractions of records.
-    n : int
-        Number of records.
-    beta : float
-        Probability that any bracket fails.
-    slack, deviation : float
-        How far n may be from the number of records, and the standard deviation of that, fractions of n: 0
-        where n is public. Everything counts as fractions of n (theory 1.9).
-    reader : _Reader, optional
-        Of this domain and slack, that others read with too.
-
-    References
-    ----------
     docs/theory/hypothesis.md, 6.7 proves the bounds, and why tables that were bought later must not enter.
+
+    Args:
+        values: The released blocks of every target, noisy fractions of records.
+        n: Number of records.
+        beta: Probability that any bracket fails.
+        slack, deviation: How far n may be from the number of records, and the standard deviation of that,
+            fractions of n: 0 where n is public. Everything counts as fractions of n (theory 1.9).
+        reader: Of this domain and slack, that others read with too.
     """
 
     def __init__(

@@ -22,16 +22,11 @@ SHORTEST = 16  # easy answers in a row that are worth columns
 class Kept:
     """Records in order. A step makes another of these, so that an interrupt leaves the old one.
 
-    Attributes
-    ----------
-    parts : tuple of EasyBatch or of tuple of Record
-        The older ones. Every row of an `EasyBatch` here is an `Easy` record of its own.
-    starts : tuple of int
-        The place of the first record of each part, and of the first recent one.
-    recent : list of Record
-        Shared by those that follow one another: what lies behind `count` is of an interrupted step.
-    count : int
-        How many of the recent ones stand.
+    Attributes:
+        parts: The older ones. Every row of an `EasyBatch` here is an `Easy` record of its own.
+        starts: The place of the first record of each part, and of the first recent one.
+        recent: Shared by those that follow one another: what lies behind `count` is of an interrupted step.
+        count: How many of the recent ones stand.
     """
 
     parts: tuple[EasyBatch | tuple[Record, ...], ...] = ()

@@ -40,10 +40,8 @@ def linked(chain: bytes, text: str) -> bytes:
 def record_of(line: Line, domain: Domain) -> Record | Annotation:
     """Return what a line says.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If it is no line of this format; names its place.
+    Raises:
+        LedgerCorruptError: If it is no line of this format; names its place.
     """
     try:
         return read_line(line, domain)
@@ -59,11 +57,8 @@ def record_of(line: Line, domain: Domain) -> Record | Annotation:
 class Receipt:
     """Length of a ledger and head of its chain at some time: an older copy is detected by it.
 
-    Attributes
-    ----------
-    lines : int
-    head : bytes
-        32 of them.
+    Attributes:
+        head: 32 of them.
     """
 
     lines: int
@@ -79,10 +74,8 @@ class Receipt:
     def of(cls, written: "Receipt | str") -> "Receipt":
         """Return the receipt from its text.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is none.
+        Raises:
+            InvalidParameterError: If it is none.
         """
         if isinstance(written, Receipt):
             return written
@@ -98,13 +91,9 @@ class Receipt:
     def check(self, lines: int, link: bytes | None, whose: str = "its receipt") -> None:
         """Raise `LedgerRollbackError` unless a ledger continues from this receipt.
 
-        Parameters
-        ----------
-        lines : int
-        link : bytes or None
-            After as many lines of it as this has; None: it has fewer.
-        whose : str
-            Who says that it was so long.
+        Args:
+            link: After as many lines of it as this has; None: it has fewer.
+            whose: Who says that it was so long.
         """
         if link != self.head:
             raise LedgerRollbackError(
@@ -118,12 +107,9 @@ class Receipt:
 class Written:
     """All lines of a ledger, whose chain holds.
 
-    Attributes
-    ----------
-    lines : tuple of dict
-        The first is the beginning.
-    links : tuple of bytes
-        Of the chain, one a line.
+    Attributes:
+        lines: The first is the beginning.
+        links: Of the chain, one a line.
     """
 
     lines: tuple[Line, ...]
@@ -172,10 +158,9 @@ class Written:
     def records(self, domain: Domain) -> tuple[list[Record], list[Checkpoint]]:
         """Return records and checkpoints, each in order.
 
-        Raises
-        ------
-        LedgerCorruptError
-            If a line is none of this format, or of a total in the ledger of a session, or the other way.
+        Raises:
+            LedgerCorruptError: If a line is none of this format, or of a total in the ledger of a session, or
+                the other way.
         """
         records: list[Record] = []
         checkpoints: list[Checkpoint] = []
@@ -221,11 +206,9 @@ def domain_of(beginning: Line) -> Domain:
 def checked_text(line: Line) -> str:
     """Return the canonical text of a first line that is read back as it was given.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a file would give back something else, or nothing: two surrogates that are no character, or a
-        whole number of thousands of digits.
+    Raises:
+        InvalidParameterError: If a file would give back something else, or nothing: two surrogates that are
+            no character, or a whole number of thousands of digits.
     """
     with contextlib.suppress(ValueError):
         text = canonical_text(line)
@@ -240,10 +223,9 @@ def checked_text(line: Line) -> str:
 def chained(texts: Iterable[tuple[str, bytes | None]]) -> Written:
     """Return the lines of texts; each link is computed, and compared with the claimed one if there is one.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If a text is not canonical, a link is another, or a place is missing; names the first place.
+    Raises:
+        LedgerCorruptError: If a text is not canonical, a link is another, or a place is missing; names the
+            first place.
     """
     lines: list[Line] = []
     links: list[bytes] = []
@@ -282,10 +264,8 @@ def exported(written: Written) -> Iterable[str]:
 def imported(text_lines: Iterable[str]) -> Written:
     """Return the ledger that was exported as these lines.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If it is not whole: a line is another one, or the end is missing.
+    Raises:
+        LedgerCorruptError: If it is not whole: a line is another one, or the end is missing.
     """
     *lines, last = [text for text in text_lines if text.strip()] or [""]
     written = chained(map(_claimed, lines))

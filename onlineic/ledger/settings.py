@@ -70,12 +70,9 @@ def settings_to_json(value: Any, known: Known) -> Any:
 def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any = None) -> Any:
     """Return the setting; `brought` stands for what was written by its name alone.
 
-    Raises
-    ------
-    LedgerMismatchError
-        If something must be brought and is not, or is of another class.
-    LedgerCorruptError
-        If a class or a field is unknown.
+    Raises:
+        LedgerMismatchError: If something must be brought and is not, or is of another class.
+        LedgerCorruptError: If a class or a field is unknown.
     """
     try:
         return _setting(written, known, domain, brought)

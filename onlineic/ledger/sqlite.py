@@ -98,18 +98,11 @@ class _State:
 class SqliteLedger(Ledger):
     """A ledger that outlives its process. Opened by a session; see `docs/ledger.md` for the file.
 
-    Parameters
-    ----------
-    path : str
-        As `checked_path` returns it.
-    held : int
-        The lock.
-    connection : sqlite3.Connection
-    written : Written
-        What the file holds.
-    durability : "hits" or "all"
-    place : (int, int)
-        Device and number of the file, taken before it was opened.
+    Args:
+        path: As `checked_path` returns it.
+        held: The lock.
+        written: What the file holds.
+        place: Device and number of the file, taken before it was opened.
     """
 
     __slots__ = (
@@ -162,21 +155,15 @@ class SqliteLedger(Ledger):
     ) -> "SqliteLedger":
         """Return a new ledger, whose file appears with its beginning or not at all.
 
-        Parameters
-        ----------
-        path : str or path
-            Of a file that does not exist.
-        beginning : dict
-            As `onlineic.ledger.settings.beginning_of` makes it.
+        Args:
+            path: Of a file that does not exist.
+            beginning: As `onlineic.ledger.settings.beginning_of` makes it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no ledger may lie there, or a file would not give back the beginning as it is.
-        LedgerLockedError, LedgerMismatchError
-            If it is open, or exists.
-        LedgerWriteError
-            If it cannot be written; there is no file then but FILE.lock.
+        Raises:
+            InvalidParameterError: If no ledger may lie there, or a file would not give back the beginning as
+                it is.
+            LedgerLockedError, LedgerMismatchError: If it is open, or exists.
+            LedgerWriteError: If it cannot be written; there is no file then but FILE.lock.
         """
         text = checked_text({**beginning, "durability": durability, "at": 0})
         real = checked_path(path)
@@ -234,23 +221,15 @@ class SqliteLedger(Ledger):
     ) -> "SqliteLedger":
         """Return the ledger in a file, read and checked; nothing is written before it is restarted.
 
-        Parameters
-        ----------
-        receipt : Receipt or str, optional
-            Of an earlier time, as `receipt` returned it.
+        Args:
+            receipt: Of an earlier time, as `receipt` returned it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no ledger may lie there.
-        LedgerLockedError
-            If a session has it.
-        LedgerCorruptError
-            If there is none, or it is not whole.
-        LedgerRollbackError
-            If it does not go on from the receipt.
-        LedgerError
-            If it cannot be read and written; the message names the cause.
+        Raises:
+            InvalidParameterError: If no ledger may lie there.
+            LedgerLockedError: If a session has it.
+            LedgerCorruptError: If there is none, or it is not whole.
+            LedgerRollbackError: If it does not go on from the receipt.
+            LedgerError: If it cannot be read and written; the message names the cause.
         """
         real = _there(path)
         _register()
@@ -299,11 +278,8 @@ class SqliteLedger(Ledger):
     def check_newest(self, known: Receipt, whose: str) -> None:
         """Raise `LedgerRollbackError` unless it goes on from what somebody knows of it.
 
-        Parameters
-        ----------
-        known : Receipt
-        whose : str
-            Who knows it.
+        Args:
+            whose: Who knows it.
         """
         self._check()
         try:
@@ -327,10 +303,8 @@ class SqliteLedger(Ledger):
         What the noise of the lost process was, nobody knows any more: a mechanism that keeps a threshold
         draws another, and is paid for it as at its first start.
 
-        Parameters
-        ----------
-        version : str
-            Of the package.
+        Args:
+            version: Of the package.
         """
         reserved = self.reserved
         burned = [] if reserved is None else [Burned(reserved, "restarted")]
@@ -591,10 +565,8 @@ def _register() -> None:
 def _connected(path: str) -> sqlite3.Connection:
     """Return a connection that has the file to itself, and whose commits are durable.
 
-    Raises
-    ------
-    LedgerError
-        If it cannot be had.
+    Raises:
+        LedgerError: If it cannot be had.
     """
     connection = _opened_by_sqlite(path)
     try:
@@ -706,9 +678,8 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
 def read(path: str | os.PathLike[str]) -> Written:
     """Return what a closed ledger holds, without writing to it, also where nothing can be written.
 
-    Raises
-    ------
-    As `SqliteLedger.open`, but for what a reader needs no right to.
+    Raises:
+        As `SqliteLedger.open`, but for what a reader needs no right to.:
     """
     real = _there(path)
     held = lock_to_read(real)

@@ -22,19 +22,13 @@ Inner = Expression | bool  # a question of a period, or everybody in it, or nobo
 def inside(expression: Expression, name: str, kind: Dates, code: int) -> Inner:
     """Return what an expression asks of the period of this code.
 
-    Parameters
-    ----------
-    expression : Expression
-    name : str
-        Of the attribute that is the period.
-    kind : Dates
-        Its labels.
-    code : int
+    Args:
+        name: Of the attribute that is the period.
+        kind: Its labels.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it gives the period a weight between 0 and 1, or speaks of it in an array of weights.
+    Raises:
+        InvalidQueryError: If it gives the period a weight between 0 and 1, or speaks of it in an array of
+            weights.
     """
     if expression.form == "where":
         rest = []

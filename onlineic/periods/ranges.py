@@ -97,14 +97,9 @@ class Nodes(Protocol):
 class _Part:
     """One question of one node, and of which question of the range it is a part.
 
-    Attributes
-    ----------
-    number : int
-        Of the question of the range.
-    run : int
-        The first of the periods that are asked alike.
-    node : str
-    question : object
+    Attributes:
+        number: Of the question of the range.
+        run: The first of the periods that are asked alike.
     """
 
     number: int
@@ -124,11 +119,8 @@ class Range(Answering):
     the periods. A question goes to the nodes of least predicted variance that cover its periods, each of
     which tests and pays by itself; counts add. Made by `Periods.over`.
 
-    Parameters
-    ----------
-    nodes : Periods
-    blocks : tuple of str
-        Of the range, in order.
+    Args:
+        blocks: Of the range, in order.
     """
 
     def __init__(self, nodes: Nodes, blocks: tuple[str, ...]) -> None:
@@ -181,10 +173,8 @@ class Range(Answering):
     def bind(self, question: Any) -> Question:
         """Return a question as it is over the range, if it can be asked; asks nothing.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         read = self._read(question)
         for _, _, one in self._runs(read):
@@ -196,21 +186,17 @@ class Range(Answering):
     def answer(self, query: Any) -> Answer:
         """Answer one query about the range.
 
-        Parameters
-        ----------
-        query : Expression, Marginal, text or dict, or array of weights over the attributes of one period
-            Conditions may name the period, as any other attribute of dates.
+        Args:
+            query: Expression, Marginal, text or dict, or array of weights over the attributes of one period.
+                Conditions may name the period, as any other attribute of dates.
 
-        Returns
-        -------
-        Answer
+        Returns:
             Its `error_bound` holds with probability 1 - beta. It is "hard" where one of its parts is, and
             "untested" where one is that.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If the query cannot be asked; nothing was spent.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If the query cannot be asked; nothing was
+                spent.
         """
         return self.answer_many([query])[0]
 
@@ -495,18 +481,13 @@ class Range(Answering):
         session; its label stands with them. So a series over time is that of the periods, and the whole errs
         as their sum does: of a closed year alone ask its session, `periods["2025"].synthetic(rows)`.
 
-        Parameters
-        ----------
-        rows : int
-        seed : int
-            Public: the records follow from it and the hypotheses.
+        Args:
+            seed: Public: the records follow from it and the hypotheses.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a number is outside its range, or a hypothesis cannot be sampled.
-        SessionStateError
-            If the session of a period has released nothing yet: nothing is bought for this.
+        Raises:
+            InvalidParameterError: If a number is outside its range, or a hypothesis cannot be sampled.
+            SessionStateError: If the session of a period has released nothing yet: nothing is bought for
+                this.
         """
         book = self._nodes.book
         held = [label for label in self._blocks if book.blocks[label].n]
@@ -530,21 +511,15 @@ class Range(Answering):
         answer is added how far it is from the sum of what the nodes told: a quarter may have been closed
         since.
 
-        Parameters
-        ----------
-        queries : iterable of Expression, Marginal, text or dict
-        answers : iterable of Answer
-            What this range answered to each.
+        Args:
+            queries: Iterable of Expression, Marginal, text or dict.
+            answers: What this range answered to each.
 
-        Returns
-        -------
-        (m,) float64
+        Returns:
             Fractions; inf where a part was left untested.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a question was never asked: nothing is asked here.
+        Raises:
+            InvalidParameterError: If a question was never asked: nothing is asked here.
         """
         chosen = checked_list("queries", queries, remedy="write them in brackets")
         given = checked_list("answers", answers, remedy="write what answer_many returned")
@@ -587,12 +562,8 @@ class Range(Answering):
 def every_beta(book: PeriodsBook, beta: float, blocks: Sequence[str] | None = None) -> float:
     """Return the failure probability of all bounds over some blocks, or all, and the coarser periods in them.
 
-    Parameters
-    ----------
-    book : PeriodsBook
-    beta : float
-        Of the periods, which up to 64 nodes keep.
-    blocks : sequence of str, optional
+    Args:
+        beta: Of the periods, which up to 64 nodes keep.
     """
     held = [*book.blocks] if blocks is None else blocks
     nodes = len(held) + book.calendar.coarser(held)

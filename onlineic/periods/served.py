@@ -239,15 +239,10 @@ class PeriodsAsking(_OfRange, Answering):
 class PeriodsView:
     """What is public of all periods at one moment, as `session.View`: frozen.
 
-    Attributes
-    ----------
-    periods : Periods
-    views : mapping of str to View
-        Of every node.
-    blocks : tuple of str
-        Of the range.
-    length : int
-        Answers over ranges that were told.
+    Attributes:
+        views: Of every node.
+        blocks: Of the range.
+        length: Answers over ranges that were told.
     """
 
     periods: Periods
@@ -271,7 +266,7 @@ class PeriodsView:
         """By name the part of what hits can spend that it has paid, in the mean over all nodes."""
         found: dict[str, Fraction] = {}
         for view in self.views.values():
-            pool = pool_of(view)
+            pool = view.pool
             for name, amount in view.paid.items():
                 part = amount / pool / len(self.views) if pool else Fraction(0)
                 found[name] = found.get(name, Fraction(0)) + part
@@ -286,6 +281,11 @@ class PeriodsView:
     def owed(self) -> Fraction:
         """Nothing: what tables cost is left out of what hits can spend."""
         return Fraction(0)
+
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: all that hits can spend."""
+        return Fraction(1)
 
     @cached_property
     def statistics(self) -> SessionStatistics:
@@ -430,18 +430,14 @@ class PeriodsView:
 class ServedPeriods(_OfRange):
     """All periods as one that a server asks in the place of a session.
 
-    Parameters
-    ----------
-    periods : Periods
-        From a file, of durability "all". Its sessions are opened at once, so that what is missing is known
-        before anybody asks.
+    Args:
+        periods: From a file, of durability "all". Its sessions are opened at once, so that what is missing is
+            known before anybody asks.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is in memory, or nothing has begun.
-    SessionStateError, LedgerError
-        If the table of a block is not at hand, or the ledger of a node is not whole.
+    Raises:
+        InvalidParameterError: If it is in memory, or nothing has begun.
+        SessionStateError, LedgerError: If the table of a block is not at hand, or the ledger of a node is not
+            whole.
     """
 
     def __init__(self, periods: Periods) -> None:
@@ -486,10 +482,9 @@ class ServedPeriods(_OfRange):
     def paid_by(self, purse: Purse | None) -> PeriodsAsking:
         """Return all periods as one of several askers has them.
 
-        Parameters
-        ----------
-        purse : Purse or None
-            Its limit is the part of every session that the asker may spend, of what hits can spend there.
+        Args:
+            purse: Its limit is the part of every session that the asker may spend, of what hits can spend
+                there.
         """
 
         def made(label: str) -> _Payer:
@@ -531,11 +526,8 @@ class ServedPeriods(_OfRange):
 class PeriodsSummary:
     """A page about periods that can be handed on.
 
-    Attributes
-    ----------
-    view : PeriodsView
-    answers : int
-        The most of the latest that are listed.
+    Attributes:
+        answers: The most of the latest that are listed.
     """
 
     view: PeriodsView
@@ -573,13 +565,7 @@ class PeriodsSummary:
 
 def _own(purse: Purse | None, view: View) -> Purse | None:
     """Return the purse of a node: a part of what hits can spend there."""
-    return None if purse is None else Purse(purse.name, purse.limit * pool_of(view))
-
-
-def pool_of(view: View) -> Fraction:
-    """Return what purses are parts of: the capacity of a session but for what serves everybody."""
-    shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-    return max(Fraction(0), view.account.capacity - shared)
+    return None if purse is None else Purse(purse.name, purse.limit * view.pool)
 
 
 def _attributes(answer: Answer | None) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_integer, checked_list, set_fields, shown
+from onlineic.interactions.demand import Expected, expected_of
 from onlineic.plan.kinds import is_dense
 from onlineic.plan.plan import MOST
 from onlineic.queries.expressions import Expression, dense
@@ -18,6 +19,7 @@ from onlineic.queries.query import Query
 
 # a question, or attributes that will be asked together
 Announced = str | Iterable[str] | Expression | Marginal | Query | BoundMarginal | Floats
+MOST_LEVELS = 2**8  # combinations of levels that a file holds of one set, at most
 REMEDY = "write 20, or [('age', 'sex'), 'city']"
 
 
@@ -26,26 +28,22 @@ REMEDY = "write 20, or [('age', 'sex'), 'city']"
 class Announcement:
     """What `questions=` has told: public, and what is None, empty or False was not told.
 
-    Attributes
-    ----------
-    count : int, optional
-        About how many different questions will come.
-    sets : tuple of tuple of str
-        Names of attributes that will be asked together, sorted.
-    dense : bool
-        Whether there are dense ones among them, of which pairs of attributes say nothing.
-    asked : tuple of Expression, Marginal, Query and BoundMarginal
-        The questions themselves, until a domain has told whether they can be asked; no file holds them.
+    Attributes:
+        count: About how many different numbers will be asked for: each cell of a cross table is one.
+        sets: Names of attributes that will be asked together, sorted.
+        dense: Whether there are dense ones among them, of which pairs of attributes say nothing.
+        expected: What a list of questions asks of each set, once a domain has told.
+        asked: The questions themselves, until a domain has told whether they can be asked; no file holds
+            them.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the count is no integer >= 1, or a set is none of different names.
+    Raises:
+        InvalidParameterError: If the count is no integer >= 1, or a set is none of different names.
     """
 
     count: int | None = None
     sets: tuple[tuple[str, ...], ...] = ()
     dense: bool = False
+    expected: tuple[Expected, ...] = attrs.field(default=(), kw_only=True, metadata={"later": True})
     asked: tuple[Any, ...] = attrs.field(
         default=(), kw_only=True, eq=False, repr=False, metadata={"later": True}
     )
@@ -60,21 +58,26 @@ class Announcement:
         """Return what a ledger file holds: a count or sets alone as they were told, as in older files."""
         if not self.sets and not self.dense and self.count is not None:
             return self.count
-        return self.sets if self.count is None and not self.dense else attrs.evolve(self, asked=())
+        plain = self.count is None and not self.dense and not self.expected
+        return self.sets if plain else attrs.evolve(self, asked=())
 
     def of_domain(self, domain: Domain) -> "Announcement":
         """Return what was told without the questions, each of which can be asked of this domain.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If one cannot, as where it is asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If one cannot, as where it is asked.
         """
+        bound = []
         for one in self.asked:
             if isinstance(one, BoundMarginal):  # bound anew from its words, as a session does
                 one = one.unbound
-            one.bind(domain)
-        return attrs.evolve(self, asked=()) if self.asked else self
+            bound.append(one.bind(domain))
+        if not self.asked:
+            return self
+        # of sets beside them nobody says how they are asked
+        listed = self.count is not None and not self.dense
+        expected = expected_of(domain, bound, MOST_LEVELS) if listed else ()
+        return attrs.evolve(self, asked=(), expected=expected)
 
 
 Questions = int | Iterable[Announced] | Announcement  # as `questions=` takes them

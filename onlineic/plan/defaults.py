@@ -59,14 +59,10 @@ FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fi
 class Shares:
     """How a default partition session divides its capacity, and how finely it cuts.
 
-    Attributes
-    ----------
-    hard_answers : int
-        c, planned true hard answers.
-    tables : Fraction
-        Share of tables that are settled beforehand; the rest pays hard answers.
-    parts : int
-        Equal parts into which a long ordered attribute is cut.
+    Attributes:
+        hard_answers: c, planned true hard answers.
+        tables: Share of tables that are settled beforehand; the rest pays hard answers.
+        parts: Equal parts into which a long ordered attribute is cut.
     """
 
     hard_answers: int

@@ -21,26 +21,26 @@ from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.accounting.rounding import float_up
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_ratio, set_fields
+from onlineic.interactions.sizes import Key, table_of
 from onlineic.ledger.records import Ledger, Opened
-from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
     BRANCH,
     FLAT,
     ROOT,
 )
+from onlineic.plan.numbers import NUMBER_BITS, least_number, number_law, number_price
 from onlineic.queries.cuts import Cut, grid_of, long_axes
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Measurement, Partition, one_way
 from onlineic.queries.query import Query
-from onlineic.sparse.base import NumericSparse, steps_down, steps_up
+from onlineic.sparse.base import NumericSparse, steps_down
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
-NUMBER_BITS = 8  # grid of the noise of a number: with fewer its weights would be rounded too coarsely
 CLASSES = {Partition, Query}  # of what a rule hands over
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the read
 
@@ -50,26 +50,19 @@ MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the rea
 class FirstTables:
     """Tables and numbers to release together, and what they cost.
 
-    Attributes
-    ----------
-    targets : tuple of Partition and Query
-    scales : tuple of Fraction
-        Of each one's noise, records: of a table sigma of a discrete Gaussian on the multiples of one over its
-        own denominator, or the scale of a discrete Laplace on whole records; of a number the same on the
-        multiples of 2^-8, to which its count is rounded down.
-    charge : Charge
-        Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
-        order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of that.
-        A number moves by its own sensitivity.
-    pure : bool
-        Whether the noise is Laplace.
-    neighbours : Neighbours
-        By which they move.
+    Attributes:
+        scales: Of each one's noise, records: of a table sigma of a discrete Gaussian on the multiples of one
+            over its own denominator, or the scale of a discrete Laplace on whole records; of a number the
+            same on the multiples of 2^-8, to which its count is rounded down.
+        charge: Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
+            order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of
+            that. A number moves by its own sensitivity.
+        pure: Whether the noise is Laplace.
+        neighbours: By which they move.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they cost more than their charge: no plan that is read from a file may buy them for less.
+    Raises:
+        InvalidParameterError: If they cost more than their charge: no plan that is read from a file may buy
+            them for less.
     """
 
     targets: tuple[Partition | Query, ...]
@@ -220,22 +213,15 @@ def check_bought(
     Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
     more by those of the mechanism.
 
-    Parameters
-    ----------
-    tables : FirstTables
-        As `checked_tables` returns them.
-    ledger : Ledger
-    sparse : NumericSparse
-    domain : Domain
-        Of the table that is read.
-    planned : bool
-        Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan tells.
+    Args:
+        tables: As `checked_tables` returns them.
+        domain: Of the table that is read.
+        planned: Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan
+            tells.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is something else than tables of this package, is priced for another account, or cannot be
-        read or drawn.
+    Raises:
+        InvalidParameterError: If it is something else than tables of this package, is priced for another
+            account, or cannot be read or drawn.
     """
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
@@ -392,35 +378,43 @@ def _least_laplace(
     return best
 
 
-def number_law(scale: Fraction, pure: bool) -> DiscreteGaussian | DiscreteLaplace:
-    """Return the law of the noise of a number of this scale, records, in units of 2^-8 of one."""
-    units = scale * (1 << NUMBER_BITS)
-    return DiscreteLaplace(units) if pure else DiscreteGaussian(units.numerator // units.denominator)
+def precision_of(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
+    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
+    if account.order is None:  # Laplace noise, of scale L1 / epsilon
+        return float(most / neighbours.table_l1()) ** 2 / 2.0
+    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
+    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
 
 
-def number_price(order: Fraction | None, query: Query, scale: Fraction, neighbours: Neighbours) -> Fraction:
-    """Return what a number costs with Gaussian noise of this scale in ticks, or with Laplace in epsilon."""
-    unit = 1 << NUMBER_BITS
-    moved = _moved(query, neighbours)
-    if order is None:
-        return moved / (scale * unit)
-    sigma = math.floor(scale * unit)  # what is drawn is whole
-    return Fraction(gaussian_charge(order, Fraction(max(1, sigma)), moved**2))
-
-
-def _moved(query: Query, neighbours: Neighbours) -> int:
-    """Return how far a neighbour moves a number that was rounded down to multiples of 2^-8 of a record."""
-    rows, moved = neighbours.rows, neighbours.number(query.lowest, query.highest)
-    return rows * steps_up(-(-moved // rows), query.grid_bits, NUMBER_BITS)
+def tables_at(
+    domain: Domain, account: Filter, neighbours: Neighbours, design: dict[Key, float], most: Fraction
+) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
+    order, pure = account.order, account.order is None
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
+    bought = [
+        (table_of(domain, key), scale) for key, scale in zip(design, scales, strict=True) if scale is not None
+    ]
+    if not bought:
+        return None
+    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
+    tables = FirstTables(
+        tuple(one for one, _ in bought),
+        tuple(scale for _, scale in bought),
+        unpaid,
+        pure,
+        neighbours=neighbours,
+    )
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
 def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
     """Return just what a question asks, with the least noise that so much pays, or None.
 
-    Parameters
-    ----------
-    most : Fraction
-        For a number, in the unit of the account; for a cross table that of the same noise.
+    Args:
+        most: For a number, in the unit of the account; for a cross table that of the same noise.
     """
     order, pure = account.order, account.order is None
     target: Partition | Query
@@ -436,23 +430,6 @@ def single(question: Question, most: Fraction, account: Filter, neighbours: Neig
     unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
     tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
-
-
-def least_number(
-    order: Fraction | None, most: Fraction, query: Query, neighbours: Neighbours
-) -> Fraction | None:
-    """Return the least scale, records, with which a number costs at most so much, or None."""
-    moved, unit = _moved(query, neighbours), 1 << NUMBER_BITS
-    if most <= 0 or moved <= 0:
-        return None
-    if order is None:
-        return None if moved > most * SIGMA_LIMIT else scale_at_least(moved / (most * unit))
-    if most < 1:
-        return None
-    sigma = max(1, math.floor(math.sqrt(float(order * moved**2 / (2 * most * TICK)))) - 2)
-    while sigma <= SIGMA_LIMIT and number_price(order, query, Fraction(sigma, unit), neighbours) > most:
-        sigma += 1
-    return Fraction(sigma, unit) if sigma <= SIGMA_LIMIT else None
 
 
 def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> Fraction | None:

@@ -68,17 +68,13 @@ def warn_other_rules(rule: PurchaseRule[Any]) -> None:
 class TablesBefore:
     """Tables that a plan of other rules names, one release of which was bought first.
 
-    Attributes
-    ----------
-    targets, scales, charge, pure, neighbours
-        As of `FirstTables`; but Gaussian ones were charged less than they cost as the `first` release.
-    first : bool
-        Whether their charge counts on their being that.
+    Attributes:
+        targets, scales, charge, pure, neighbours: As of `FirstTables`; but Gaussian ones were charged less
+            than they cost as the `first` release.
+        first: Whether their charge counts on their being that.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they cost more than other rules charged so little for.
+    Raises:
+        InvalidParameterError: If they cost more than other rules charged so little for.
     """
 
     targets: tuple[Partition, ...]
@@ -118,12 +114,9 @@ class TablesBefore:
 class BoughtBefore(PurchaseRule[Fraction]):
     """What a session of other rules has bought is in its record, and nothing is bought any more.
 
-    Attributes
-    ----------
-    amount : Fraction
-        What its plan set aside for all purchases, in the unit of the account.
-    tables : tuple of TablesBefore
-        Of which the first release is one, if they were settled before the first question.
+    Attributes:
+        amount: What its plan set aside for all purchases, in the unit of the account.
+        tables: Of which the first release is one, if they were settled before the first question.
     """
 
     ended = True
@@ -198,10 +191,8 @@ def older_plan(beginning: Line) -> Any:
 
     A plan that buys nothing stays as it is.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If what its purchases cost cannot be read.
+    Raises:
+        LedgerCorruptError: If what its purchases cost cannot be read.
     """
     try:
         return _ended(beginning["plan"], account_from_json(beginning["account"]))

@@ -28,19 +28,12 @@ S = TypeVar("S")
 class Facts(Generic[S]):
     """All that a purchase may rest on: public, and in the record before it.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    account : Filter
-        What is spent, and what is left.
-    neighbours : Neighbours
-        For which purchases are priced.
-    heard : object
-        What the record has asked and bought, as the rule itself has summed it up.
-    questions : tuple of Query or BoundMarginal
-        What is about to be asked: the question at hand, and after it others of the same call, as many in all
-        as the rule hears. None before one is asked.
+    Attributes:
+        account: What is spent, and what is left.
+        neighbours: For which purchases are priced.
+        heard: What the record has asked and bought, as the rule itself has summed it up.
+        questions: What is about to be asked: the question at hand, and after it others of the same call, as
+            many in all as the rule hears. None before one is asked.
     """
 
     domain: Domain
@@ -102,6 +95,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the charge of what questions to come will buy, in the unit of the account."""
         return Fraction(0)
 
+    def owed_alone(self, heard: S, account: Filter) -> Fraction:
+        """Return the part of that which whoever asks pays: of what is bought for one question alone."""
+        return Fraction(0)
+
 
 def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
     """Return what all purchases of a rule may cost by its own word, if an account can pay that, or raise."""
@@ -137,16 +134,7 @@ class TestsOnly(PurchaseRule[None]):
 
 @final
 class Purchases:
-    """A rule with the record that it goes by.
-
-    Parameters
-    ----------
-    rule : PurchaseRule
-    ledger : Ledger
-    domain : Domain
-    n : int
-    neighbours : Neighbours
-    """
+    """A rule with the record that it goes by."""
 
     def __init__(
         self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
@@ -202,3 +190,8 @@ class Purchases:
     def owed(self) -> Fraction:
         """The charge of what questions to come will buy."""
         return self._rule.owed(self.heard, self._ledger.account)
+
+    @property
+    def owed_alone(self) -> Fraction:
+        """The part of that which whoever asks pays."""
+        return min(self.owed, self._rule.owed_alone(self.heard, self._ledger.account))

@@ -30,18 +30,12 @@ from onlineic.sparse.base import NumericSparse
 class Spent:
     """What prices take from the record.
 
-    Attributes
-    ----------
-    amount : Fraction
-        Of all charges, in the unit of the account.
-    hit : bool
-        Whether anything was measured because its test fired.
-    restarts : int
-        How many runs began again, of a mechanism whose runs cost something.
-    due : Fraction
-        What the next hit pays besides its price: the threshold of a run that it is the first of.
-    version : int
-        How many records have changed any of it.
+    Attributes:
+        amount: Of all charges, in the unit of the account.
+        hit: Whether anything was measured because its test fired.
+        restarts: How many runs began again, of a mechanism whose runs cost something.
+        due: What the next hit pays besides its price: the threshold of a run that it is the first of.
+        version: How many records have changed any of it.
     """
 
     amount: Fraction = Fraction(0)
@@ -56,24 +50,17 @@ class Spent:
 class Spending:
     """Which mechanism tests the next question.
 
-    Attributes
-    ----------
-    sparse : NumericSparse
-        The plan's, whose prices are the highest.
-    bought : Fraction
-        What the tables that are planned cost, the first ones and later ones, in the unit of its account.
-    price : Fraction
-        Of a planned hit of `sparse`, in that unit.
-    share : Fraction or None
-        The most of what is left that a hit may cost, once there was one; None: prices stay.
-    reserve : Fraction or None
-        Of a session of numbers: what is kept for questions beyond those announced. As long as more is left,
-        prices stay; then a number costs left^2/reserve times the share, so that the j-th question beyond m
-        announced ones costs about (m/(m + j))^2 of the first.
-    least : Fraction
-        Below which no hit is worth its noise; once less is left, nothing is tested.
-    restarts : int
-        How many restarts are set aside.
+    Attributes:
+        sparse: The plan's, whose prices are the highest.
+        bought: What the tables that are planned cost, the first ones and later ones, in the unit of its
+            account.
+        price: Of a planned hit of `sparse`, in that unit.
+        share: The most of what is left that a hit may cost, once there was one; None: prices stay.
+        reserve: Of a session of numbers: what is kept for questions beyond those announced. As long as more
+            is left, prices stay; then a number costs left^2/reserve times the share, so that the j-th
+            question beyond m announced ones costs about (m/(m + j))^2 of the first.
+        least: Below which no hit is worth its noise; once less is left, nothing is tested.
+        restarts: How many restarts are set aside.
     """
 
     sparse: NumericSparse
@@ -177,12 +164,9 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
 def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Spent, owed: Fraction) -> int:
     """Return how many hits of the largest price can at least be paid after these charges: prices only fall.
 
-    Parameters
-    ----------
-    spent : Spent
-        By the record.
-    owed : Fraction
-        For tables that questions will buy.
+    Args:
+        spent: By the record.
+        owed: For tables that questions will buy.
     """
     left = spending.sparse.account().capacity - spent.amount - spent.due - owed - spending.set_aside(spent)
     return max(0, int(left // dearest_hit(spending.at(spent), domain, partition)))

@@ -154,17 +154,11 @@ class _Known(Ground):
 class Bound:
     """The bound of one answer, worked out once from facts that were settled when the answer was given.
 
-    Attributes
-    ----------
-    ground : Ground
-    rest : object
-        What the ground needs to know of this answer: `Ground.stated` is handed it.
-    question : Query or BoundMarginal, or None
-        None: the ground may know it.
-    said : Stated or None
-        None until it was looked at.
-    error : (expected error,) or None
-        The same.
+    Attributes:
+        rest: What the ground needs to know of this answer: `Ground.stated` is handed it.
+        question: None: the ground may know it.
+        said: None until it was looked at.
+        error: The same, of (expected error,).
     """
 
     ground: Ground
@@ -198,64 +192,48 @@ class Bound:
 class Answer(Combined):
     """One released answer.
 
-    Attributes
-    ----------
-    value : float
-        Fraction of records; an array for a cross table. A hard answer is the measured number, not clipped.
-        If a table was released instead, it is the number of the hypothesis that was fitted to that table,
-        as long as the two agree.
-    count : float
-        n times value.
-    status : "easy", "hard", "repeat" or "untested"
-        Easy: from the hypothesis, after a test. Hard: measured. Repeat: released before. Untested: from the
-        hypothesis without a test, because the budget is used up.
-    error_bound : float
-        Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
-        1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
-        answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
-        bound is wider than the distance to 0 or 1.
-    expected_error : float, array of the table's shape, or None
-        Root-mean-square error that is expected of `value`, fraction of records, by what had been released
-        when it was told: of a measured number by its noise, of others as `interactions.Predictor` has it.
-        Within 1.96 of it are about 95 of 100 errors. Nothing promises it. None where nothing is known: of the
-        hypothesis of a certified or textbook session, before tables are bought, over so many attributes that
-        their levels are not told apart, and of other engines than a session.
-    reason : "covered", "test", "bought" or "known", or None
-        Why it is this number. "covered": earlier releases answer the question, and the test agreed.
-        "bought": tables were bought for this question first. "test": the test fired, so it was measured.
-        "known": a repeat tells the same number, or the question is constant. None: an untested answer, or
-        one of an engine that measures every question.
-    private : bool
-        False: simulated noise was used, the answer is NOT PRIVATE.
-    estimate, standard_error : float or None
-        Best linear unbiased estimate from the first tables and its standard error, fractions; None outside
-        of `statistics().family`. Only for a query that was chosen before these tables were released: who has
-        seen them can pick queries on which the estimate errs far more. `error_bound` holds even then.
-    query : Query or BoundMarginal, or None
-        The question as it was bound to the domain. Equality of answers does not look at it.
-    n : int or None
-        Number of records.
-    left : int or None
-        How many measured answers could at least be paid after this one: `SessionStatistics.hard_left` at
-        that time. None for an engine that measures every question.
-    law : "gaussian", "laplace" or None
-        Of the noise of the first tables that `estimate` is a sum of.
-    n_bound : int
-        How far `n` may be from the number of records, with the same probability: 0 where that is public.
-        Where it is private, `value` is the count divided by the released n, and `error_bound` bounds the
-        count, divided by n too; `fraction_bound` bounds the fraction of all records.
-    of_what : str
-        What is counted: "records", or "persons", weighed.
-    beta : float or None
-        Failure probability of `error_bound`; None of an engine that states none.
-
-    Notes
-    -----
     Read as one number, an answer is its fraction: `float(answer)`, `f"{answer:.3f}"` and `round(answer, 3)`,
     of a table cell by cell. Whatever would make a whole number of that fraction is refused, since a reader
     would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Sums, differences
     and multiples of answers are numbers of records, quotients are ratios; all have bounds. Order is refused
     since the bound may leave it open.
+
+    Attributes:
+        value: Fraction of records; an array for a cross table. A hard answer is the measured number, not
+            clipped. If a table was released instead, it is the number of the hypothesis that was fitted to
+            that table, as long as the two agree.
+        count: n times value.
+        status: Easy: from the hypothesis, after a test. Hard: measured. Repeat: released before. Untested:
+            from the hypothesis without a test, because the budget is used up.
+        error_bound: Half-width around `value` that holds the exact fraction (of a table: all of them) with
+            probability 1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3
+            alpha, for all answers at once). An untested answer is bounded by the noise of the first tables,
+            or has inf. No bound is wider than the distance to 0 or 1.
+        expected_error: A number, of a table an array of its shape; or None. Root-mean-square error that is
+            expected of `value`, fraction of records, by what had been released when it was told: of a
+            measured number by its noise, of others as `interactions.Predictor` has it. Within 1.96 of it are
+            about 95 of 100 errors. Nothing promises it. None where nothing is known: of the hypothesis of a
+            certified or textbook session, before tables are bought, over so many attributes that their levels
+            are not told apart, and of other engines than a session.
+        reason: Why it is this number. "covered": earlier releases answer the question, and the test agreed.
+            "bought": tables were bought for this question first. "test": the test fired, so it was measured.
+            "known": a repeat tells the same number, or the question is constant. None: an untested answer, or
+            one of an engine that measures every question.
+        private: False: simulated noise was used, the answer is NOT PRIVATE.
+        estimate, standard_error: Best linear unbiased estimate from the first tables and its standard error,
+            fractions; None outside of `statistics().family`. Only for a query that was chosen before these
+            tables were released: who has seen them can pick queries on which the estimate errs far more.
+            `error_bound` holds even then.
+        query: The question as it was bound to the domain. Equality of answers does not look at it.
+        n: Number of records.
+        left: How many measured answers could at least be paid after this one: `SessionStatistics.hard_left`
+            at that time. None for an engine that measures every question.
+        law: Of the noise of the first tables that `estimate` is a sum of.
+        n_bound: How far `n` may be from the number of records, with the same probability: 0 where that is
+            public. Where it is private, `value` is the count divided by the released n, and `error_bound`
+            bounds the count, divided by n too; `fraction_bound` bounds the fraction of all records.
+        of_what: What is counted: "records", or "persons", weighed.
+        beta: Failure probability of `error_bound`; None of an engine that states none.
     """
 
     value: Any
@@ -299,13 +277,9 @@ class Answer(Combined):
     ) -> "Answer":
         """Return an answer of which all that its ground knows is worked out when it is looked at.
 
-        Parameters
-        ----------
-        ground, rest
-            As in `Bound`.
-        query : Query or BoundMarginal, optional
-            None: the ground knows it.
-        reason : str, optional
+        Args:
+            ground, rest: As in `Bound`.
+            query: None: the ground knows it.
         """
         answer = cls.__new__(cls)
         answer.__attrs_init__(value, status, Bound(ground, rest, query), None, reason)
@@ -450,18 +424,14 @@ class Answer(Combined):
         Its confidence is that of a query that was fixed before the first tables were released: of a query
         picked after a look at them, or of the worst of many, it says nothing.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the answer has no estimate, or the confidence is not in (0, 1).
-
-        Notes
-        -----
         Gaussian noise is summed to a normal quantile. A sum of Laplace noises of the same variance is nearer
         to normal the more of them there are, so its quantile is at most the larger of the normal one and that
         of a single Laplace noise, z and ln(1/(1 - confidence))/sqrt(2) standard errors (between the two it
         exceeds both by less than one part in ten thousand, by numerical integration). Noise on whole records
         reaches at most half a record beyond.
+
+        Raises:
+            InvalidParameterError: If the answer has no estimate, or the confidence is not in (0, 1).
         """
         confidence = checked_real("confidence", confidence, above=0.0, below=1.0, remedy="write 0.95")
         if self.estimate is None or self.standard_error is None:
@@ -541,20 +511,16 @@ class Answer(Combined):
     def to_pandas(self) -> Any:
         """Return `columns` as a pandas DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Raises:
+            MissingExtraError: If pandas is not installed.
         """
         return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
         """Return `columns` as a polars DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
+        Raises:
+            MissingExtraError: If polars is not installed.
         """
         return polars_frame(self.columns())
 
@@ -563,19 +529,14 @@ class Answer(Combined):
 
         Whiskers and bands are `error_bound`: all cells lie inside together, with probability 1 - beta.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
-        kind : "bars", "line" or "map", optional
-            None: a map of two attributes; of one, bars, or a line where it is ordered with more than 40.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
+            kind: None: a map of two attributes; of one, bars, or a line where it is ordered with more than
+                40.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the answer is no such table, or the kind does not suit it.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidParameterError: If the answer is no such table, or the kind does not suit it.
+            MissingExtraError: If matplotlib is not installed.
         """
         question = self.query
         if not isinstance(question, BoundMarginal) or len(question.names) > 2:

@@ -57,14 +57,11 @@ class Cut:
 
     Made by `Cut.at` or `Cut.of`, one of which every attribute has: so equal cuts have equal keys.
 
-    Attributes
-    ----------
-    size : int
-        Codes of the attribute.
-    starts : int64 array, (parts,), or None
-        The first code of every part, where parts are runs of neighbouring codes in order.
-    labels : int64 array, (codes,), or None
-        The part of every code, where they are not known by their starts.
+    Attributes:
+        size: Codes of the attribute.
+        starts: Shape (parts,). The first code of every part, where parts are runs of neighbouring codes in
+            order.
+        labels: Shape (codes,). The part of every code, where they are not known by their starts.
     """
 
     size: int
@@ -93,10 +90,8 @@ class Cut:
     def at(cls, size: int, starts: Any) -> "Cut":
         """Return the runs of codes that begin at these, rising from 0.
 
-        Raises
-        ------
-        InvalidQueryError
-            If they do not rise, or lie outside of the attribute.
+        Raises:
+            InvalidQueryError: If they do not rise, or lie outside of the attribute.
         """
         return cls(size, np.asarray(starts), None)
 
@@ -104,10 +99,8 @@ class Cut:
     def of(cls, labels: Any, long: bool = False) -> "Cut":
         """Return the parts that these numbers are, one a code; of a `long` attribute runs by their starts.
 
-        Raises
-        ------
-        InvalidQueryError
-            If they are not 0, 1, .. without gaps.
+        Raises:
+            InvalidQueryError: If they are not 0, 1, .. without gaps.
         """
         found = cls(len(np.atleast_1d(labels)), None, labels)
         if long and found.in_order:
@@ -123,10 +116,8 @@ class Cut:
     def codes(self) -> Ints:
         """The part of every code, (codes,): of a long attribute written when it is asked for.
 
-        Raises
-        ------
-        TooLargeError
-            If these are too many.
+        Raises:
+            TooLargeError: If these are too many.
         """
         if self.labels is not None:
             return self.labels

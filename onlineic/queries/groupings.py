@@ -161,10 +161,9 @@ def cut(attribute: str, at: Iterable[Any], labels: Iterable[str] | None = None) 
     Raises:
         InvalidParameterError: If these are no rising values.
 
-    Examples
-    --------
-    >>> cut("age", [18, 65])
-    cut('age', [18, 65])
+    Examples:
+        >>> cut("age", [18, 65])
+        cut('age', [18, 65])
     """
     _check_name(attribute)
     given = tuple(plain(one) for one in checked_list("at", at, remedy="write [18, 65]"))
@@ -194,10 +193,9 @@ def date_trunc(attribute: str, unit: str) -> Grouping:
         attribute: Of dates.
         unit: "year", "quarter", "month", "week", "day", "hour" or "minute".
 
-    Examples
-    --------
-    >>> date_trunc("day", "month")
-    date_trunc('day', 'month')
+    Examples:
+        >>> date_trunc("day", "month")
+        date_trunc('day', 'month')
     """
     _check_name(attribute)
     check_choice("unit", unit, *FITTING)
@@ -214,10 +212,9 @@ def extract(attribute: str, part: str) -> Grouping:
             "dayofyear", "weekday" (Monday to Sunday), "isodow" (1 to 7), "dow" (0, Sunday, to 6), "hour"
             or "minute".
 
-    Examples
-    --------
-    >>> extract("day", "weekday")
-    extract('day', 'weekday')
+    Examples:
+        >>> extract("day", "weekday")
+        extract('day', 'weekday')
     """
     _check_name(attribute)
     check_choice("part", part, *NEEDS)
@@ -235,11 +232,10 @@ def case(conditions: Mapping[Any, Expression], otherwise: Label = None) -> Group
     Raises:
         InvalidParameterError: If these are no conditions by label.
 
-    Examples
-    --------
-    >>> from onlineic.queries.expressions import at_least, where
-    >>> case({"old": where(age=at_least(65))}, "younger")
-    case({'old': where(age=at_least(65))}, 'younger')
+    Examples:
+        >>> from onlineic.queries.expressions import at_least, where
+        >>> case({"old": where(age=at_least(65))}, "younger")
+        case({'old': where(age=at_least(65))}, 'younger')
     """
     held: Any = conditions
     pairs: tuple[tuple[Any, Any], ...] = tuple(held.items()) if isinstance(held, Mapping) else ()

@@ -56,12 +56,9 @@ class Marginal:
     def bind(self, domain: Domain) -> "BoundMarginal":
         """Return the table over a domain.
 
-        Raises
-        ------
-        InvalidQueryError
-            If a name is unknown or the condition is not a conjunction of 0/1 conditions.
-        TooLargeError
-            If the table, cut by its condition, has more than 2^16 blocks.
+        Raises:
+            InvalidQueryError: If a name is unknown or the condition is not a conjunction of 0/1 conditions.
+            TooLargeError: If the table, cut by its condition, has more than 2^16 blocks.
         """
         check_domain(domain)
         keys = [_Key.of(key, domain) for key in self.keys]
@@ -217,18 +214,14 @@ def _check_blocks(blocks: int) -> None:
 def marginal(*names: Key, where: Expression | None = None) -> Marginal:
     """Return the cross table of these attributes, among the records that satisfy `where`.
 
-    Parameters
-    ----------
-    *names : str or Grouping
-        One or more different attributes, or groupings of them; the table's axes, in this order. Of a number
-        between two ends they are its bins.
-    where : Expression, optional
-        A conjunction of 0/1 conditions on one attribute each.
+    Args:
+        *names: One or more different attributes, or groupings of them; the table's axes, in this order. Of a
+            number between two ends they are its bins.
+        where: A conjunction of 0/1 conditions on one attribute each.
 
-    Examples
-    --------
-    >>> marginal("sex", "income")
-    marginal('sex', 'income')
+    Examples:
+        >>> marginal("sex", "income")
+        marginal('sex', 'income')
     """
     if len(names) == 1 and isinstance(names[0], list | tuple) and names[0]:
         raise InvalidQueryError(
@@ -262,19 +255,14 @@ def _checked(condition: object) -> Expression:
 class BoundMarginal:
     """A cross table over a domain.
 
-    Attributes
-    ----------
-    names : tuple of str
-    partition : Partition
-        Of the whole domain; its blocks hold the table's cells, and the rest.
-    cells : int64 array, shape of the table
-        Block of every cell; -1 for one that the condition excludes, whose value is 0 whatever the data.
-    condition : Expression or None
-        As it was written.
-    groupings : tuple of Grouping or None
-        As in `Marginal`.
-    told : tuple of Told
-        What every key is called, with its groups; nothing where each is an attribute with all its values.
+    Attributes:
+        partition: Of the whole domain; its blocks hold the table's cells, and the rest.
+        cells: Shape of the table. Block of every cell; -1 for one that the condition excludes, whose value is
+            0 whatever the data.
+        condition: As it was written.
+        groupings: As in `Marginal`.
+        told: What every key is called, with its groups; nothing where each is an attribute with all its
+            values.
     """
 
     names: tuple[str, ...]

@@ -41,8 +41,7 @@ class _Side:
 def worked(sign: str, left: Any, right: Any) -> Derived | Groups:
     """Return what two sides of a sign make.
 
-    Raises
-    ------
+    Raises:
         TypeError: If one is no result and no number.
         InvalidQueryError: If both are by group, and their groups differ.
     """

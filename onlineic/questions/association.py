@@ -71,8 +71,7 @@ OUTSIDE = "outside its range: taken to its end"
 class Statistic:
     """One number about two attributes, worked out from released answers.
 
-    Attributes
-    ----------
+    Attributes:
         name: What was asked, such as "correlation(age, hours)".
         value: In the units of the attributes; of a correlation none.
         error_bound: Half-width around `value` that holds the exact number with probability `confidence`; inf
@@ -191,8 +190,7 @@ def covariance(session: AnsweringLinear, first: Scored, second: Scored, where: W
         second: Another.
         where: Among whom; by default all records.
 
-    Raises
-    ------
+    Raises:
         TooFewRecordsError: If fewer than two records count, or no more than their bound and no error is
             expected of them; the answers are paid.
         InvalidQueryError: If an attribute has no numbers, or nobody can meet the condition; nothing was
@@ -220,8 +218,7 @@ def correlation(session: AnsweringLinear, first: Scored, second: Scored, where: 
         second: Another.
         where: Among whom; by default all records.
 
-    Raises
-    ------
+    Raises:
         IllConditionedError: If a variance is no more than twice its usual error: the answers are paid, and
             stand in the exception.
         TooFewRecordsError: As of `covariance`.
@@ -331,8 +328,7 @@ class ChiSquare:
 
     Nothing is proved of these numbers: all errors are by simulation of public noise.
 
-    Attributes
-    ----------
+    Attributes:
         name: What was asked.
         chi_square: Pearson's statistic of the counts, without what noise adds to it in the mean.
         degrees: Its degrees of freedom, (rows - 1) (columns - 1).
@@ -407,8 +403,7 @@ def chi_square(session: AnsweringLinear, first: str, second: str, where: Where =
         second: Another.
         where: Among whom; by default all records.
 
-    Raises
-    ------
+    Raises:
         TooFewRecordsError: If fewer records than cells are in the table; the answers are paid.
         InvalidQueryError: If an attribute is unknown, the two are one, or one has a single value.
         TooLargeError: If the table has more than 10,000 cells.

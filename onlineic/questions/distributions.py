@@ -75,26 +75,18 @@ SHARE = "write 0.9 for the value that nine in ten do not exceed"
 class Quantile:
     """A quantile of an ordered attribute, by binary search.
 
-    Attributes
-    ----------
-    name : str
-    value : label
-        Between neighbouring labels, the one where the released shares pass q; of a number the place between
-        the edges of its bin at which they do, if the records of the bin are spread evenly.
-    rank_error : float
-        The exact share below `value` is at most q + rank_error, that up to and with it at least q -
-        rank_error, in fractions of the records that count, with probability `confidence`.
-    low, high : label
-        The least and the largest label that the exact quantile can be, in the same event; of a number the
-        edges between which it lies.
-    confidence : float
-        As of `Derived`.
-    answers : tuple of Answer
-        The share that counts, unless that is everybody, and the steps of the search.
-    expected_rank_error : float or None
-        Root-mean-square error that is expected of the shares beside `value`, as of `Derived`.
-    expected_error : float or None
-        Of a number that of `value`, as far as the records are spread evenly there; else None.
+    Attributes:
+        value: Between neighbouring labels, the one where the released shares pass q; of a number the place
+            between the edges of its bin at which they do, if the records of the bin are spread evenly.
+        rank_error: The exact share below `value` is at most q + rank_error, that up to and with it at least q
+            - rank_error, in fractions of the records that count, with probability `confidence`.
+        low, high: The least and the largest label that the exact quantile can be, in the same event; of a
+            number the edges between which it lies.
+        confidence: As of `Derived`.
+        answers: The share that counts, unless that is everybody, and the steps of the search.
+        expected_rank_error: Root-mean-square error that is expected of the shares beside `value`, as of
+            `Derived`.
+        expected_error: Of a number that of `value`, as far as the records are spread evenly there; else None.
     """
 
     name: str
@@ -175,33 +167,23 @@ def quantile(
     of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
     within their errors of q, unless more of them are asked.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        Ordered.
-    q : float, in (0, 1), or several
-        Of several shares a list, in their order; what one search asked is free for the others.
-    where : Expression or dict, optional
-    narrow : bool
-        Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that are
-        certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold for
-        all its answers at once, none are asked.
-
-    Raises
-    ------
-    TooFewRecordsError
-        If the share that counts is no more than twice its error, or no more than that of a rank. Where
-        everybody counts it is never raised: the range then is all that it can be.
-    InvalidQueryError
-        If the attribute has no order, or nobody can meet the condition.
-
-    Notes
-    -----
     The search ends between two cuts, of which the lower one was released below q f_1 and the upper one at or
     above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
     cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
+
+    Args:
+        attribute: Ordered.
+        q: In (0, 1), or several. Of several shares a list, in their order; what one search asked is free for
+            the others.
+        narrow: Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that
+            are certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold
+            for all its answers at once, none are asked.
+
+    Raises:
+        TooFewRecordsError: If the share that counts is no more than twice its error, or no more than that of
+            a rank. Where everybody counts it is never raised: the range then is all that it can be.
+        InvalidQueryError: If the attribute has no order, or nobody can meet the condition.
     """
     check_answering(session)
     several = isinstance(q, Iterable) and not isinstance(q, str)
@@ -311,15 +293,11 @@ def quantiles_by_group(
 class _Proved:
     """What the releases at some cuts prove of a quantile, in the event of their bounds.
 
-    Attributes
-    ----------
-    errors : mapping of cut to bound
-    whole_bound, least_whole : float
-        Error of the share that counts, and the least that it can be.
-    rank : float
-        q times the error of the share that counts, and the slack of float operations.
-    low, high : int
-        Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
+    Attributes:
+        errors: Mapping of cut to bound.
+        whole_bound, least_whole: Error of the share that counts, and the least that it can be.
+        rank: q times the error of the share that counts, and the slack of float operations.
+        low, high: Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
     """
 
     found: Found
@@ -442,23 +420,16 @@ class _Search:
 class Cdf:
     """The distribution of an ordered attribute among the records that count.
 
-    Attributes
-    ----------
-    name : str
-    labels : tuple of labels
-    values : (labels,) float64
-        Share of those records at or below each label: rising, in [0, 1], 1 at the last.
-    low, high : (labels,) float64
-        Between them lie the exact shares, all at once with probability `confidence`; both rise.
-    confidence : float
-        As of `Derived`.
-    count, count_bound : float
-        Records that it is about.
-    answers : tuple of Answer
-    expected_errors : (labels,) float64
-        Root-mean-square error that is expected of each share, as of `Derived`; NaN where it is unknown.
-    ends : tuple of (value, value) or None
-        Of numbers in bins the edges of each, between which quantiles lie.
+    Attributes:
+        values: Shape (labels,). Share of those records at or below each label: rising, in [0, 1], 1 at the
+            last.
+        low, high: Shape (labels,). Between them lie the exact shares, all at once with probability
+            `confidence`; both rise.
+        confidence: As of `Derived`.
+        count, count_bound: Records that it is about.
+        expected_errors: Shape (labels,). Root-mean-square error that is expected of each share, as of
+            `Derived`; NaN where it is unknown.
+        ends: Each of shape (value, value). Of numbers in bins the edges of each, between which quantiles lie.
     """
 
     name: str
@@ -491,9 +462,8 @@ class Cdf:
     def quantile(self, q: float) -> Quantile:
         """Return the first label at or below which there is a share q, and the labels that it can be.
 
-        Parameters
-        ----------
-        q : float, in (0, 1)
+        Args:
+            q: In (0, 1).
         """
         q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
         first = int((self.values >= q).argmax())
@@ -529,15 +499,11 @@ class Cdf:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the shares as steps, in the band that holds all of them, with matplotlib.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
 
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            MissingExtraError: If matplotlib is not installed.
         """
         axes = axes_for(ax)
         place = np.arange(len(self.labels) + 1)  # a share holds from its label to the next
@@ -573,25 +539,16 @@ class Cdf:
 def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     """Return the share of the records that count at or below every label: one answer a label, as one batch.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        Ordered, of at most 4,096 labels.
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError, InvalidQueryError
-        As `quantile`.
-    TooLargeError
-        If there are more labels.
-
-    Notes
-    -----
     The exact function rises: so the largest lower bound to the left is a lower bound, the least upper bound
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
+
+    Args:
+        attribute: Ordered, of at most 4,096 labels.
+
+    Raises:
+        TooFewRecordsError, InvalidQueryError: As `quantile`.
+        TooLargeError: If there are more labels.
     """
     check_answering(session)
     where = as_condition(where, session.domain)
@@ -641,12 +598,10 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
 class _Cuts:
     """An ordered attribute under a condition: the cuts between its labels.
 
-    Attributes
-    ----------
-    first, last : int
-        Half-open range of the codes that may count, of a number its bins: after the last are no records.
-    everybody : bool
-        Whether all records count, and their number is public.
+    Attributes:
+        first, last: Half-open range of the codes that may count, of a number its bins: after the last are no
+            records.
+        everybody: Whether all records count, and their number is public.
     """
 
     attribute: str

@@ -38,8 +38,7 @@ class Span(NamedTuple):
 class Leaf:
     """Released numbers, or what was worked out of them, one a row.
 
-    Attributes
-    ----------
+    Attributes:
         key: Equal for the same numbers.
         values: NaN where nothing can be said.
         own: Half-widths by the bounds of the answers themselves.
@@ -199,8 +198,7 @@ class _Sum:
 class Number:
     """A number of each row, made of leaves.
 
-    Attributes
-    ----------
+    Attributes:
         values: NaN where nothing can be said.
         slopes: Of every leaf the derivative by it.
         leaves: By key.
@@ -669,8 +667,7 @@ COMPARED: Mapping[str, Callable[[Floats, Floats], Bools]] = {
 class Held:
     """Of which rows a condition holds.
 
-    Attributes
-    ----------
+    Attributes:
         true: By what was released; of what is NULL nothing holds.
         sure: By way, whether it holds, or does not, whatever the bounds allow.
         leaves: What it rests on.

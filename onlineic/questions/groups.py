@@ -77,40 +77,24 @@ ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=Tr
 class Groups(Combined, Framed):
     """One number for every combination of labels, empty ones and those of missing values among them.
 
-    Attributes
-    ----------
-    name : str
-    keys : tuple of str
-        The attributes, in the order of the axes.
-    labels : tuple of tuple of labels
-        Of each attribute; None is the missing value.
-    values : float64 array
-        Number of records, or mean or sum of an attribute. NaN of a mean of which nothing can be said.
-    error_bounds : float64 array
-        Half-widths around the values that hold all of them at once, with probability `confidence`; inf where
-        there is none, as over `few_records`.
-    bias : float
-        Largest of all groups, as of `Derived`.
-    confidence : float
-        As of `Derived`.
-    answers : tuple of Answer
-        Of counts one, a cross table, unless their condition or the session needs one each.
-    ordered : tuple of bool
-        Of every key, whether its labels have an order.
-    expected_errors : float64 array
-        Of every number, as of `Derived`; NaN where it is unknown.
-    few_records : bool array
-        As of `Derived`.
-    standard_errors : float64 array or None
-        With `unbiased`: of every estimate, NaN where none is known and the answer stands in its place.
-    counts, count_bounds : float64 array or None
-        Of a share the records of each group, with their half-widths.
-    parts, part_bounds : float64 array or None
-        Of a share those of them that meet its condition.
-    number : Number or None
-        What arithmetic goes on with, one row a group.
-    over_time : bool
-        Whether it is a series, which is drawn as a line.
+    Attributes:
+        keys: The attributes, in the order of the axes.
+        labels: Of each attribute; None is the missing value.
+        values: Number of records, or mean or sum of an attribute. NaN of a mean of which nothing can be said.
+        error_bounds: Half-widths around the values that hold all of them at once, with probability
+            `confidence`; inf where there is none, as over `few_records`.
+        bias: Largest of all groups, as of `Derived`.
+        confidence: As of `Derived`.
+        answers: Of counts one, a cross table, unless their condition or the session needs one each.
+        ordered: Of every key, whether its labels have an order.
+        expected_errors: Of every number, as of `Derived`; NaN where it is unknown.
+        few_records: As of `Derived`.
+        standard_errors: With `unbiased`: of every estimate, NaN where none is known and the answer stands in
+            its place.
+        counts, count_bounds: Of a share the records of each group, with their half-widths.
+        parts, part_bounds: Of a share those of them that meet its condition.
+        number: What arithmetic goes on with, one row a group.
+        over_time: Whether it is a series, which is drawn as a line.
     """
 
     name: str
@@ -138,8 +122,7 @@ class Groups(Combined, Framed):
         Args:
             k: How many.
 
-        Raises
-        ------
+        Raises:
             InvalidParameterError: If it is no whole number from 1.
         """
         k = checked_integer("k", k, at_least=1)
@@ -156,8 +139,7 @@ class Groups(Combined, Framed):
     def __getitem__(self, group: Any) -> Derived:
         """Return the number of one group: groups["F"], or of several keys groups["F", 2024].
 
-        Raises
-        ------
+        Raises:
             InvalidQueryError: If there is no such group.
         """
         labels = group if isinstance(group, tuple) and len(self.keys) > 1 else (group,)
@@ -295,19 +277,14 @@ class Groups(Combined, Framed):
 
         A mean without a bound is left out. By dates ``kind="line"`` is a time series with its band.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
-        kind : "bars", "line" or "map", optional
-            None: a map of two keys; of one, bars, or a line where it is ordered with more than 40 labels.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
+            kind: None: a map of two keys; of one, bars, or a line where it is ordered with more than 40
+                labels.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there are more than two keys, or the kind does not suit them.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidParameterError: If there are more than two keys, or the kind does not suit them.
+            MissingExtraError: If matplotlib is not installed.
         """
         if len(self.keys) > 2:
             raise InvalidParameterError(
@@ -401,27 +378,19 @@ def group_by(
     cross tables, they are one question each.
     Means and sums are two questions a group, variances three.
 
-    Parameters
-    ----------
-    session : Answering
-    keys : str or Grouping, or iterable of these
-        Different attributes, or groupings of them, with at most 10,000 groups. Of a number its bins.
-    where : Expression or dict, optional
-    aggregate : "count", "mean", "sum" or "variance"
-    of : str
-        The attribute of all but a count.
-    unbiased : bool
-        Of counts: what the released tables say of each group by themselves, where they say something, with
-        its standard error. Such counts can be below 0. Those of the fit are never, so that small ones are too
-        large in the mean, and their sum by that times their number. Errors of groups are not independent: for
-        the standard error of a sum see `OnlineIC.unprojected`.
+    Args:
+        keys: Str or Grouping, or iterable of these. Different attributes, or groupings of them, with at most
+            10,000 groups. Of a number its bins.
+        of: The attribute of all but a count.
+        unbiased: Of counts: what the released tables say of each group by themselves, where they say
+            something, with its standard error. Such counts can be below 0. Those of the fit are never, so
+            that small ones are too large in the mean, and their sum by that times their number. Errors of
+            groups are not independent: for the standard error of a sum see `OnlineIC.unprojected`.
 
-    Raises
-    ------
-    InvalidQueryError
-        If an attribute is unknown or named twice, or has no mean, or nobody can meet the condition.
-    TooLargeError
-        If there are more groups.
+    Raises:
+        InvalidQueryError: If an attribute is unknown or named twice, or has no mean, or nobody can meet the
+            condition.
+        TooLargeError: If there are more groups.
     """
     check_answering(session)
     check_choice("aggregate", aggregate, *AGGREGATES)
@@ -554,8 +523,7 @@ def tabled(
 ) -> "tuple[Found, Floats]":
     """Return the shares of all groups, as one cross table where that can be asked; `more` are further keys.
 
-    Raises
-    ------
+    Raises:
         InvalidQueryError: If further keys are asked, and no cross table can have them.
     """
     condition = narrowing(session.domain, condition)

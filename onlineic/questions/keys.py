@@ -25,8 +25,7 @@ MOST_GROUPS = 10_000  # answers of one GROUP BY
 class GroupKey:
     """One key over a domain.
 
-    Attributes
-    ----------
+    Attributes:
         key: As it was given.
         name: As its column is called.
         labels: Of its groups, in order.
@@ -46,8 +45,7 @@ class GroupKey:
     def of(cls, key: Key, domain: Domain) -> "GroupKey":
         """Return a key over a domain.
 
-        Raises
-        ------
+        Raises:
             InvalidQueryError: If the attribute is unknown, or has no such groups.
         """
         if isinstance(key, str):
@@ -80,8 +78,7 @@ class GroupKeys:
     def of(cls, domain: Domain, keys: Any) -> "GroupKeys":
         """Return keys over a domain.
 
-        Raises
-        ------
+        Raises:
             InvalidQueryError: If a key is unknown, or stands there twice.
             TooLargeError: If there are too many groups.
         """

@@ -35,14 +35,10 @@ FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a d
 class Estimate(NamedTuple):
     """A linear estimate from released tables, before anything is made to be no less than 0: fractions of n.
 
-    Attributes
-    ----------
-    value : float
-        Without bias, for a query that was chosen before the tables were released; it can be below 0.
-    standard_error : float
-        For such a query.
-    error_bound : float
-        Half-width around `value`, in the session's event, for whichever query of its family.
+    Attributes:
+        value: Without bias, for a query that was chosen before the tables were released; it can be below 0.
+        standard_error: For such a query.
+        error_bound: Half-width around `value`, in the session's event, for whichever query of its family.
     """
 
     value: float
@@ -116,15 +112,11 @@ class AnsweringLinear(abc.ABC):
 class Found:
     """Answers to a few queries as they were told, and numbers with bounds that hold together.
 
-    Attributes
-    ----------
-    errors : sequence of float
-        `expected_error` of the numbers, NaN where it is unknown.
-    own, joint : (m,) float64
-        The two statements of which `bounds` are one: those of the answers themselves, and those in the event
-        in which all answers of the session hold, inf where it has none.
-    event : (hashable, float)
-        The event of `joint`, and the probability that it fails.
+    Attributes:
+        errors: Sequence of float. `expected_error` of the numbers, NaN where it is unknown.
+        own, joint: Shape (m,). The two statements of which `bounds` are one: those of the answers themselves,
+            and those in the event in which all answers of the session hold, inf where it has none.
+        event: The event of `joint`, and the probability that it fails.
     """
 
     answers: tuple[Answer, ...]

@@ -68,41 +68,30 @@ Aggregate = Literal["count", "mean", "sum", "variance"]
 class Derived(Combined):
     """One number that was worked out from a few released answers.
 
-    Attributes
-    ----------
-    name : str
-        What was asked, such as "mean(age)".
-    value : float
-        In the units of the attribute.
-    error_bound : float
-        Half-width around `value` that holds the exact number, at the attribute's values or midpoints, with
-        probability `confidence`; inf where `few_records`.
-    confidence : float
-        1 - beta: of one answer its own, of several that of all the session's answers at once. Where the
-        session has none for these, 1 - m beta for m answers, each with a bound of its own.
-    bias : float
-        How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with the
-        same probability. Of bins with midpoints, how far these may be from the values; of a number between
-        two ends, the most by which the rounding of parts to ends can move any table; what sharing out the
-        rows of a person with several can do is in neither bound (theory 1.7). 0 where the attribute's values
-        are exact. Of a clipped attribute what lies beyond its ends counts as them: how far beyond is in
-        neither bound.
-    count, count_bound : float or None
-        Records that it is about, those that meet the condition and have a value, with their own half-width.
-        None of what arithmetic made.
-    answers : tuple of Answer
-        What it was made of.
-    expected_error : float or None
-        Root-mean-square error that is expected of `value`, in its units: to first order, and as if the errors
-        of the answers were independent. They mostly rise together, which makes that of a mean smaller.
-        Nothing promises it. None where it is unknown of one of them.
-    few_records : bool
-        Whether a mean or variance is over no more records than twice their error: then it could be anything,
-        and only `expected_error` says what it is worth.
-    part, part_bound : float or None
-        Of a share, the records of `count` that meet its condition, with their own half-width.
-    number : Number or None
-        What arithmetic goes on with.
+    Attributes:
+        name: What was asked, such as "mean(age)".
+        value: In the units of the attribute.
+        error_bound: Half-width around `value` that holds the exact number, at the attribute's values or
+            midpoints, with probability `confidence`; inf where `few_records`.
+        confidence: 1 - beta: of one answer its own, of several that of all the session's answers at once.
+            Where the session has none for these, 1 - m beta for m answers, each with a bound of its own.
+        bias: How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with
+            the same probability. Of bins with midpoints, how far these may be from the values; of a number
+            between two ends, the most by which the rounding of parts to ends can move any table; what sharing
+            out the rows of a person with several can do is in neither bound (theory 1.7). 0 where the
+            attribute's values are exact. Of a clipped attribute what lies beyond its ends counts as them: how
+            far beyond is in neither bound.
+        count, count_bound: Records that it is about, those that meet the condition and have a value, with
+            their own half-width. None of what arithmetic made.
+        answers: What it was made of.
+        expected_error: Root-mean-square error that is expected of `value`, in its units: to first order, and
+            as if the errors of the answers were independent. They mostly rise together, which makes that of a
+            mean smaller. Nothing promises it. None where it is unknown of one of them.
+        few_records: Whether a mean or variance is over no more records than twice their error: then it could
+            be anything, and only `expected_error` says what it is worth.
+        part, part_bound: Of a share, the records of `count` that meet its condition, with their own
+            half-width.
+        number: What arithmetic goes on with.
     """
 
     name: str
@@ -231,27 +220,18 @@ def mean(session: AnsweringLinear, attribute: str, where: Where = None) -> Deriv
     values lo .. hi that the condition allows, a = E[u] and b = E[1 - u], both over the records that count.
     The mean is lo + (hi - lo) a/(a + b).
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        A range of integers, or a number in bins, which stand for their midpoints.
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError
-        If a + b is no more than twice its error, and either no error is expected of it, or it is fewer than
-        half a record. The answers are paid, and stand in the exception. Else such a mean is told without a
-        bound, as one over `few_records`.
-    InvalidQueryError
-        If the attribute has no numbers, or nobody can meet the condition.
-
-    Notes
-    -----
     With true a', b' and |a - a'|, |b - b'| <= e the ratio r' = a'/(a' + b') lies in [0, 1], and
     (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b). With expected errors e_a,
     e_b that of r is hypot(e_a (1 - r), e_b r)/(a + b).
+
+    Args:
+        attribute: A range of integers, or a number in bins, which stand for their midpoints.
+
+    Raises:
+        TooFewRecordsError: If a + b is no more than twice its error, and either no error is expected of it,
+            or it is fewer than half a record. The answers are paid, and stand in the exception. Else such a
+            mean is told without a bound, as one over `few_records`.
+        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
     """
     return _of_numbers(session, "mean", attribute, where)
 
@@ -262,16 +242,8 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
     With u as in `mean` and f_1 the share of the records that count, it is n ((hi - lo) E[u] + lo f_1), off by
     at most n ((hi - lo) e_u + |lo| e_1). The second query is not needed for the sum over all records.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    InvalidQueryError
-        If the attribute has no numbers, or nobody can meet the condition.
+    Raises:
+        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
     """
     return _of_numbers(session, "sum", attribute, where)
 
@@ -283,19 +255,6 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
     `mean` and s = E[u^2], over the records that count, it is (hi - lo)^2 (s/(a + b) - (a/(a + b))^2). Two
     linear queries are asked of all records, three of others.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError, InvalidQueryError
-        As `mean`.
-
-    Notes
-    -----
     Of a number with two ends a bin the square is known at the ends, and taken linear between them: of a bin
     of width h too large by (v - l)(u - v), at most h^2/4. Half of that is taken off, and `bias` is the other
     half, with what the rounding of records to parts can move (theory 1.8). A value that stands for those
@@ -304,6 +263,9 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
 
     With r and r' as in `mean`, t = s/(a + b) <= r, and errors e_s, e_r of s and r: (a + b)(t - t') =
     (s - s') - t' ((a + b) - (a' + b')), and r^2 - r'^2 = (r - r')(r + r').
+
+    Raises:
+        TooFewRecordsError, InvalidQueryError: As `mean`.
     """
     return _of_numbers(session, "variance", attribute, where)
 
@@ -385,17 +347,11 @@ def worked_out(asks: Asks, aggregate: str, n: int, found: Found, part: slice = s
 class Made(NamedTuple):
     """A number that was worked out from a few released ones.
 
-    Attributes
-    ----------
-    value, bound, bias : float
-        As of `Derived`; NaN where nothing can be said.
-    share, share_bound : float
-        Of the records that count.
-    expected : float
-        NaN where it is unknown.
-    few : bool
-    own, joint : float
-        Its bounds by either statement of `Found`.
+    Attributes:
+        value, bound, bias: As of `Derived`; NaN where nothing can be said.
+        share, share_bound: Of the records that count.
+        expected: NaN where it is unknown.
+        own, joint: Its bounds by either statement of `Found`.
     """
 
     value: float
@@ -414,27 +370,18 @@ class Made(NamedTuple):
 class Numbers:
     """An attribute as numbers, under a condition: which codes count, and their places between two ends.
 
-    Attributes
-    ----------
-    held : (size,) bool
-        Codes that have a value and may meet the condition.
-    low, high : float
-        Least and largest of their values.
-    shares : (size,) float64
-        (value - low)/(high - low), 0 where no code is held.
-    bias : float
-        Largest distance of a held code's value from those that it stands for.
-    everybody : bool
-        Whether all records count, and their number is public: if not it is asked for, as of a condition.
-    width : float
-        Of the widest bin between two ends, 0 where there are none.
-    wrong : float
-        Between two ends, the largest share of a record that rounding can put at the wrong end.
-    cells : float
-        Number of records that rounding can put there in all cells that may meet the condition, inf where
-        that is not known.
-    fewest : int
-        Parts that are rounded together, at least; less than one of them is put at the wrong end.
+    Attributes:
+        held: Shape (size,). Codes that have a value and may meet the condition.
+        low, high: Least and largest of their values.
+        shares: Shape (size,). (value - low)/(high - low), 0 where no code is held.
+        bias: Largest distance of a held code's value from those that it stands for.
+        everybody: Whether all records count, and their number is public: if not it is asked for, as of a
+            condition.
+        width: Of the widest bin between two ends, 0 where there are none.
+        wrong: Between two ends, the largest share of a record that rounding can put at the wrong end.
+        cells: Number of records that rounding can put there in all cells that may meet the condition, inf
+            where that is not known.
+        fewest: Parts that are rounded together, at least; less than one of them is put at the wrong end.
     """
 
     attribute: str

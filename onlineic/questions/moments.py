@@ -49,8 +49,7 @@ Scored = str | Mapping[str, Any]
 class Scores:
     """An attribute as numbers: its own, or 1 of some labels and 0 of others.
 
-    Attributes
-    ----------
+    Attributes:
         name: As it is told.
         attribute: Whose codes these are.
         values: Of every code, (size,); anything where it has none.
@@ -79,8 +78,7 @@ class Scores:
     ) -> "Scores":
         """Return the numbers of an attribute, or of {attribute: label, or list of labels} as 1 and 0.
 
-        Raises
-        ------
+        Raises:
             InvalidQueryError: If it has no numbers, or only one that the condition allows.
         """
         if isinstance(given, Mapping):
@@ -292,8 +290,7 @@ class Sums:
 class Moments:
     """Means and covariances of some attributes, from released answers, in scaled units.
 
-    Attributes
-    ----------
+    Attributes:
         scores: The attributes as numbers.
         n: Number of records of the table.
         share, share_bound: Of the records that count.
@@ -347,8 +344,7 @@ def sums_of(
 ) -> tuple[Sums, Expression | None]:
     """Return what to ask for the moments of some attributes, and the condition as it was read.
 
-    Raises
-    ------
+    Raises:
         InvalidQueryError: If an attribute has no numbers, is there twice, or nobody can meet the condition.
         TooLargeError: If two of them have too many pairs of values.
     """
@@ -374,8 +370,7 @@ def asked_of(
 class Released:
     """What a session has released, by its public record.
 
-    Attributes
-    ----------
+    Attributes:
         tables: Sets of attributes, by their places, that stand together in one table.
         numbers: Keys of the queries that were measured by themselves.
         known: Whether there is a record.
@@ -419,8 +414,7 @@ def moments_of(sums: Sums, n: int, found: Found, name: str, released: Released, 
         name: Of what is worked out, for messages.
         least: Records that it takes.
 
-    Raises
-    ------
+    Raises:
         TooFewRecordsError: If fewer count, or no more than their bound and no error is expected of them. The
             answers are paid, and stand in the exception.
     """

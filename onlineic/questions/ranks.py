@@ -24,8 +24,7 @@ from onlineic.slips import public
 class Top(Framed):
     """The largest numbers of some groups, in order.
 
-    Attributes
-    ----------
+    Attributes:
         name: What was ranked.
         keys: Of the groups.
         labels: Of every row, one for each key.

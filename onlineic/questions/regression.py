@@ -74,8 +74,7 @@ ROUNDED = 1e-9  # least eigenvalue, of scaled attributes, that floats tell from 
 class LeastSquares(Framed):
     """A number as a linear function of others, that with the least mean square error.
 
-    Attributes
-    ----------
+    Attributes:
         name: What was asked.
         regressors: What the slopes are of, (p,).
         slopes: How much one unit of each adds to the outcome, the others held, (p,).
@@ -146,8 +145,7 @@ class LeastSquares(Framed):
     def predict(self, **values: float) -> float:
         """Return the outcome that the slopes give to a record, without an error of its own.
 
-        Raises
-        ------
+        Raises:
             InvalidParameterError: If a regressor has no value, or there is another.
         """
         if set(values) != set(self.regressors):
@@ -228,8 +226,7 @@ class LeastSquares(Framed):
 class LeastSquaresByGroup(Framed):
     """Least squares in each group of records by the label of an attribute.
 
-    Attributes
-    ----------
+    Attributes:
         name: What was asked.
         by: The attribute.
         labels: Of the groups.
@@ -256,8 +253,7 @@ class LeastSquaresByGroup(Framed):
     def __getitem__(self, label: Label) -> LeastSquares:
         """Return the regression of a group.
 
-        Raises
-        ------
+        Raises:
             TooFewRecordsError: If its records are too few.
             IllConditionedError: If its sums leave the slopes open.
             InvalidQueryError: If there is no such group.
@@ -310,6 +306,9 @@ def least_squares(
     those with the outcome, and what may be wrong with them bounded by E and f cell by cell, the slopes
     x = A^-1 b are off by at most (I - |A^-1| E)^-1 |A^-1| (f + E |x|), if the powers of |A^-1| E vanish.
 
+        Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the
+        budget on the least eigenvalue; here the released matrix tells it, and its error is simulated.
+
     Args:
         session: What answers.
         outcome: Name of an attribute of numbers or booleans, or {attribute: label} for 1 and 0.
@@ -318,19 +317,13 @@ def least_squares(
         ridge: "adaptive": as much as brings the least eigenvalue of A to twice the size of its error, nothing
             if that is more already (AdaSSP). A number: that, and an error where it is too little.
 
-    Raises
-    ------
+    Raises:
         IllConditionedError: If a regressor hardly varies, or the sums leave the slopes open at this ridge,
             as where regressors are collinear.
         TooFewRecordsError: If fewer records count than there are slopes.
         InvalidQueryError: If an attribute has no numbers or is there twice, or nobody can meet the condition.
         InvalidParameterError: If ridge is below 0.
         TooLargeError: If two attributes have more than 2^22 pairs of values.
-
-    References
-    ----------
-        Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the
-        budget on the least eigenvalue; here the released matrix tells it, and its error is simulated.
     """
     check_answering(session)
     ridge = _checked_ridge(ridge)
@@ -358,8 +351,7 @@ def least_squares_by(
         where: Among whom.
         ridge: As of `least_squares`.
 
-    Raises
-    ------
+    Raises:
         InvalidQueryError: As of `least_squares`, or if the attribute is one of those.
         TooLargeError: If there are more groups.
     """
@@ -417,12 +409,10 @@ def sums_of_products(
         by: The attribute of groups that will be asked.
         n_public: Whether the number of records is; False for a table of neighbours "add-remove".
 
-    Raises
-    ------
+    Raises:
         InvalidQueryError: As of `least_squares`.
 
-    Examples
-    --------
+    Examples:
         >>> domain = ic.Domain.of(age=range(90), pay=ic.number(0, 100_000), sex=["F", "M"])
         >>> len(sums_of_products(domain, ["pay", "age", {"sex": "M"}]))
         8

@@ -20,8 +20,7 @@ def series(
 ) -> Groups:
     """Return a number for every period of a date, which `plot` draws as a line with its band.
 
-    Raises
-    ------
+    Raises:
         InvalidQueryError: As of `group_by`, or if the attribute holds no dates.
     """
     check_answering(session)

@@ -45,8 +45,7 @@ NOBODY = Made(math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0)  # of a gro
 class Rate:
     """A rate as a quotient: who is counted, and beside them the rest, or all of whom they are a part.
 
-    Attributes
-    ----------
+    Attributes:
         met: Meets both conditions.
         beside: Who meets the second one alone, or all who meet it; None where the number of all is known.
         whole: Whether it is all of them.
@@ -112,8 +111,7 @@ def share(
         where: Among whom; by default all records.
         by: Attributes or groupings whose values make the groups.
 
-    Raises
-    ------
+    Raises:
         TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
         InvalidQueryError: If a condition is none, or nobody can meet `where`.
     """
@@ -137,8 +135,7 @@ def rate_of(
 ) -> Derived:
     """Return the part of one condition of two that exclude each other, among those who meet a third.
 
-    Raises
-    ------
+    Raises:
         TooFewRecordsError: If less than half a record meets either; the answers are paid.
     """
     rate = sides(met, rest, among, known=not session.n_bound)

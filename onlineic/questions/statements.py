@@ -43,41 +43,29 @@ NAMED: Mapping[str, Named] = {"sum": "sum", "average": "mean", "variance": "vari
 class AnswerTable(Framed):
     """What a statement with GROUP BY, or with several aggregates, was answered: one row a group.
 
-    Attributes
-    ----------
-    keys : tuple of str
-        Columns of GROUP BY.
-    labels : tuple of tuple of labels
-        Of every row, one for each key; None is the missing value. All groups of the domain are there, empty
-        ones too, but for those that HAVING, LIMIT or OFFSET left out.
-    names : tuple of str
-        Of the aggregates: their alias, or their text.
-    values : (rows, aggregates) float64
-        Numbers of records, sums and averages. NaN of an average of which nothing can be said.
-    error_bounds : (rows, aggregates) float64
-        Half-widths around the values, in their units; of one aggregate they hold for all rows at once with
-        its confidence. inf where there is none, as over few records.
-    expected_errors : (rows, aggregates) float64
-        As of `Derived`; NaN where it is unknown.
-    few_records : (rows, aggregates) bool
-        As of `Derived`.
-    confidences : tuple of float
-        Of every aggregate.
-    decided : int or None
-        Of the largest or smallest numbers in order, how many ranks are sure; None of another order.
-    usually_decided : int or None
-        How many are, by 1.96 expected errors.
-    biases : tuple of float
-        Of every aggregate, how far values in bins may put it off: beside `error_bounds`, as of `Derived`.
-    answers : tuple of Answer
-        What it was made of.
-    columns : tuple of (str, int)
-        In the order of SELECT: a name, and a place among the keys, or after them among the aggregates.
-    groups : int
-        How many groups were asked: with HAVING or LIMIT more than there are rows.
-    clauses : tuple of str
-        Those of HAVING, ORDER BY, LIMIT and OFFSET that went by noisy values: by the true ones, rows may
-        stand in another order, or on the other side of a limit.
+    Attributes:
+        keys: Columns of GROUP BY.
+        labels: Of every row, one for each key; None is the missing value. All groups of the domain are there,
+            empty ones too, but for those that HAVING, LIMIT or OFFSET left out.
+        names: Of the aggregates: their alias, or their text.
+        values: Shape (rows, aggregates). Numbers of records, sums and averages. NaN of an average of which
+            nothing can be said.
+        error_bounds: Shape (rows, aggregates). Half-widths around the values, in their units; of one
+            aggregate they hold for all rows at once with its confidence. inf where there is none, as over few
+            records.
+        expected_errors: Shape (rows, aggregates). As of `Derived`; NaN where it is unknown.
+        few_records: Shape (rows, aggregates). As of `Derived`.
+        confidences: Of every aggregate.
+        decided: Of the largest or smallest numbers in order, how many ranks are sure; None of another order.
+        usually_decided: How many are, by 1.96 expected errors.
+        biases: Of every aggregate, how far values in bins may put it off: beside `error_bounds`, as of
+            `Derived`.
+        answers: What it was made of.
+        columns: In the order of SELECT: a name, and a place among the keys, or after them among the
+            aggregates.
+        groups: How many groups were asked: with HAVING or LIMIT more than there are rows.
+        clauses: Those of HAVING, ORDER BY, LIMIT and OFFSET that went by noisy values: by the true ones, rows
+            may stand in another order, or on the other side of a limit.
     """
 
     keys: tuple[str, ...]
@@ -221,15 +209,11 @@ def answered(session: AnsweringLinear, understood: Statement) -> Answer | Derive
 
     All of the statement was read, and fits the domain, before the first question is asked.
 
-    Returns
-    -------
-    Answer, Derived or AnswerTable
+    Returns:
         Of one COUNT, of one other number, and of several of them or GROUP BY.
 
-    Raises
-    ------
-    TooFewRecordsError
-        If nothing can be said of the average of a statement of one AVG, as of `mean`.
+    Raises:
+        TooFewRecordsError: If nothing can be said of the average of a statement of one AVG, as of `mean`.
     """
     if not understood.keys and len(understood.formulas) == 1:
         ((name, formula),) = understood.formulas

@@ -30,14 +30,11 @@ NOTE = (
 class Synthetic:
     """Synthetic records as columns of labels: post-processing of what was released, free, no guarantee.
 
-    Attributes
-    ----------
-    columns : dict of name to list, (rows,)
-        Labels by attribute, of numbers in bins a number inside; None for the missing cell.
-    seed : int
-        Public: the same seed and hypothesis give the same records.
-    private : bool
-        False: of a session with simulated noise, NOT PRIVATE.
+    Attributes:
+        columns: From name to a list of shape (rows,). Labels by attribute, of numbers in bins a number
+            inside; None for the missing cell.
+        seed: Public: the same seed and hypothesis give the same records.
+        private: False: of a session with simulated noise, NOT PRIVATE.
     """
 
     columns: dict[str, list[Any]]
@@ -62,20 +59,16 @@ class Synthetic:
     def to_pandas(self) -> Any:
         """Return `to_dict` as a pandas DataFrame, with a note in its `attrs`.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Raises:
+            MissingExtraError: If pandas is not installed.
         """
         return pandas_frame(self.to_dict(), NOTE)
 
     def to_polars(self) -> Any:
         """Return `to_dict` as a polars DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
+        Raises:
+            MissingExtraError: If polars is not installed.
         """
         return polars_frame(self.to_dict())
 
@@ -92,10 +85,8 @@ class Synthetic:
 def synthetic(hypothesis: Hypothesis, rows: int, seed: int, private: bool) -> Synthetic:
     """Return records drawn from a hypothesis.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a number is outside its range, or the hypothesis cannot be sampled.
+    Raises:
+        InvalidParameterError: If a number is outside its range, or the hypothesis cannot be sampled.
     """
     rows, seed = check_sampled(hypothesis, rows, seed)
     return Synthetic(drawn(hypothesis, rows, seed), seed, private)
@@ -134,7 +125,11 @@ def _numbers(kind: Binned, labels: list[Any], uniform: Floats) -> list[Any]:
                 share = float(upper.mean())
                 places = _spread(np.where(upper, 1.0 - share * (1.0 - places), (1.0 - share) * places), share)
             digits = 3 - math.floor(math.log10(high - low))
-            drawn_ = np.clip(np.round(low + places * (high - low), digits), low, high)
+            drawn_ = np.round(low + places * (high - low), digits)
+            drawn_ = np.where(
+                drawn_ < high, drawn_, np.round(high - 10.0**-digits, digits)
+            )  # not in the next
+            drawn_ = np.maximum(drawn_, low)
         for row, number in zip(held.tolist(), drawn_.tolist(), strict=True):
             found[row] = int(number) if kind.integer and math.isfinite(number) else number
     return found

@@ -288,7 +288,9 @@ class Service:
 
     def _shared(self, sent: Any, face: Any) -> Share:
         """Return a rate that was sent, with the periods that it is over or not."""
-        inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
+        inner = sent
+        if isinstance(sent, dict):
+            inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
         cost_of(inner, face.domain)
         return shared(inner, face.domain)
 

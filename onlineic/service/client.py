@@ -66,10 +66,8 @@ CODES: dict[str, type[OnlineICError]] = {kind.code: kind for kind in KINDS}
 class RemoteError(OnlineICError):
     """A server cannot be reached, or refuses for a reason that no session has.
 
-    Attributes
-    ----------
-    status : int
-        Of HTTP; 0: it was not reached.
+    Attributes:
+        status: Of HTTP; 0: it was not reached.
     """
 
     status = 0
@@ -78,12 +76,7 @@ class RemoteError(OnlineICError):
 @final
 @attrs.frozen
 class RemoteSummary:
-    """The summary of a served session.
-
-    Attributes
-    ----------
-    text, markdown, html : str
-    """
+    """The summary of a served session."""
 
     text: str
     markdown: str
@@ -117,27 +110,19 @@ def connect(
 ) -> "Remote":
     """Return a served session, to be asked like one that is at hand.
 
-    Parameters
-    ----------
-    url : str
-        Such as "https://private.example.org" or "http://127.0.0.1:8765".
-    token : str, optional
-        By default the environment variable ONLINEIC_TOKEN.
-    timeout : float
-        Seconds that one reply may take.
-    progress : callable (stage, done, total), or "bar", optional
-        As of `OnlineIC`: told how many of a long list of questions are answered. A server takes so many
-        questions a minute of each of its users, and the client waits where that is reached.
+    Args:
+        url: Such as "https://private.example.org" or "http://127.0.0.1:8765".
+        token: By default the environment variable ONLINEIC_TOKEN.
+        timeout: Seconds that one reply may take.
+        progress: Called with (stage, done, total), or "bar". As of `OnlineIC`: told how many of a long list
+            of questions are answered. A server takes so many questions a minute of each of its users, and the
+            client waits where that is reached.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the address is none, or crosses the network without TLS, or there is no token, or `progress` is
-        none of these.
-    MissingExtraError
-        If a bar was asked for, and tqdm is not installed.
-    RemoteError
-        If the server cannot be reached, or does not know the token.
+    Raises:
+        InvalidParameterError: If the address is none, or crosses the network without TLS, or there is no
+            token, or `progress` is none of these.
+        MissingExtraError: If a bar was asked for, and tqdm is not installed.
+        RemoteError: If the server cannot be reached, or does not know the token.
     """
     token = os.environ.get("ONLINEIC_TOKEN") if token is None else token
     if not isinstance(token, str) or not token.strip() or not token.isascii():
@@ -186,15 +171,11 @@ class Remote(Answering):
     def over(self, since: str | None = None, until: str | None = None) -> "Remote":
         """Return a table that grows over the periods from one to another, as `Periods.over`.
 
-        Parameters
-        ----------
-        since, until : str, optional
-            Both included and of any level; by default the first and the last period of all.
+        Args:
+            since, until: Both included and of any level; by default the first and the last period of all.
 
-        Raises
-        ------
-        InvalidQueryError, InvalidParameterError
-            If it is no table that grows, or has no such period.
+        Raises:
+            InvalidQueryError, InvalidParameterError: If it is no table that grows, or has no such period.
         """
         ends = {name: end for name, end in (("since", since), ("until", until)) if end is not None}
         found = Remote.__new__(Remote)

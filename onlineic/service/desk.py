@@ -41,7 +41,7 @@ from onlineic.session.asking import Outcome
 from onlineic.session.purse import Purse
 
 TURN = 0.02  # seconds after which a turn ends
-PART = 64  # cost of a part: nobody waits for more than one of another asker
+PART, LONG_PART = 16, 64  # cost of a part, and of one that is answered as a batch: nobody waits for more
 CELLS = 64  # of a table, that cost as much as a plain question
 MOST_WAITING = 512  # cost that may wait of one asker, unless it is one request
 MOST_QUESTIONS = 4096  # that one derived question may become
@@ -178,7 +178,9 @@ class Capped(Answering):
 
             return run
 
-        batch = self.desk.put(job, [(cost, act(part)) for cost, part in in_parts(bound, costs)], last=False)
+        batch = self.desk.put(
+            job, [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)], last=False
+        )
         try:
             return [one for found in batch.future.result() for one in found]
         except OnlineICError as error:
@@ -322,10 +324,8 @@ class Desk:
             return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
-        view = self.view
-        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-        return max(Fraction(0), view.account.capacity - shared)
+        """What purses are parts of, of the table as it was seen last."""
+        return self.view.pool
 
     def purse(self, user: User, active: int) -> Purse:
         """Return what a user may spend, where so many may ask."""
@@ -354,7 +354,7 @@ class Desk:
 
             return run
 
-        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs)]
+        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs, PART)]
         return [one for part in await self._run(job, parts) for one in part]
 
     async def parts(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
@@ -636,11 +636,11 @@ class Desk:
             del self._put[: len(put)]
 
 
-def in_parts(asked: Sequence[Any], costs: Sequence[int]) -> list[tuple[int, list[Any]]]:
-    """Return questions in parts of about the cost of one part, each with its cost."""
+def in_parts(asked: Sequence[Any], costs: Sequence[int], most: int) -> list[tuple[int, list[Any]]]:
+    """Return questions in parts of at most this cost, or one question, each with its cost."""
     found: list[tuple[int, list[Any]]] = []
     for one, cost in zip(asked, costs, strict=True):
-        if found and found[-1][0] + cost <= PART:
+        if found and found[-1][0] + cost <= most:
             found[-1] = (found[-1][0] + cost, found[-1][1])
             found[-1][1].append(one)
         else:

@@ -35,6 +35,8 @@ class Shown(Protocol):
     @property
     def owed(self) -> Fraction: ...
     @property
+    def pool(self) -> Fraction: ...
+    @property
     def paid(self) -> Mapping[str, Fraction]: ...
     @property
     def length(self) -> int: ...
@@ -114,12 +116,9 @@ class Grown(Spanned, Protocol):
 def over(asked: Any, span: Span) -> Any:
     """Return what is asked over a span of periods.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a span is given of what has no periods.
-    InvalidParameterError
-        If an end is none of its periods.
+    Raises:
+        InvalidQueryError: If a span is given of what has no periods.
+        InvalidParameterError: If an end is none of its periods.
     """
     if span == ALL:
         return asked
@@ -131,10 +130,8 @@ def over(asked: Any, span: Span) -> Any:
 def span_of(sent: Any) -> Span:
     """Return the span that an object names by its members since and until.
 
-    Raises
-    ------
-    InvalidQueryError
-        If one is no text.
+    Raises:
+        InvalidQueryError: If one is no text.
     """
     if not isinstance(sent, dict):
         return ALL

@@ -67,6 +67,8 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Table": _object({"columns": FREE, "confidences": FREE, "biases": FREE, "private": YES}, chosen=TEXT),
     "Statement": {"oneOf": [_ref("Answer"), _ref("Number"), _ref("Table")]},
+    "Groups": _object({"name": TEXT, "columns": FREE, "confidence": NUMBER, "private": YES}),
+    "Share": {"oneOf": [_ref("Number"), _ref("Groups")]},
     "Explanation": _object(
         {
             "form": TEXT,
@@ -86,6 +88,7 @@ SCHEMAS: dict[str, Any] = {
             "free": YES,
             "shared": NUMBER,
             "tables": NUMBER,
+            "bought": COUNT,
             "expected": NUMBER,
             "restarts_left": {"type": ["integer", "null"]},
         }
@@ -123,6 +126,7 @@ class Told:
         reply: Name of a schema, or a media type.
         query: Parameters of the address, each with its schema and what it means.
         body: Members of the object that is sent.
+        beside: Members that it may have besides.
         open: Whether it needs no token.
         keyed: Whether it takes a key.
     """
@@ -131,6 +135,7 @@ class Told:
     reply: str
     query: dict[str, tuple[dict[str, Any], str]] = attrs.field(factory=dict)
     body: dict[str, Any] | None = None
+    beside: dict[str, Any] = attrs.field(factory=dict)
     open: bool = False
     keyed: bool = False
     either: bool = False
@@ -155,8 +160,8 @@ ROUTES: dict[tuple[str, str], Told] = {
         body={"sql": {"type": "string", "maxLength": 4096}},
     ),
     ("post", "/v1/share"): Told(
-        "Answer one rate: which part of the records meets a condition, by group or not.", "Statement",
-        keyed=True, body={"share": _ref("Question")},
+        "Answer one rate: which part of the records meets a condition, by group or not.", "Share",
+        keyed=True, body={"share": FREE}, beside={"where": FREE, "by": _list({})},
     ),
     ("post", "/v1/explain"): Told(
         "What a question, or several, may cost you, and what the answer will be worth; asks nothing.",
@@ -245,7 +250,11 @@ def openapi() -> dict[str, Any]:
             said["security"] = [{"token": []}]
         if route.body is not None:
             required = [] if route.either else [*route.body]
-            schema = {"type": "object", "properties": {**route.body, **ENDS}, "required": required}
+            schema = {
+                "type": "object",
+                "properties": {**route.body, **route.beside, **ENDS},
+                "required": required,
+            }
             said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         paths.setdefault(path, {})[method] = said
     return {

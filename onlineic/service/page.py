@@ -377,17 +377,26 @@ def explained_of(found: Explanation, n: int, beta: float) -> list[str]:
             "what was learned so far, without a check."
         )
     else:
-        most = min(1.0, found.at_most + found.tables)
-        said.append(
-            f"It costs you at most {part(most)} of the budget; nothing, if what was learned so far is good "
-            "enough."
-        )
+        price = f"It costs you at most {part(min(1.0, found.at_most + found.tables))} of the budget"
+        one = "It is" if many - known == 1 else "All are" if _all_bought(found) else f"{found.bought:,} are"
+        if found.bought:
+            price += f". {one} measured for this question"
+        if _all_bought(found):
+            said.append(f"{price}.")
+        else:
+            others = "the others cost nothing" if found.bought else "nothing"
+            said.append(f"{price}; {others}, if what was learned so far is good enough.")
     if found.shared:
         said.append(
             f"And the first question buys tables for {part(found.shared)} of the budget, which serve "
             "everybody: no share pays for them."
         )
     return [*said, *_worth(found, n, beta)]
+
+
+def _all_bought(found: Explanation) -> bool:
+    """Whether all that is not known is bought by itself: no test decides whether it is measured."""
+    return 0 < found.bought == found.answers - found.constants - found.repeats
 
 
 def _worth(found: Explanation, n: int, beta: float) -> list[str]:
@@ -407,7 +416,7 @@ def _worth(found: Explanation, n: int, beta: float) -> list[str]:
     )
     each = "The answer" if found.answers == 1 else "Each number"
     said = [f"{each}: {far[:1].lower()}{far[1:]}" if far != NOTHING else far]
-    if found.payable and not found.free and math.isfinite(found.bound_hard):
+    if found.payable and not (found.free or _all_bought(found)) and math.isfinite(found.bound_hard):
         said.append(f"If it is measured: provably within {whole_records(n * found.bound_hard)}.")
     return said
 

@@ -103,10 +103,8 @@ class _Telling(uvicorn.Server):
 def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
     """Return host and port of "HOST:PORT".
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is none, or another machine could reach it without TLS.
+    Raises:
+        InvalidParameterError: If it is none, or another machine could reach it without TLS.
     """
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
@@ -169,48 +167,37 @@ def serve(
 ) -> None:
     """Serve a session until the process is told to end; what waits is answered first, and the session closed.
 
-    Parameters
-    ----------
-    session : Servable
-        A session, or periods, with a ledger file, durability "all" and the system's noise.
-    users : str or path
-    listen : str
-        "HOST:PORT"; port 0: any that is free.
-    line : socket, optional
-        As `bound` made it for that address.
-    begun : callable, optional
-        Told the address once requests are taken.
-    hosts : tuple of str
-        Further names that requests may call the server by.
-    ssl_certfile, ssl_keyfile : str, optional
-    behind_proxy : bool
-        A proxy ends TLS, and nobody else reaches this port.
-    after_crashes : bool
-        Start although the last three starts answered nothing.
-    curators : tuple of str
-        Names of users whose page tells of all users.
+    Args:
+        session: A session, or periods, with a ledger file, durability "all" and the system's noise.
+        listen: "HOST:PORT"; port 0: any that is free.
+        line: Socket. As `bound` made it for that address.
+        begun: Told the address once requests are taken.
+        hosts: Further names that requests may call the server by.
+        behind_proxy: A proxy ends TLS, and nobody else reaches this port.
+        after_crashes: Start although the last three starts answered nothing.
+        curators: Names of users whose page tells of all users.
 
-    Raises
-    ------
-    InvalidParameterError, SessionStateError
-        Before anything is served.
+    Raises:
+        InvalidParameterError, SessionStateError: Before anything is served.
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
-    with contextlib.closing(Users(users)) as held:
-        for name in curators:
-            held.one(name)
-        held.begin(after_crashes=after_crashes)
     limits = Limits(names, secure, frozenset(curators))
-    sys.setswitchinterval(SWITCH)
-    with (
-        contextlib.closing(bound(host, port) if line is None else line) as line,
-        ending_in_order(),
-        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
-    ):
-        server.run(sockets=[line])
+    with contextlib.closing(
+        bound(host, port) if line is None else line
+    ) as line:  # also where no server begins
+        with contextlib.closing(Users(users)) as held:
+            for name in curators:
+                held.one(name)
+            held.begin(after_crashes=after_crashes)
+        sys.setswitchinterval(SWITCH)
+        with (
+            ending_in_order(),
+            standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
+        ):
+            server.run(sockets=[line])
 
 
 @contextlib.contextmanager

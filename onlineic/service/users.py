@@ -45,18 +45,11 @@ T = TypeVar("T")
 class User:
     """One who may ask.
 
-    Attributes
-    ----------
-    name : str
-    created : float
-        Seconds since 1970.
-    revoked : float or None
-    share : Fraction or None
-        Of what hits can spend, in [0, 1]; None: twice an equal share.
-    per_minute : int
-        Questions.
-    digest : str
-        Of the token.
+    Attributes:
+        created: Seconds since 1970.
+        share: Of what hits can spend, in [0, 1]; None: twice an equal share.
+        per_minute: Questions.
+        digest: Of the token.
     """
 
     name: str
@@ -76,17 +69,11 @@ class User:
 class Asked:
     """One line of the log.
 
-    Attributes
-    ----------
-    user : str
-    digest : str
-        SHA-256 of the question as it was sent.
-    start, stop : int
-        Records that were written while it was answered, from start up to stop.
-    statuses : str
-        Of the answers, such as "easy hard", or the code of an error.
-    when : float
-        Seconds since 1970.
+    Attributes:
+        digest: SHA-256 of the question as it was sent.
+        start, stop: Records that were written while it was answered, from start up to stop.
+        statuses: Of the answers, such as "easy hard", or the code of an error.
+        when: Seconds since 1970.
     """
 
     user: str
@@ -118,18 +105,12 @@ class Put:
 class Users:
     """The users file, used by one thread at a time.
 
-    Parameters
-    ----------
-    path : str or path
-    create : bool
-        Whether to make it if it is not there.
-    waits : float
-        Seconds to wait for another process that writes to it.
+    Args:
+        create: Whether to make it if it is not there.
+        waits: Seconds to wait for another process that writes to it.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is not there, can be read by others, or is no users file.
+    Raises:
+        InvalidParameterError: If it is not there, can be read by others, or is no users file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False, waits: float = 5.0) -> None:
@@ -185,10 +166,9 @@ class Users:
     def add(self, name: str, share: Any = None, per_minute: int = PER_MINUTE) -> str:
         """Add a user and return the token, which nothing shows again.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the name is taken, even by one who was revoked, or a number is outside its range.
+        Raises:
+            InvalidParameterError: If the name is taken, even by one who was revoked, or a number is outside
+                its range.
         """
         named = type(name) is str and name.isprintable() and bool(name.strip())
         if not named or len(name) > LONGEST_NAME:
@@ -344,11 +324,9 @@ class Users:
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.
 
-        Raises
-        ------
-        SessionStateError
-            If the last three starts in a row answered nothing: each spends what stood reserved, and a loop
-            of crashes would spend all.
+        Raises:
+            SessionStateError: If the last three starts in a row answered nothing: each spends what stood
+                reserved, and a loop of crashes would spend all.
         """
         sql = "SELECT good FROM start ORDER BY rowid DESC LIMIT ?"
         last = self._run(lambda: self._connection.execute(sql, (CRASHES,)).fetchall())

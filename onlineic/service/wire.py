@@ -33,14 +33,11 @@ DEEPEST = 60  # objects and lists inside each other
 def to_wire(question: Any, domain: Domain) -> Any:
     """Return a question as it is sent; what is sent is read back to the same question, or refused here.
 
-    Parameters
-    ----------
-    question : Expression, Marginal, text or dict
+    Args:
+        question: Expression, Marginal, text or dict.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it has no such form: weights of one's own, arrays, bound queries.
+    Raises:
+        InvalidQueryError: If it has no such form: weights of one's own, arrays, bound queries.
     """
     if isinstance(question, str | dict):
         return question
@@ -67,10 +64,8 @@ def to_wire(question: Any, domain: Domain) -> Any:
 def from_wire(sent: Any, domain: Domain) -> Any:
     """Return the expression or cross table that was sent: of a text what its condition in SQL says.
 
-    Raises
-    ------
-    InvalidQueryError, TooLargeError
-        If it cannot be read, or costs too much to look at.
+    Raises:
+        InvalidQueryError, TooLargeError: If it cannot be read, or costs too much to look at.
     """
     cost_of(sent, domain)
     if isinstance(sent, dict) and isinstance(sent.get("weigh"), dict) and "weigh" not in domain.names:
@@ -143,10 +138,8 @@ def cost_of(sent: Any, domain: Domain) -> int:
 
     Each leaf may touch every value of its attribute, and every cell of a table is told.
 
-    Raises
-    ------
-    TooLargeError
-        If it takes too long.
+    Raises:
+        TooLargeError: If it takes too long.
     """
     leaves, cells, names, depth, level = 0, 1, set[str](), 0, [sent]
     while level:

@@ -86,7 +86,7 @@ class _Taken:
     hard: int = 0
     instalments: int = 0  # releases of tables among them
     bought: Fraction = Fraction(0)  # what these cost
-    alone: Fraction = Fraction(0)  # what numbers that were bought by themselves cost
+    alone: Fraction = Fraction(0)  # what numbers and tables that were bought by themselves cost
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
     singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
 
@@ -98,24 +98,13 @@ class AnswerBook:
     A record is taken as a whole or not at all: after an interrupt or a failure anywhere `take` goes on with
     the same one, and what it then makes of it is the same.
 
-    Parameters
-    ----------
-    plan : Plan
-    domain : Domain
-    n : int
-    ledger : Ledger
-    belief : Belief
-        Before the first record.
-    private : bool
-        Stamped on every answer.
-    persons : int, optional
-        How many persons n parts are: by them answers count. None: n.
-    raises : bool
-        Whether a question that cannot be paid raises an error; else it is answered untested.
-    counted : Counted, optional
-        What is known of the number of persons, or records, where it is private.
-    of_what : str
-        What answers count: "records" or "persons".
+    Args:
+        belief: Before the first record.
+        private: Stamped on every answer.
+        persons: How many persons n parts are: by them answers count. None: n.
+        raises: Whether a question that cannot be paid raises an error; else it is answered untested.
+        counted: What is known of the number of persons, or records, where it is private.
+        of_what: What answers count: "records" or "persons".
     """
 
     __slots__ = (
@@ -273,8 +262,8 @@ class AnswerBook:
             at.easy,
             at.hard + (hard is not None),
             at.instalments + bool(tables),
-            at.bought + (cost if tables else 0),
-            at.alone + (0 if tables else cost),
+            at.bought + (0 if isinstance(record, Single) else cost),
+            at.alone + (cost if isinstance(record, Single) else 0),
             self._spending.after(at.spent, record),
             singles,
         )
@@ -290,10 +279,12 @@ class AnswerBook:
         """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
-            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
             heard = record.heard if isinstance(record, Opened) else ()
             for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
+        if self._plan.first_tables is None and isinstance(record, Opened):
+            # what was bought by itself may fail with a share that its charge has of the account, as hits
+            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
 
@@ -489,10 +480,8 @@ class AnswerBook:
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
 
-        Raises
-        ------
-        SessionExhaustedError
-            Where nothing is answered without a test.
+        Raises:
+            SessionExhaustedError: Where nothing is answered without a test.
         """
         if self.raises:
             raise SessionExhaustedError(self.used_up())
@@ -627,10 +616,8 @@ class AnswerBook:
 
         The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            What a hit would release.
+        Args:
+            target: What a hit would release.
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
@@ -714,10 +701,8 @@ class AnswerBook:
     ) -> Answer:
         """Return an answer of which all is known now, but for what was left then.
 
-        Parameters
-        ----------
-        rest : float or Remembered
-            What was remembered of it, where it was told before.
+        Args:
+            rest: What was remembered of it, where it was told before.
         """
         return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
 

@@ -27,14 +27,10 @@ from onlineic.session.loop import Loop
 class Outcome:
     """What became of one question of several: an answer, or a refusal that left the others alone.
 
-    Attributes
-    ----------
-    answer : Answer or None
-    at : int or None
-        Place in the transcript of the record that told it; None of what no record tells of: a
-        constant, an untested answer, a refusal.
-    error : OnlineICError or None
-        Why it was refused; one of the two is None.
+    Attributes:
+        at: Place in the transcript of the record that told it; None of what no record tells of: a constant,
+            an untested answer, a refusal.
+        error: Why it was refused; one of the two is None.
     """
 
     answer: Answer | None = None
@@ -90,15 +86,7 @@ class Run(Protocol):
 
 @final
 class Asking(Answering):
-    """A session with the purse of one asker; made by `OnlineIC.paid_by`.
-
-    Parameters
-    ----------
-    session : Answering
-    loop : () -> Loop
-    run : Run
-    places : Places
-    """
+    """A session with the purse of one asker; made by `OnlineIC.paid_by`."""
 
     def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
         self._session, self._loop, self._run, self._places = session, loop, run, places

@@ -29,12 +29,8 @@ RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with a
 class Batches:
     """Answers batches through a core.
 
-    Parameters
-    ----------
-    core : Core
-    ledger : Ledger
-        That of the core.
-    n : int
+    Args:
+        ledger: That of the core.
     """
 
     def __init__(self, core: Core, ledger: Ledger, n: int) -> None:
@@ -124,7 +120,8 @@ class Batches:
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
-        if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
+        # a rule may say anything, also of no questions
+        if due is not None and 0 < due <= len(tested) and (told := int(tested[due - 1]) + 1) < len(queries):
             # those after it have what they buy
             return self._begun(queries[:told], columns.part(0, told), testable)
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
@@ -159,10 +156,8 @@ class Batches:
     def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
         """Return the places whose tests are paid for, and how many answers can be given by them.
 
-        Raises
-        ------
-        SessionExhaustedError, SessionSealedError
-            If the first answer cannot.
+        Raises:
+            SessionExhaustedError, SessionSealedError: If the first answer cannot.
         """
         if len(tested) == 0:
             return tested, len(queries)

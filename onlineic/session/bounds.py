@@ -49,20 +49,12 @@ class Bounds:
 
     Taking in the same record twice changes nothing.
 
-    Parameters
-    ----------
-    plan : Plan
-    n : int
-    ledger : Ledger
-    counted : Counted, optional
-        What is known of n, where it is private: bounds are of fractions of n (theory 1.9).
+    Args:
+        counted: What is known of n, where it is private: bounds are of fractions of n (theory 1.9).
 
-    Attributes
-    ----------
-    rounding : float
-        The largest distance of an answered query from the one written.
-    tables : bool
-        Whether a cross table was measured.
+    Attributes:
+        rounding: The largest distance of an answered query from the one written.
+        tables: Whether a cross table was measured.
     """
 
     __slots__ = (
@@ -113,10 +105,8 @@ class Bounds:
     def buy_instalment(self, before: int, released: tuple[Measurement, ...], pure: bool) -> None:
         """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c).
 
-        Parameters
-        ----------
-        pure : bool
-            Whether their noise is Laplace.
+        Args:
+            pure: Whether their noise is Laplace.
         """
         beta = KNOWN * self._plan.beta
         self._instalments = self._instalments.after(before).then(released, self._n, beta, pure)
@@ -197,18 +187,12 @@ class Bounds:
     ) -> float:  # fmt: skip
         """Return the radius of a hard answer, and keep that of it among all hits.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            What was measured.
-        weights : (blocks,) float64 or None
-            Of the measured blocks in the answer.
-        value : float or array
-            As it is released.
-        moved : float
-            Its distance from what was measured.
-        spent : Spent
-            Before the hit.
+        Args:
+            target: What was measured.
+            weights: Shape (blocks,). Of the measured blocks in the answer.
+            value: A number or an array. As it is released.
+            moved: Its distance from what was measured.
+            spent: Before the hit.
         """
         if isinstance(question, Query) and isinstance(target, Partition) and self.slack:
             # the blocks that are left out are taken from n
@@ -223,14 +207,10 @@ class Bounds:
     ) -> float:
         """Return the radius of what was bought by itself, and keep that of it among all at once.
 
-        Parameters
-        ----------
-        charge : Charge
-            Its own: so many can be bought that all charges together are the account.
-        value : float or array
-            As it is told.
-        moved : float
-            Its distance from what was measured.
+        Args:
+            charge: Its own: so many can be bought that all charges together are the account.
+            value: A number or an array. As it is told.
+            moved: Its distance from what was measured.
         """
         beta, account = self._plan.tested_beta, self._plan.sparse.account()
         part = float(charge.amount / account.capacity)
@@ -333,10 +313,8 @@ def stated_value(question: Question, guess: Guess, n: int) -> Any:
 def _easy_radii(plan: Plan, sparse: NumericSparse, share: float) -> tuple[float, float]:
     """Return the radius of one easy answer, and of it among all of them at once.
 
-    Parameters
-    ----------
-    share : float
-        The part of beta that the run has of the second.
+    Args:
+        share: The part of beta that the run has of the second.
     """
     steps = plan.steps
     if plan.next_share is None:

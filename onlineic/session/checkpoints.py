@@ -23,14 +23,7 @@ SPACING = 16  # the hypothesis is kept after each sixteenth part of the updates:
 
 @final
 class Checkpoints:
-    """Keeps what was learned and told in a ledger that outlives its process, and takes it from there.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    update : UpdateRule
-    alpha : float
-    """
+    """Keeps what was learned and told in a ledger that outlives its process, and takes it from there."""
 
     __slots__ = ("_alpha", "_fitted", "_found", "_kept", "_ledger", "_update", "restoring")
 
@@ -119,10 +112,8 @@ class Checkpoints:
     def end(self, start: Belief) -> Belief:
         """Return what the records that `begin` counted have taught.
 
-        Parameters
-        ----------
-        start : Belief
-            Before the first of them.
+        Args:
+            start: Before the first of them.
         """
         known, records = self._ledger.checkpoints, self._ledger.records(0, self.restoring)
         # a checkpoint says no parameters again that the one before has said

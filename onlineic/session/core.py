@@ -59,19 +59,11 @@ def same(bought: Question | None, asked: Question) -> bool:
 class Core:
     """The private table, the public record, and the algorithm between them; one call at a time.
 
-    Parameters
-    ----------
-    data : PrivateData
-    noise : Noise
-    ledger : Ledger
-        Claimed for the account of the mechanism. All that is released goes there, and comes from there.
-    weight_bits : int
-        Grid of the weights of questions.
-    prices : Prices
-    book : AnswerBook
-    purchases : PurchaseRule
-    n : int, optional
-        By which counts are fractions, where the number of records is private; None: that of the data.
+    Args:
+        ledger: Claimed for the account of the mechanism. All that is released goes there, and comes from
+            there.
+        weight_bits: Grid of the weights of questions.
+        n: By which counts are fractions, where the number of records is private; None: that of the data.
     """
 
     def __init__(
@@ -133,29 +125,33 @@ class Core:
 
         No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
         are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of tables that are named for their question alone.
+        motion, or that of a number or tables that are named for their question alone. A number is bought
+        last: it is the answer.
         """
         purse = self.till.purse
-        if questions and all(map(self.book.remembers, questions)):
-            return True
-        while self.seal.usable:
-            shared = purse is not None and self.purchases.due is not None
-            # looked at first: what would be bought takes as long to work out as ten answers
-            if shared and not any(map(self._pays_for, questions[:1])):
-                return False
+        if self.till.empty:
+            return False  # without working out what would be bought, which takes as long as ten answers
+        while self.seal.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer = None if shared else purse
+            payer, alone = purse, is_single(named, questions)
+            guess: Guess = 0
+            # what one question asks serves it alone, whatever else is due
+            if purse is not None and not alone and self.purchases.due is not None:
+                if not any(map(self._pays_for, questions[:1])):
+                    return False
+                payer = None
             used = self.prices.unfinished(self._state.threshold_noise is not None)
             if payer is not None and not self.till.affords(
                 named.charge.amount + (used.amount if used else 0)
             ):
                 return False
-            advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
+            length = len(self._ledger)
+            advance("tables", 0, 1)  # who stops it here has changed nothing
+            if len(self._ledger) > length:
+                continue  # who asked here has moved what is named, and what tests have used up
             sparse, domain = self.prices.sparse, self._data.domain
             tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
-            alone = is_single(tables, questions)
-            guess: Guess = 0
             if alone:
                 self.book.catch_up()  # the guess is what the record before it teaches
                 guess = self.book.guesses(questions)[0]
@@ -173,6 +169,14 @@ class Core:
             if alone:
                 break  # it is answered
         return True
+
+    def _known(self, questions: Sequence[Question]) -> bool:
+        """Return whether all of these need no test: the answer of the first may be the last record."""
+        if questions and self.book.pending:
+            last = self._ledger.record(len(self._ledger) - 1)
+            if isinstance(last, Single) and last.query.key == questions[0].key:
+                return True
+        return bool(questions) and all(map(self.book.remembers, questions))
 
     def _pays_for(self, question: Question) -> bool:
         """Return whether who asks may spend the price of this question, which is no constant."""

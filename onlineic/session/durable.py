@@ -30,6 +30,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.interactions.demand import Expected
 from onlineic.ledger.kinds import Line
 from onlineic.ledger.lines import domain_of
 from onlineic.ledger.place import checked_path, exists
@@ -78,7 +79,7 @@ Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
-        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, ExponentialSparse,
+        AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, Expected, ExponentialSparse,
         FirstTables, FittedAt, FittedStart, FittedTables, GumbelSparse,
         LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
         MultiplicativeWeights, PartitionRule, Perceptron, Plan, Reach, ReplaceRows, TestsOnly,
@@ -111,14 +112,10 @@ class LedgerFile:
 
         It goes once the file holds that number. Where it stays, the draw is known to nobody's record.
 
-        Raises
-        ------
-        LedgerMismatchError
-            If there is one: the budget was spent, and no record tells on what.
-        LedgerWriteError
-            If it cannot be written.
-        InvalidParameterError
-            If no ledger may lie there.
+        Raises:
+            LedgerMismatchError: If there is one: the budget was spent, and no record tells on what.
+            LedgerWriteError: If it cannot be written.
+            InvalidParameterError: If no ledger may lie there.
         """
         mark = self._mark()
         try:
@@ -150,15 +147,12 @@ class LedgerFile:
     ) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
 
-        Parameters
-        ----------
-        n : int or None
-            None: private, and as it was `counted` if the ledger is new, else as the file tells.
+        Args:
+            n: None: private, and as it was `counted` if the ledger is new, else as the file tells.
 
-        Raises
-        ------
-        LedgerError, InvalidParameterError
-            As `SqliteLedger.create` and `SqliteLedger.open`; of another table, or other settings, by name.
+        Raises:
+            LedgerError, InvalidParameterError: As `SqliteLedger.create` and `SqliteLedger.open`; of another
+                table, or other settings, by name.
         """
         if self.new:
             beginning = beginning_of(
@@ -195,10 +189,9 @@ def ledger_choice(
 ) -> Ledger | LedgerFile | None:
     """Return where to record a session, checked; nothing is opened yet.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a file is given without the label of its table, a label without a file, or a file that is open.
+    Raises:
+        InvalidParameterError: If a file is given without the label of its table, a label without a file, or a
+            file that is open.
     """
     check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
@@ -231,10 +224,8 @@ def _public(value: Any) -> Any:
 def prior_digest(prior: Hypothesis | None) -> str | None:
     """Return a digest of a public start, by which it is known again.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it does not tell its cells.
+    Raises:
+        InvalidParameterError: If it does not tell its cells.
     """
     if prior is None:
         return None
@@ -262,10 +253,9 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
 def counted_of(beginning: Line) -> Counted | None:
     """Return the number of records as a recorded session released it, None where it is public.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If there is one, and the budget is for a public number, or the other way round; or n is another.
+    Raises:
+        LedgerCorruptError: If there is one, and the budget is for a public number, or the other way round; or
+            n is another.
     """
     domain = domain_of(beginning)
     found = settings_from_json(beginning.get("counted"), KNOWN, domain)
@@ -331,12 +321,9 @@ def check_unit_of(beginning: Line, unit: Unit | None) -> None:
 def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     """Return the plan of a recorded session.
 
-    Raises
-    ------
-    LedgerMismatchError
-        If its rule is not of the package, and not brought.
-    LedgerCorruptError
-        If it spends more than the budget that stands beside it, or is no plan.
+    Raises:
+        LedgerMismatchError: If its rule is not of the package, and not brought.
+        LedgerCorruptError: If it spends more than the budget that stands beside it, or is no plan.
     """
     if of_other_rules(beginning):
         known: dict[str, type[Any]] = {**KNOWN, **{one.__name__: one for one in (BoughtBefore, TablesBefore)}}
@@ -382,10 +369,8 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
 def restoring(resumed: bool) -> Iterator[None]:
     """Make what is read from a file into a session: nothing private is at hand, and the file may be anything.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If that fails of a session that is resumed.
+    Raises:
+        LedgerCorruptError: If that fails of a session that is resumed.
     """
     try:
         yield

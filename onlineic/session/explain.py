@@ -59,60 +59,43 @@ Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 class Explanation:
     """What would happen if a question were asked now.
 
-    Attributes
-    ----------
-    asked : str
-        The question, shortened.
-    form : "constant", "product", "complement", "joint", "table" or "several"
-        Of conditions on one attribute each, or one minus that; with weights over attributes together; a cross
-        table; or more than one question.
-    attributes : tuple of str
-        That it is about.
-    support : float or None
-        Share of the domain's cells that count in it; None of several questions.
-    grid_bits : int or None
-        Weights are multiples of 2^-grid_bits; None of several questions, 0 of a table.
-    answers : int
-        How many it becomes. Of a question whose steps depend on earlier answers as many as the hypothesis's
-        answers would lead to.
-    constants, repeats : int
-        Of those, how many are the same whatever the data, or known already: both are free, the first exact.
-    bound_easy, bound_hard : float
-        Largest error bound of one answer if all tests turn out easy, or all are measured; fractions. Measured
-        ones are mostly bounded more narrowly: the farther what was learned lies from what was measured, the
-        wider; above 1 where noise, or a private n, is as large. What the first tables say enters once they
-        are bought. inf where they cannot be paid.
-    bound_derived : float or None
-        Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
-        groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be
-        over too few records. None of plain questions.
-    price : float
-        Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up what
-        stands set aside, also by a dearer question that was easy.
-    hits_left : int
-        Hits of the largest price that can at least be paid: as many as at the price of the next. Prices fall.
-    at_most : float
-        Most that can be spent on it, share of the budget, besides first and later tables.
-    left : float
-        Share of the budget that neither a release has used up nor first tables will, which the first question
-        buys.
-    payable : bool
-        Whether a hit of each can be paid now; if not, those are answered untested.
-    restarts_left : int or None
-        How often the session can be closed and resumed until no hit can be paid, as
-        `SessionStatistics.restarts_left`.
-    expected : float or None
-        Root-mean-square error that is predicted of one answer without a test, the largest of all, with the
-        tables that would be bought before; fraction of records. Nothing promises it
-        (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of them.
-    shared : float
-        Share of the budget for which it buys tables first that serve every question: whoever asks next does.
-        Nobody's part pays for them.
-    tables : float
-        Share of the budget for which it buys tables for itself first; whoever asks pays for them.
-    bought : int
-        How many would be bought by themselves, and so measured without a test: prices and bounds are those of
-        their numbers.
+    Attributes:
+        asked: The question, shortened.
+        form: Of conditions on one attribute each, or one minus that; with weights over attributes together; a
+            cross table; or more than one question.
+        attributes: That it is about.
+        support: Share of the domain's cells that count in it; None of several questions.
+        grid_bits: Weights are multiples of 2^-grid_bits; None of several questions, 0 of a table.
+        answers: How many it becomes. Of a question whose steps depend on earlier answers as many as the
+            hypothesis's answers would lead to.
+        constants, repeats: Of those, how many are the same whatever the data, or known already: both are
+            free, the first exact.
+        bound_easy, bound_hard: Largest error bound of one answer if all tests turn out easy, or all are
+            measured; fractions. Measured ones are mostly bounded more narrowly: the farther what was learned
+            lies from what was measured, the wider; above 1 where noise, or a private n, is as large. What the
+            first tables say enters once they are bought. inf where they cannot be paid.
+        bound_derived: Of a derived question its own bound if all tests turn out easy, in its own unit
+            (largest of all groups; half a band; of a rank), as far as the hypothesis knows their values now;
+            inf if it would be over too few records. None of plain questions.
+        price: Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up
+            what stands set aside, also by a dearer question that was easy.
+        hits_left: Hits of the largest price that can at least be paid: as many as at the price of the next.
+            Prices fall.
+        at_most: Most that can be spent on it, share of the budget, besides first and later tables.
+        left: Share of the budget that neither a release has used up nor first tables will, which the first
+            question buys.
+        payable: Whether a hit of each can be paid now; if not, those are answered untested.
+        restarts_left: How often the session can be closed and resumed until no hit can be paid, as
+            `SessionStatistics.restarts_left`.
+        expected: Root-mean-square error that is predicted of one answer without a test, the largest of all,
+            with the tables that would be bought before; fraction of records. Nothing promises it
+            (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of
+            them.
+        shared: Share of the budget for which it buys tables first that serve every question: whoever asks
+            next does. Nobody's part pays for them.
+        tables: Share of the budget for which it buys tables for itself first; whoever asks pays for them.
+        bought: How many would be bought by themselves, and so measured without a test: prices and bounds are
+            those of their numbers.
     """
 
     asked: str
@@ -206,16 +189,12 @@ class Explanation:
 class Prospect:
     """What is known of one question before it is asked.
 
-    Attributes
-    ----------
-    answer : Answer
-        What it would be if its test turned out easy; of a repeat or a constant what it is.
-    bound_hard, joint : float
-        Bound of the number if it is measured; bound of the easy answer together with all others.
-    price : Fraction
-        Share of the budget that a hit would cost.
-    known : bool
-        Whether it needs no test.
+    Attributes:
+        answer: What it would be if its test turned out easy; of a repeat or a constant what it is.
+        bound_hard, joint: Bound of the number if it is measured; bound of the easy answer together with all
+            others.
+        price: Share of the budget that a hit would cost.
+        known: Whether it needs no test.
     """
 
     answer: Answer
@@ -230,31 +209,18 @@ class Prospect:
 class Outlook:
     """What a session knows of questions not asked yet.
 
-    Attributes
-    ----------
-    domain : Domain
-    persons : int
-        Whom answers count.
-    plan, book, prices, account
-        Of the session, or as they stood at one moment.
-    owed : Fraction
-        The charge of tables that questions will buy, by this plan.
-    sealed : bool
-        Whether nothing can be tested.
-    beta : float
-        Failure probability of one answer's bound.
-    n_bound : int
-        How far n may be from the number of records; 0 where that is public.
-    named : callable
-        What would be bought before questions, by the record as it stands.
-    seen : dict
-        What was looked up of questions, for one explanation.
-    purse : Purse or None
-        Of who asks; None: they may spend all of the budget.
-    paid : Fraction
-        What that purse has paid.
-    past : Ledger or None
-        The ledger that grows no more, of one that another thread may ask.
+    Attributes:
+        persons: Whom answers count.
+        plan, book, prices, account: Of the session, or as they stood at one moment.
+        owed: The charge of tables that questions will buy, by this plan.
+        sealed: Whether nothing can be tested.
+        beta: Failure probability of one answer's bound.
+        n_bound: How far n may be from the number of records; 0 where that is public.
+        named: What would be bought before questions, by the record as it stands.
+        seen: What was looked up of questions, for one explanation.
+        purse: Of who asks; None: they may spend all of the budget.
+        paid: What that purse has paid.
+        past: The ledger that grows no more, of one that another thread may ask.
     """
 
     domain: Domain
@@ -333,10 +299,8 @@ class Outlook:
     def explained(self, question: Any, most: int | None = None) -> Explanation:
         """Return what is known of a question before it is asked, as `OnlineIC.explain` says.
 
-        Raises
-        ------
-        TooLargeError
-            If it becomes more than `most` questions.
+        Raises:
+            TooLargeError: If it becomes more than `most` questions.
         """
         outlook = attrs.evolve(self, seen={})
         asked, derived, questions = outlook.rehearsed(question, most)
@@ -348,7 +312,8 @@ class Outlook:
         tables, alone = self.buys(questions)
         if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
             tables = None  # who asks buys nothing
-        if predictor is None or not (tables or alone or predictor.releases):
+        known = any(self.prospect(question).known for question in questions)
+        if predictor is None or not (tables or alone or predictor.releases or known):
             return None
         if tables is not None:
             deviations = tables.deviations(self.plan.sparse.n)
@@ -420,7 +385,7 @@ class Outlook:
         if question is None or self.sealed or (named := self.named((question,))) is None:
             return none, none
         charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
-        if self.named(()) is not None:
+        if not is_single(named, (question,)) and self.named(()) is not None:
             return (charge if self.purse is None or payable else none), none
         return none, (charge if self.purse is None or charge <= self.left else none)
 

@@ -19,10 +19,8 @@ ROUNDS = 30  # of a fixed point that some ten rounds find
 class Singles:
     """Squared distances of numbers from what was said before, of their noise, and of predicted errors.
 
-    Attributes
-    ----------
-    seen : tuple of (float, float, float)
-        Of each purchase, the mean over the cells of a table.
+    Attributes:
+        seen: Of each purchase, the mean over the cells of a table.
     """
 
     seen: tuple[tuple[float, float, float], ...] = ()

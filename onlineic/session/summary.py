@@ -53,17 +53,12 @@ NO_GUARANTEE = "What the hypothesis believes, without a guarantee"
 class BelievedMarginal:
     """What a hypothesis believes of one attribute.
 
-    Attributes
-    ----------
-    name : str
-    labels : tuple, (m,)
-    counts : (m,) float64
-        n times the hypothesis: no guarantee.
-    low, high : (m,) float64, or None
-        Numbers of records that hold the exact counts, of all attributes at once, with probability
-        1 - `plan.KNOWN` beta, less that of the number of records where that is private; None where the first
-        tables do not tell.
-    ordered : bool
+    Attributes:
+        labels: Shape (m,).
+        counts: Shape (m,). n times the hypothesis: no guarantee.
+        low, high: Shape (m,). Numbers of records that hold the exact counts, of all attributes at once, with
+            probability 1 - `plan.KNOWN` beta, less that of the number of records where that is private; None
+            where the first tables do not tell.
     """
 
     name: str
@@ -103,20 +98,11 @@ def believed_marginals(
 class Summary:
     """What a session has released and planned: public, to be handed on.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    budget : Budget
-    plan : Plan
-    statistics : SessionStatistics
-    marginals : tuple of BelievedMarginal
-    answers : tuple of Answer
-        The latest tested ones, oldest first, without what was left then.
-    expected : float or None
-        Root-mean-square error that is predicted of questions like those asked, fraction of records
-        (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not fit
-        all of them.
+    Attributes:
+        answers: The latest tested ones, oldest first, without what was left then.
+        expected: Root-mean-square error that is predicted of questions like those asked, fraction of records
+            (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not
+            fit all of them.
     """
 
     domain: Domain
@@ -229,18 +215,13 @@ class Summary:
     def plot(self, attribute: str, ax: "Axes | None" = None) -> "Axes":
         """Draw what the hypothesis believes of one attribute, with its intervals; a line where it is ordered.
 
-        Parameters
-        ----------
-        attribute : str
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
 
-        Raises
-        ------
-        InvalidQueryError, InvalidParameterError
-            If there is no such attribute, or the summary does not hold it.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidQueryError, InvalidParameterError: If there is no such attribute, or the summary does not
+                hold it.
+            MissingExtraError: If matplotlib is not installed.
         """
         self.domain.axis(attribute)
         found = [one for one in self.marginals if one.name == attribute]

@@ -30,24 +30,13 @@ T = TypeVar("T")
 class View:
     """Public facts of a session, as they were when it was taken.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    plan : Plan
-    statistics : SessionStatistics
-    hypothesis : Hypothesis
-        Without any guarantee.
-    answers_tables : bool
-    account : Filter
-        Without the standing reservation.
-    reserved : Charge or None
-    owed : Fraction
-        The charge of tables that questions will buy, in the unit of the account.
-    paid : mapping of str to Fraction
-        What each purse has paid, in the unit of the account.
-    length : int
-        Records in the transcript.
+    Attributes:
+        hypothesis: Without any guarantee.
+        account: Without the standing reservation.
+        owed: The charge of tables and numbers that questions will buy, in the unit of the account.
+        owed_alone: The part of that which whoever asks pays: of numbers that are bought for one question.
+        paid: What each purse has paid, in the unit of the account.
+        length: Records in the transcript.
     """
 
     domain: Domain
@@ -59,11 +48,18 @@ class View:
     account: Filter
     reserved: Charge | None
     owed: Fraction
+    owed_alone: Fraction
     paid: Mapping[str, Fraction]
     length: int
     _outlook: Outlook
     _places: Places
     _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
+
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
+        return max(Fraction(0), self.account.capacity - shared)
 
     def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
         """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
@@ -118,10 +114,8 @@ class View:
     def prospect(self, question: Any, purse: Purse | None = None) -> Prospect:
         """Return what was known then of one question before it is asked, by the owner of a purse.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         outlook = self._of(purse)
         return outlook.prospect(outlook.bound(question))
@@ -131,10 +125,8 @@ class View:
 
         Waits for nobody: not for `explain` either.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         bound = self._outlook.bound(question)
         if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:

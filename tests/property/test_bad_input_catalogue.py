@@ -1941,7 +1941,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'ic.forecast(small, 1000, ic.Budget(1.0), 10)'),
         ('a forecast of a table', 'ic.forecast(small_table(), 1000, ic.Budget(1.0), 10)',
          'InvalidParameterError',
-         'domain must be a Domain, got a PrivateData; write Domain.of(...).',
+         'domain must be a Domain, got a PrivateData; write data.domain.',
          'ic.forecast(small, 1000, ic.Budget(1.0), 10)'),
         ('a rule by its name, to be checked', "ic.testing.check_update_rule('mw')",
          'AssertionError', 'write MultiplicativeWeights().',

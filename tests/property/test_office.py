@@ -291,7 +291,7 @@ def test_statements_hold_what_duckdb_says(table):
                 assert found.clauses, (statement, labels)  # left out by HAVING, with noise
                 continue
             for (value, off), exact in zip(ours[labels], values, strict=True):
-                if exact is not None:
+                if exact is not None and not (math.isnan(value) and math.isinf(off)):  # too few records
                     assert abs(value - float(exact)) <= off * (1 + 1e-9) + 1e-9, (statement, labels)
                     numbers += 1
         assert price.answers >= 1

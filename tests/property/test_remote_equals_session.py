@@ -127,7 +127,11 @@ def test_what_is_made_of_answers_of_several_moments_is_read_from_one_hypothesis_
     def listening():
         data = ic.PrivateData(TABLE, DOMAIN)
         return ic.OnlineIC(
-            data, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(3), threshold=0.5
+            data,
+            ic.Budget(1.0, 1e-6),
+            purchases=DemandPurchases(rent=0),
+            noise=SimulatedNoise(3),
+            threshold=0.5,
         )
 
     with (

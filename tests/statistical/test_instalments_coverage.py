@@ -42,13 +42,13 @@ def sessions():
     reach = float(stats.norm.isf(BETA / 2.0)) * SIGMA / N
     for _ in range(SESSIONS):
         first = released(WHOLE, noise)
-        held = Instalments().then([first], N, BETA)
+        held = Instalments().then([first], N, BETA, False)
         highest = int(np.argmax(first.values))
         values, lost = [float(first.values[highest])], [_misses(held), False]
         for _ in range(MOST):
             lost[1] |= abs(np.mean(values) - TRUTH[highest]) > reach / math.sqrt(len(values))
             bought = released(PAIR[highest], noise)
-            held = held.then([bought], N, BETA)
+            held = held.then([bought], N, BETA, False)
             values.append(float(bought.values[1]))
             lost[0] |= _misses(held)
         outside = [one + bool(more) for one, more in zip(outside, lost, strict=True)]

@@ -18,11 +18,9 @@ from support.events import FOR_EVER  # noqa: E402
 class Served:
     """A running server.
 
-    Attributes
-    ----------
-    url : str
-    users : path of the users file
-    tokens : dict of name to token
+    Attributes:
+        users: Path of the users file.
+        tokens: Dict of name to token.
     """
 
     url: str

@@ -101,15 +101,16 @@ def test_for_dense_questions_that_are_listed_all_cells_are_bought():
 @pytest.mark.parametrize(
     ("sets", "count", "after", "parts"),
     [
-        ((), None, (1, 4, 16, 64, 256), (8, 13, 16, 18, 20)),
+        ((), None, (1, 4, 16, 64, 256, 1024), (8, 13, 16, 18, 19, 20)),
+        ((), 2000, (1, 4, 16, 64, 256, 1024), (8, 13, 16, 18, 19, 20)),
         ((), 1000, (1, 4, 16, 64, 256), (8, 13, 16, 18, 20)),
         ((), 256, (1, 4, 16, 64), (8, 13, 16, 20)),
         ((), 10, (1, 4), (8, 20)),
         ((), 4, (1,), (20,)),
         ((), 1, (1,), (20,)),
-        (((0, 1),), None, (1, 4, 16, 64, 256), (18, 18.5, 19, 19.5, 20)),
-        (((0, 1),), 65, (1, 4, 16, 64), (18, 18.5, 19, 20)),
-        (((0, 1),), 64, (1, 4, 16), (18, 18.5, 20)),
+        (((0, 1),), None, (1, 4, 16, 64, 256, 1024), (18, "18.4", "18.8", "19.2", "19.6", 20)),
+        (((0, 1),), 65, (1, 4, 16, 64), (18, "18.4", "18.8", 20)),
+        (((0, 1),), 64, (1, 4, 16), (18, "18.4", 20)),
         (((0, 1),), 4, (1,), (20,)),
     ],
 )
@@ -118,7 +119,8 @@ def test_all_purchases_are_spent_by_the_end_of_the_questions_that_were_announced
 
     assert (after, tuple(Fraction(part) / 20 for part in parts)) == (rule.after, rule.parts)
     assert sets == rule.announced
-    assert rule.hears(rule.start()) == max(after[-1], count if count and count <= 256 else 0)
+    assert rule.hears(rule.start()) == max(after[-1], count if count and count <= 1024 else 0)
+    assert (rule.rent == 0) is bool(sets or count)  # what was told needs no numbers
 
 
 def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by_then():

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 
@@ -129,6 +130,28 @@ def test_two_numbers_of_one_session_fail_together_and_of_two_by_themselves():
     narrow = [number(key, 30.0, 2.0, joint=2.05) for key in "xy"]
     assert 0.95 == narrow[0].plus(narrow[1]).told().confidence
     assert (0.0, 1.0) == (A.plus(A, -1.0).told().bounds[0], A.plus(A, -1.0).told().confidence)
+
+
+def test_every_answer_of_every_row_can_fail_by_itself():
+    """Each of two rows was made of two answers: of the first both stand in two formulas, and fail once."""
+    held = attrs.evolve(
+        leaf("rows", [3.0, 4.0], 0.1, joint=math.inf),
+        failures=({"p": 0.05, "q": 0.05}, {"r": 0.05, "s": 0.05}),
+        answers=((), ()),
+    )
+    both = Number.of(held)
+
+    assert 0.8 == pytest.approx(both.told().confidence)
+    assert 0.8 == pytest.approx(both.plus(both.scaled(2.0)).told().confidence)
+    assert 0.9 == pytest.approx(both.row(1).told().confidence)
+
+
+def test_over_few_records_nothing_bounds_what_is_made():
+    made = A.plus(number("few", 3.0, 0.5, few=True)).told()
+
+    assert math.isinf(made.bounds[0])
+    assert made.few[0]
+    assert np.isfinite(made.values[0])
 
 
 def test_what_is_exact_stays_exact():

@@ -13,6 +13,7 @@ from onlineic import at_least, below, where
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError
 from onlineic.noise import SimulatedNoise
 from onlineic.questions.means import Derived
+from onlineic.questions.shares import Rate
 from support.exact import Exact
 
 DOMAIN = ic.Domain.of(
@@ -127,6 +128,19 @@ def test_the_bound_of_a_rate_holds_whatever_the_signs_of_the_errors(cond, among,
                 )
                 assert abs(by_sex.parts[place] - (met & there).sum()) <= by_sex.part_bounds[place] + 1e-6
                 assert abs(by_sex.counts[place] - there.sum()) <= by_sex.count_bounds[place] + 1e-6
+
+
+@pytest.mark.parametrize("off", [*itertools.product([-1.0, 1.0], repeat=2)])
+@pytest.mark.parametrize("bounds", [(0.01, 0.03), (0.03, 0.01)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_bound_of_a_rate_holds_if_its_two_answers_have_others(off, bounds, whole):
+    exact = (0.2, 0.5) if whole else (0.2, 0.3)
+    released = [true + sign * bound for true, sign, bound in zip(exact, off, bounds, strict=True)]
+
+    made = Rate(SMOKES, YOUNG, whole).worked_out("share", N, released, bounds)
+
+    assert abs(made.value - 0.4) <= made.bound
+    assert made.bound <= sum(bounds) / (released[1] if whole else sum(released)) + 1e-9
 
 
 def test_rates_of_a_session_hold_and_say_what_they_are_made_of(session):

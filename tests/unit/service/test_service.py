@@ -597,6 +597,7 @@ def replies(server):
     bodies = {
         "/v1/answers": {"questions": [{"sex": "F"}, {"marginal": ["sex"]}, {"sex": "x"}, {}]},
         "/v1/sql": {"sql": "SELECT sex, COUNT(*) FROM t GROUP BY sex"},
+        "/v1/share": {"share": {"sex": "F"}},
         "/v1/explain": {"questions": [{"sex": "F"}, {"age": [21, 30]}]},
         "/v1/prospects": {"questions": [{"sex": "F"}, {"age": [21, 30]}]},
         "/v1/bounds": given,
@@ -607,6 +608,7 @@ def replies(server):
             yield route.reply, call(server, method.upper(), path, bodies.get(path))
     for text in ("SELECT AVG(age) FROM t", "SELECT COUNT(*) FROM t"):
         yield "Statement", call(server, "POST", "/v1/sql", {"sql": text})
+    yield "Share", call(server, "POST", "/v1/share", {"share": {"sex": "F"}, "by": ["label"]})
     yield "Explanation", call(server, "POST", "/v1/explain", {"question": "SELECT AVG(age) FROM t"})
     yield "Problem", call(server, "GET", "/v1/nothing")
 
@@ -623,6 +625,13 @@ def test_every_reply_is_as_it_is_described(server):
     assert {"Outcomes", "Statement", "Explanation", "Statistics", "Transcript", "Summary"} <= checked
     assert "limit" in str(openapi()["paths"]["/v1/transcript"]["get"]["parameters"])
     assert 200 == call(server, "GET", "/v1/openapi.json", who=None)[0]
+
+
+@pytest.mark.parametrize("body", [[], 3, {"x": 1}, {"share": 3}, {"share": {"sex": "F"}, "by": 3}])
+def test_a_rate_that_is_none_is_refused(server, body):
+    status, _, told = call(server, "POST", "/v1/share", body)
+
+    assert (422, "invalid-query") == (status, json.loads(told)["type"])
 
 
 def keyed(server, key, body, who="ann"):

@@ -196,7 +196,7 @@ def test_a_file_of_other_rules_before_its_first_question_buys_nothing(path):
 
 def test_a_session_that_listened_under_other_rules_buys_nothing_more_and_says_so_once(path, monkeypatch):
     monkeypatch.setattr(durable, "RULES", "others")
-    settings = {"ledger": path, "table": LABEL, "purchases": DemandPurchases()}
+    settings = {"ledger": path, "table": LABEL, "purchases": DemandPurchases(rent=0)}
     with ic.OnlineIC(table(), ic.Budget(1.0, 1e-6), **settings) as session:
         told = [one.value for one in session.answer_many(queries(3))]
     with pytest.warns(OtherRulesWarning) as said:
