@@ -1,4 +1,4 @@
-"""How long others wait beside eight floods of one user of a server, and what a question takes of its processor.
+"""How long others wait beside eight floods of one user of a server, and what a question takes of a processor.
 
     python -m benchmarks.floods [--tree FOLDER] [--seconds 8] [--json FILE] [--only PART ..] [KIND ..]
 
@@ -8,7 +8,7 @@ question, a repeat, an explanation, the record and a login, one after the other:
 milliseconds. *load*: questions a second and processor time of the server a question, for 1, 8 and 32 clients.
 *memory*: of the server over many requests. Clients are processes of their own; two cores and a busy machine
 make absolute times long: compare two trees by turns. NOT PRIVATE: the table is made.
-"""
+"""  # noqa: E501
 
 import argparse
 import contextlib
@@ -182,7 +182,7 @@ FLOODS: dict[str, Callable[[random.Random], tuple[str, str, Any]]] = {
     ),
     "explanations": lambda chance: ("POST", "/v1/explain", {"question": statement(chance, "age, region")}),
     "long texts": lambda chance: ("POST", "/v1/answers", texts(chance)),
-    "synthetic rows": lambda chance: ("GET", f"/v1/synthetic.csv?rows=10000&seed={chance.randrange(10**6)}", None),
+    "synthetic rows": lambda chance: ("GET", f"/v1/synthetic.csv?rows=10000&seed={chance.randrange(10**6)}", None),  # noqa: E501
     "summaries": lambda chance: ("GET", "/v1/summary?answers=256", None),
     "logins": lambda chance: ("LOGIN", "", None),
     "open streams": lambda chance: ("STREAM", "/v1/events", None),
@@ -218,7 +218,7 @@ def flood_of(port: int, token: str, kind: str, seed: int, ended: Any, statuses: 
             elif method == "STREAM":
                 line = socket.create_connection(("127.0.0.1", port), timeout=30)
                 line.sendall(
-                    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+                    f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()  # noqa: E501
                 )
                 status = int(line.recv(4096).split()[1])
                 held.append(line)
@@ -301,10 +301,10 @@ def shown(row: dict[str, Any]) -> str:
 LOADS: dict[str, tuple[int, Callable[[random.Random], tuple[str, str, Any]]]] = {
     "repeat": (1, lambda chance: ("POST", "/v1/answers", {"questions": [{"sex": "Male"}]})),
     "new easy": (1, lambda chance: ("POST", "/v1/answers", {"questions": [plain(chance)]})),
-    "batch 256 new": (256, lambda chance: ("POST", "/v1/answers", {"questions": [plain(chance) for _ in range(256)]})),
-    "batch 256 repeats": (256, lambda chance: ("POST", "/v1/answers", {"questions": [{"age": 17 + at % 70} for at in range(256)]})),
-    "statement of 18 numbers": (1, lambda chance: ("POST", "/v1/sql", {"sql": f"SELECT region, COUNT(*), AVG(age) FROM t WHERE age>{chance.randint(17, 60)} GROUP BY region"})),
-    "explain": (1, lambda chance: ("POST", "/v1/explain", {"question": {"age": [20, chance.randint(21, 90)]}})),
+    "batch 256 new": (256, lambda chance: ("POST", "/v1/answers", {"questions": [plain(chance) for _ in range(256)]})),  # noqa: E501
+    "batch 256 repeats": (256, lambda chance: ("POST", "/v1/answers", {"questions": [{"age": 17 + at % 70} for at in range(256)]})),  # noqa: E501
+    "statement of 18 numbers": (1, lambda chance: ("POST", "/v1/sql", {"sql": f"SELECT region, COUNT(*), AVG(age) FROM t WHERE age>{chance.randint(17, 60)} GROUP BY region"})),  # noqa: E501
+    "explain": (1, lambda chance: ("POST", "/v1/explain", {"question": {"age": [20, chance.randint(21, 90)]}})),  # noqa: E501
     "statistics": (1, lambda chance: ("GET", "/v1/statistics", None)),
     "page": (1, lambda chance: ("GET", "/", None)),
 }  # fmt: skip
@@ -345,7 +345,7 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 told = mp.Queue()
                 before = server.processor()
                 each = [
-                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookie, kind, seconds, 7 * place + many, told))
+                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookie, kind, seconds, 7 * place + many, told))  # noqa: E501
                     for place in range(many)
                 ]  # fmt: skip
                 for one in each:
@@ -360,10 +360,10 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 questions = LOADS[kind][0] * len(taken)
                 row = {"kind": kind, "clients": many, "rate": questions / seconds,
                        "p50": float(np.percentile(taken, 50)), "p99": float(np.percentile(taken, 99)),
-                       "processor": 1000 * (server.processor() - before) / questions, "memory": server.memory()}  # fmt: skip
+                       "processor": 1000 * (server.processor() - before) / questions, "memory": server.memory()}  # fmt: skip  # noqa: E501
                 rows.append(row)
                 print(
-                    f"{kind:24} clients {many:2}: {row['rate']:7.0f} a second, p50 {row['p50']:.1f}, p99 {row['p99']:.1f} ms, "
+                    f"{kind:24} clients {many:2}: {row['rate']:7.0f} a second, p50 {row['p50']:.1f}, p99 {row['p99']:.1f} ms, "  # noqa: E501
                     f"processor {row['processor']:.3f} ms, {row['memory']} MB", flush=True,
                 )  # fmt: skip
     return rows
