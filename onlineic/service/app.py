@@ -140,6 +140,7 @@ class Service:
             Route("/v1/answers.csv", self._known(self.sheet), methods=get),
             Route("/v1/summary", self._known(self.summary), methods=get),
             Route("/v1/synthetic.csv", self._known(self.synthetic), methods=get),
+            Route("/v1/synthetic.json", self._known(self.synthetic), methods=get),
             Route("/v1/openapi.json", self.described, methods=get),
             Route("/health", self.health, methods=get),
             Route("/ready", self.ready, methods=get),
@@ -212,6 +213,7 @@ class Service:
             else attrs.asdict(unit),
             "budget": {"epsilon": statistics.budget.epsilon, "delta": statistics.budget.delta},
             "rows_per_person": statistics.rows_per_person,
+            "unit": None if statistics.unit is None else attrs.asdict(statistics.unit),
             "plan": {"hard_answers": view.plan.hard_answers, "max_queries": view.plan.max_queries},
             "version": package_version(),
         }
@@ -328,6 +330,10 @@ class Service:
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
         self._gate.read(user, max(1, len(asked)))
+        if self._desk.spanned:
+            raise InvalidQueryError(
+                "a function must be explained of a session without periods, got periods; explain a statement."
+            )
         face, purse = over(self._session, span), self._office.purse(user)
 
         def looked(view: Any) -> bytes:
@@ -398,7 +404,11 @@ class Service:
 
     async def statistics(self, request: Request, user: User) -> Response:
         """Tell public facts of now; waits for nobody."""
-        return JSONResponse(self._office.facts(user))
+        facts, family = self._office.facts(user), self._desk.view.statistics.family
+        if family is None or not request.query_params.get("family"):
+            return JSONResponse(facts)
+        self._gate.read(user, 1 + len(family.sets) // 256)
+        return JSONResponse({**facts, "family": attrs.asdict(family)})
 
     async def progress(self, request: Request, user: User) -> Response:
         """Tell how far a request with a key has come; waits for nobody."""
@@ -496,14 +506,21 @@ class Service:
             over(self._session, span)
             drawn = None
 
-        def written() -> str:
+        plain = request.url.path.endswith(".json")
+
+        def written() -> bytes:
             found = drawn
             if found is None:
                 found = synthetic(view.hypothesis, rows, seed, view.statistics.private)
-            return sheet(found.to_dict())
+            if plain:
+                more = {"seed": found.seed, "private": found.private, "learned": begun}
+                return encoded({"columns": found.columns, **more})
+            return sheet(found.to_dict()).encode()
 
         name = "synthetic.csv" if begun else "synthetic-nothing-learned-yet.csv"
         text = await self._desk.reading.run(user.name, written)
+        if plain:
+            return _json(text)
         headers = {"content-disposition": f'attachment; filename="{name}"', "x-learned": str(begun).lower()}
         return Response(text, headers=headers, media_type="text/csv; charset=utf-8")
 

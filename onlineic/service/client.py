@@ -9,8 +9,10 @@ import json
 import math
 import os
 import ssl
+import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, wait
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, final
 from urllib.parse import urlencode, urlsplit
@@ -21,8 +23,6 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
-from onlineic.ask.json import is_share, share_written
-from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -42,25 +42,54 @@ from onlineic.errors import (
     checked_list,
     shown,
 )
+from onlineic.known_noise.estimates import Family
+from onlineic.noise.sources import SystemNoise
 from onlineic.progress import Progress, advance, checked_progress, reporting
 from onlineic.queries.answers import Answer
+from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.questions.derived import Answering
+from onlineic.questions.synthetic import Synthetic
 from onlineic.service.wire import from_wire, to_wire
-from onlineic.session.explain import Explanation
+from onlineic.session.explain import Explanation, bound_of
 from onlineic.session.statistics import SessionStatistics
 from onlineic.slips import public
 
 AT_ONCE = 256  # questions of a request
 TRIES = 8  # seven seconds in all, in which a server can start again
+LONGEST_PAUSE = 60.0  # seconds before a request that came too soon is sent again
+LOOK = 1.0  # seconds between looks at how far a request is
 KINDS = (  # what a session at hand raises too
     BudgetError, DomainMismatchError, InvalidParameterError, InvalidQueryError, LedgerError, LedgerWriteError,
     MissingExtraError, SessionExhaustedError, SessionSealedError, SessionStateError, TooFewRecordsError,
     TooLargeError,
 )  # fmt: skip
 CODES: dict[str, type[OnlineICError]] = {kind.code: kind for kind in KINDS}
+
+
+NOT_SERVED = {  # what a session at hand has besides, and what to do instead
+    "account": "see statistics()",
+    "bind": "ask it: what cannot be asked is refused, and nothing is spent",
+    "closed": "the curator closes it",
+    "durability": "what a server has told always comes back",
+    "hypothesis": "draw rows from it by synthetic(rows), or see summary()",
+    "paid_by": "who pays stands in the token",
+    "plan": "see statistics() and summary()",
+    "receipt": "the curator has it",
+    "reserved": "see statistics()",
+    "resume": "connect again",
+    "textbook": "the curator chooses the session",
+    "together": "one request is answered together",
+    "told": "ask it: what was told is told again, and free",
+    "transcript": "see released()",
+    "view": "see statistics() and released()",
+}
+
+
+class NotServedError(OnlineICError, AttributeError):
+    """A served session does not have what a session at hand has; the message says what to do instead."""
 
 
 class RemoteError(OnlineICError):
@@ -135,8 +164,13 @@ def connect(
 class Remote(Answering):
     """A served session; made by `connect`.
 
-    Requests are sent again when a connection is lost or the server says that it is busy: what was released
-    and did not arrive comes back as a repeat, and is not paid twice.
+    Requests are sent again when a connection is lost or the server says that it is busy. Each has a key, by
+    which the server knows it again: it is asked once, and its reply told again. After a restart of the server
+    what was told and did not arrive comes back as a repeat. Nothing is paid twice.
+
+    One thread at a time may use it. There is no twin of it for asyncio, since means and statements are worked
+    out in steps that wait for answers: write `await asyncio.to_thread(session.mean, "age")`, with a `Remote`
+    for each thread.
     """
 
     def __init__(self, url: str, token: str, timeout: float, progress: Progress | None = None) -> None:
@@ -165,6 +199,7 @@ class Remote(Answering):
         self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
         self._n_bound = 0
         self._rounded_in: Unit | None = None
+        self._unit: Unit | None = None
         self._span: dict[str, str] = {}
         self._learn()
 
@@ -195,6 +230,8 @@ class Remote(Answering):
         self._n, self._beta, self._tables = about["n"], about["beta"], about["answers_tables"]
         self._n_bound, unit = about["n_bound"], about.get("rounded_in")  # of a server of 0.1.0 none
         self._rounded_in = None if unit is None else Unit(**unit)
+        person = about.get("unit")
+        self._unit = None if person is None else Unit(**person)
 
     # -- the face of a session ------------------------------------------------------------------------------
 
@@ -213,6 +250,11 @@ class Remote(Answering):
     @property
     def rounded_in(self) -> Unit | None:
         return self._rounded_in
+
+    @property
+    def unit(self) -> Unit | None:
+        """Who is protected, as of `OnlineIC`."""
+        return self._unit
 
     @property
     def beta(self) -> float:
@@ -296,28 +338,69 @@ class Remote(Answering):
             )
 
     def explain(self, question: Any) -> Explanation:
-        """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
-        if isinstance(question, Share):
-            question = share_written(question)
-        if not isinstance(question, str | dict | Expression | Marginal):
-            raise InvalidQueryError(
-                "a question to explain must be a condition, a cross table or a statement for a server, got a "
-                f"{type(question).__name__}; write SELECT AVG(age) FROM t for a mean."
-            )
+        """Return what a question may cost you and what it is worth, as `OnlineIC.explain`.
+
+        A function of a session is called with a stand-in that answers as if all tests turned out easy.
+        """
+        if callable(question) and not isinstance(question, Expression | Marginal):
+            return self._explained_steps(question)
+        if isinstance(question, list | tuple | Queries):
+            sent = [to_wire(one, self._domain) for one in question]
+            return self._explanation({"questions": sent}, shown(question, 80), None)
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
-        sent = question if select or is_share(question, self._domain) else to_wire(question, self._domain)
-        told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
+        one = question if select else to_wire(question, self._domain)
+        return self._explanation({"question": one}, shown(question, 80), None)
+
+    def _explained_steps(self, ask: Any) -> Explanation:
+        steps = _Rehearsed(self)
+        name, bound = "a function of a session", None
+        try:
+            result = ask(steps)
+        except TooFewRecordsError:
+            name, bound = "a question over too few records", math.inf
+        else:
+            name, bound = getattr(result, "name", name), bound_of(result)
+        return self._explanation({"questions": steps.sent}, name, bound)
+
+    def _explanation(self, body: dict[str, Any], asked: str, bound: float | None) -> Explanation:
+        told = self._call("POST", "/v1/explain", {**self._span, **body})
         told.pop("free", None)
         if told.pop("few_records", False):  # over too few records: infinite, for which JSON has no number
             told["bound_derived"] = math.inf
-        told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
+        if bound is not None:
+            told["bound_derived"] = bound
+        told["attributes"], told["asked"] = tuple(told["attributes"]), asked
         for name in ("bound_easy", "bound_hard"):
             told[name] = math.inf if told[name] is None else told[name]
         return Explanation(**told)
 
+    def prospects(self, sent: list[Any]) -> list[tuple[Answer, float]]:
+        """Return what questions would be answered if no test fired, and their bounds together.
+
+        For explanations alone: nothing is asked, and nothing of it is guaranteed.
+        """
+        bound = [self._bound(one) for one in sent]
+        found: list[tuple[Answer, float]] = []
+        for start in range(0, len(sent), AT_ONCE):
+            body = {**self._span, "questions": sent[start : start + AT_ONCE]}
+            told = self._call("POST", "/v1/prospects", body)["prospects"]
+            for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
+                joint = math.inf if one["joint"] is None else one["joint"]
+                found.append((_answer(one["answer"], question, self.beta), joint))
+        return found
+
+    def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
+        """Return synthetic records, as `OnlineIC.synthetic`: at most 10,000, and nothing is bought before.
+
+        Before anything was asked they are drawn from all possible records alike.
+        """
+        ends = urlencode({"rows": int(rows), "seed": int(seed), **self._span})
+        told = self._call("GET", f"/v1/synthetic.json?{ends}")
+        return Synthetic(told["columns"], told["seed"], told["private"])
+
     def statistics(self) -> SessionStatistics:
-        """Return public facts of now, as `OnlineIC.statistics` but for the family."""
-        told = self._call("GET", "/v1/statistics")
+        """Return public facts of now, as `OnlineIC.statistics`."""
+        told = self._call("GET", "/v1/statistics?family=1")
         facts = {one.name: told[one.name] for one in attrs.fields(SessionStatistics) if one.name in told}
         facts["budget"] = Budget(**facts["budget"])
         if (unit := facts.get("unit")) is not None:
@@ -325,6 +408,9 @@ class Remote(Answering):
         if (counted := facts.pop("counted", None)) is not None:
             noise = {"private": facts["private"], "draws": counted["draws"]}
             facts["counted"] = Counted(counted["n"], Fraction(counted["scale"]), counted["beta"], **noise)
+        if (family := facts.get("family")) is not None:
+            sets = tuple(map(tuple, family["sets"]))
+            facts["family"] = Family(sets, family["size"], family["products"], family["cells"])
         for name in ("error_bound", "threshold", "alpha"):
             facts[name] = math.inf if facts[name] is None else facts[name]
         return SessionStatistics(**facts)
@@ -363,48 +449,105 @@ class Remote(Answering):
     def __repr__(self) -> str:
         return f"Remote({self._host}, n={self._n:,}, {' x '.join(map(str, self._domain.shape))} cells)"
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in NOT_SERVED:
+            raise NotServedError(
+                f"{name} must be asked of a session at hand, got a served one; {NOT_SERVED[name]}."
+            )
+        raise AttributeError(f"Remote has no attribute {name!r}")
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("Remote cannot be pickled: its token would be written down; connect again.")
 
     # -- the network ----------------------------------------------------------------------------------------
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the JSON of a reply; asked again where the connection is lost or the server is busy."""
+        """Return the JSON of a reply; asked again where the connection is lost or the server is busy.
+
+        Who waits long is told how far it is.
+        """
         sent = None if body is None else json.dumps(body, allow_nan=False).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        key = ""
         if sent is not None:
-            headers["Content-Type"] = "application/json"
+            key = SystemNoise().words(2).tobytes().hex()
+            headers |= {"Content-Type": "application/json", "Idempotency-Key": key}
         for attempt in range(TRIES):
+            last = attempt == TRIES - 1
             try:
-                status, raw, wait = self._once(method, self._path + path, sent, headers)
+                status, raw, wait = self._watched(method, self._path + path, sent, headers, key)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                if attempt == TRIES - 1 or isinstance(error, ssl.SSLCertVerificationError):
+                if last or isinstance(error, ssl.SSLCertVerificationError):
                     raise RemoteError(
                         f"url must be that of a server that runs, got {type(error).__name__} from "
                         f"{shown(self._host)}; look whether it is up."
                     ) from None
                 time.sleep(min(2.0, 0.1 * 2**attempt))
                 continue
-            if status in (429, 503) and attempt < TRIES - 1:
-                time.sleep(min(60.0, wait))
+            if status in (429, 503) and not last:
+                self._pause(min(LONGEST_PAUSE, wait))
                 continue
             return self._read(status, raw)
         raise SessionStateError("the server must answer, got none; ask later.")
+
+    def _pause(self, seconds: float) -> None:
+        """Wait before a request is sent again."""
+        with reporting(self._progress):
+            for second in range(math.ceil(seconds)):
+                advance("pause", second, math.ceil(seconds))
+                time.sleep(min(1.0, seconds - second))
+
+    def _watched(
+        self, method: str, path: str, sent: bytes | None, headers: dict[str, str], key: str
+    ) -> tuple[int, bytes, float]:
+        """Send a request once; with a callback, tell it how far the server is, once that takes a while."""
+        if self._progress is None or not key:
+            return self._once(method, path, sent, headers)
+        found: Future[tuple[int, bytes, float]] = Future()
+
+        def send() -> None:
+            try:
+                found.set_result(self._once(method, path, sent, headers))
+            except Exception as error:
+                found.set_exception(error)
+
+        threading.Thread(target=send, name="onlineic-request", daemon=True).start()
+        with reporting(self._progress):
+            try:
+                while not wait([found], timeout=LOOK).done:
+                    if (told := self._look(key)) is not None and told.get("asked"):
+                        advance("turn", told["done"], told["asked"])
+            except BaseException:  # who waited no longer does: the line is in the middle of a reply
+                self.close()
+                raise
+        return found.result()
+
+    def _look(self, key: str) -> dict[str, Any] | None:
+        """Return how far a request is, by a line of its own; None if nobody says."""
+        line = self._line(LOOK)
+        try:
+            headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+            line.request("GET", f"{self._path}/v1/progress?key={key}", headers=headers)
+            reply = line.getresponse()
+            told = json.loads(reply.read()) if reply.status == 200 else None
+            return told if isinstance(told, dict) else None
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        finally:
+            line.close()
+
+    def _line(self, timeout: float) -> http.client.HTTPConnection:
+        if self._tls:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
 
     def _once(
         self, method: str, path: str, sent: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes, float]:
         if not self._open:
-            if self._tls:
-                context = ssl.create_default_context()
-                self._open.append(
-                    http.client.HTTPSConnection(
-                        self._host, self._port, timeout=self._timeout, context=context
-                    )
-                )
-            else:
-                self._open.append(http.client.HTTPConnection(self._host, self._port, timeout=self._timeout))
+            self._open.append(self._line(self._timeout))
         self._open[0].request(method, path, sent, headers)
         reply = self._open[0].getresponse()
         raw, after = reply.read(), reply.headers.get("Retry-After", "1")
@@ -421,6 +564,54 @@ class Remote(Answering):
             return told
         told = told if isinstance(told, dict) else {}
         raise _error(str(told.get("type", "http")), str(told.get("detail", "")), status)
+
+
+@final
+class _Rehearsed(Answering):
+    """Answers as if every test turned out easy, by what a server expects, and remembers what it was asked."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+        self.sent: list[Any] = []
+        self._joint: dict[Any, float] = {}
+
+    @property
+    def domain(self) -> Domain:
+        return self._remote.domain
+
+    @property
+    def n(self) -> int:
+        return self._remote.n
+
+    @property
+    def n_bound(self) -> int:
+        return self._remote.n_bound
+
+    @property
+    def beta(self) -> float:
+        return self._remote.beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._remote.answers_tables
+
+    def answer(self, query: Any) -> Answer:
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        sent = [to_wire(one, self.domain) for one in queries]
+        self.sent += sent
+        found = self._remote.prospects(sent)
+        for answer, joint in found:
+            self._joint[self._key(answer.query)] = joint
+        return [answer for answer, _ in found]
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        return np.array([self._joint[self._key(one.bind(self.domain))] for one in queries], np.float64)
+
+    @staticmethod
+    def _key(question: Any) -> Any:
+        return question.key, question.complement
 
 
 def _answer(told: dict[str, Any], question: Question, beta: float) -> Answer:

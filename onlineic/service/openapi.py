@@ -113,6 +113,7 @@ SCHEMAS: dict[str, Any] = {
     "Transcript": _object(
         {"answers": _list(_ref("Answer")), "next": {"type": ["integer", "null"]}, "length": COUNT}
     ),
+    "Synthetic": _object({"columns": FREE, "seed": COUNT, "private": YES, "learned": YES}),
     "Summary": _object({"text": TEXT, "markdown": TEXT, "html": TEXT}),
 }
 
@@ -177,7 +178,8 @@ ROUTES: dict[tuple[str, str], Told] = {
         body={**GIVEN, "bounds": {**_list(NUMBER), "description": "of each answer, null where it has none"}},
     ),
     ("get", "/v1/statistics"): Told(
-        "Public facts of now, and what is left of your part; never waits.", "Statistics"
+        "Public facts of now, and what is left of your part; never waits.", "Statistics",
+        {"family": (COUNT, "1: with the queries that released tables bound all at once")},
     ),
     ("get", "/v1/progress"): Told(
         "How far a request of yours with a key has come; never waits.", "Progress", {"key": (TEXT, "its key")}
@@ -198,6 +200,10 @@ ROUTES: dict[tuple[str, str], Told] = {
         "Synthetic rows drawn from what was learned, before anything was asked from all possible records "
         "alike: free, without any guarantee.",
         "text/csv",
+        {"rows": (COUNT, "at most 10,000; 1,000 if it is left out"), "seed": (COUNT, "public"), **SPAN},
+    ),
+    ("get", "/v1/synthetic.json"): Told(
+        "The same rows as columns.", "Synthetic",
         {"rows": (COUNT, "at most 10,000; 1,000 if it is left out"), "seed": (COUNT, "public"), **SPAN},
     ),
     ("get", "/v1/openapi.json"): Told("This text.", "application/json", open=True),

@@ -443,7 +443,7 @@ class Rehearsal(Answering):
             result = ask(self)
         except TooFewRecordsError:
             return "a question over too few records", math.inf
-        return getattr(result, "name", "a function of a session"), _bound_of(result)
+        return getattr(result, "name", "a function of a session"), bound_of(result)
 
 
 @final
@@ -573,7 +573,8 @@ def _explanation(
     )
 
 
-def _bound_of(result: object) -> float | None:
+def bound_of(result: object) -> float | None:
+    """Return the bound that a result states, the largest of several, None where it states none."""
     if isinstance(result, Derived):
         return result.error_bound
     if isinstance(result, Quantile):
