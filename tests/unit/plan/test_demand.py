@@ -72,9 +72,7 @@ def test_a_whole_row_of_a_wide_table_can_be_asked():  # more levels than memory 
         {name: rows[:, place] for place, name in enumerate(domain.names[:-1])} | {"one": np.zeros(500, int)},
         domain,
     )
-    session = ic.OnlineIC(
-        data, ic.Budget(1.0, 1e-9), purchases=TABLES, noise=ic.noise.SimulatedNoise(1)
-    )
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=TABLES, noise=ic.noise.SimulatedNoise(1))
     row = where(dict.fromkeys(domain.names[:70], 1)) & where(one=0)
 
     answer = session.answer(row)
