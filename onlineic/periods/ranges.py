@@ -29,7 +29,7 @@ from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import known_error
 from onlineic.questions.synthetic import Synthetic, check_sampled, drawn
-from onlineic.session.session import check_answers
+from onlineic.session.asking import check_answers
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64

@@ -142,6 +142,8 @@ class Purchases:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
         self._neighbours = neighbours
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
+        # what is named whatever is asked, at a length of the record and a state of the account
+        self._due: tuple[tuple[int, Filter] | None, FirstTables | None] = (None, None)
 
     @property
     def heard(self) -> Any:
@@ -162,6 +164,14 @@ class Purchases:
     def next(self, questions: Sequence[Question]) -> FirstTables | None:
         """Return what the rule names before the first of these questions is tested, or None."""
         return self._next(self.heard, self._ledger.account, questions)
+
+    @property
+    def due(self) -> FirstTables | None:
+        """What the rule names whatever is asked: worked out once while nothing is recorded or spent."""
+        at = (len(self._ledger), self._ledger.account)
+        if self._due[0] != at:
+            self._due = (at, self.next(()))
+        return self._due[1]
 
     def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
         """Return `next` by the record as it stands: it says the same when the record has grown."""

@@ -158,12 +158,14 @@ class Bound:
         rest: What the ground needs to know of this answer: `Ground.stated` is handed it.
         question: None: the ground may know it.
         said: None until it was looked at.
+        error: The same, of (expected error,).
     """
 
     ground: Ground
     rest: Any
     question: Query | BoundMarginal | None = None
     said: Stated | None = None
+    error: tuple[Any] | None = None
 
     def asked(self) -> Query | BoundMarginal | None:
         """Return the question."""
@@ -179,7 +181,9 @@ class Bound:
 
     def expected(self, value: Any) -> Any:
         """Return the expected error of the answer of this value."""
-        return self.ground.expected(self.asked(), value, self.rest)
+        if self.error is None:
+            self.error = (self.ground.expected(self.asked(), value, self.rest),)
+        return self.error[0]
 
 
 @public
@@ -450,26 +454,24 @@ class Answer(Combined):
         table values, counts and brackets are nested lists along `labels`.
         """
         low, high = self.bracket
-        bounded, error, errors = (
-            math.isfinite(self.error_bound),
-            self.expected_error,
-            self.count_expected_error,
-        )
+        query, n, said = self.query, self.n, self.stated
+        bounded, error = math.isfinite(said.error_bound), self.expected_error
+        errors = None if n is None or error is None else n * error
         return {
-            "query": None if self.query is None else _said(self.query),
+            "query": None if query is None else _said(query),
             "labels": {name: list(labels) for name, labels in self.labels.items()},
-            "n": self.n,
+            "n": n,
             "value": _plain(self.value),
             "count": _plain(self.count),
             "status": self.status,
             "reason": self.reason,
-            "error_bound": self.error_bound if bounded else None,
-            "count_bound": self.count_bound if bounded else None,
+            "error_bound": said.error_bound if bounded else None,
+            "count_bound": None if n is None or not bounded else n * said.error_bound,
             "expected_error": None if error is None else _plain(error),
             "count_expected_error": None if errors is None else _plain(errors),
             "bracket": [_plain(low), _plain(high)],
-            "estimate": self.estimate,
-            "standard_error": self.standard_error,
+            "estimate": said.estimate,
+            "standard_error": said.standard_error,
             "left": self.left,
             "private": self.private,
             **({"n_bound": self.n_bound, "fraction_bound": self.fraction_bound} if self.n_bound else {}),

@@ -377,12 +377,18 @@ class Service:
             each = [self._bound(one, face) for one in asked]
             return each, [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
+        if not self._desk.spanned:
+
+            def looked(view: Any) -> list[Any]:
+                questions, answers = read()
+                return work(view, [one for one, _ in questions], answers)
+
+            return await self._desk.look(user, looked)
         questions, answers = await self._desk.reading.run(user.name, read)
 
         def act(to: Any, session: Any) -> list[Any]:
             return work(to, [one for one, _ in questions], answers)
 
-        # a snapshot is of one moment; what a program gives back in one request is short enough for one part
         cost = max(1, sum(own for _, own in questions) // 8)
         (found,) = await self._desk.parts(Job.of(user, raw, span), [(cost, act)])
         said: list[Any] = found
@@ -525,6 +531,7 @@ class Service:
 
         for name, kind, value in (
             ("waiting", "gauge", desk.waiting),
+            ("uncounted", "gauge", desk.uncounted),
             ("turns_total", "counter", desk.turns),
             ("records", "gauge", desk.view.length),
             ("budget_spent", "gauge", statistics.spent),

@@ -23,7 +23,6 @@ from fractions import Fraction
 from typing import Any, TypeVar, final
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
@@ -42,8 +41,7 @@ from onlineic.session.asking import Outcome
 from onlineic.session.purse import Purse
 
 TURN = 0.02  # seconds after which a turn ends
-PART = 64  # cost of a part: nobody waits for more than one of another asker
-READ_PART = 256  # given answers that are looked at in one part
+PART, LONG_PART = 16, 64  # cost of a part, and of one that is answered as a batch: nobody waits for more
 CELLS = 64  # of a table, that cost as much as a plain question
 MOST_WAITING = 512  # cost that may wait of one asker, unless it is one request
 MOST_QUESTIONS = 4096  # that one derived question may become
@@ -180,7 +178,9 @@ class Capped(Answering):
 
             return run
 
-        batch = self.desk.put(job, [(cost, act(part)) for cost, part in in_parts(bound, costs)], last=False)
+        batch = self.desk.put(
+            job, [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)], last=False
+        )
         try:
             return [one for found in batch.future.result() for one in found]
         except OnlineICError as error:
@@ -189,24 +189,24 @@ class Capped(Answering):
             raise
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold at once, by the view: it was swapped before these answers were told."""
         bound, given = [self._as_bound(one) for one in queries], list(answers)
-        parts = [slice(start, start + READ_PART) for start in range(0, len(bound), READ_PART)]
-
-        def act(part: slice) -> Act:
-            return lambda face, session: face.joint_bounds(bound[part], given[part])
-
-        found = self.desk.put(self.job, [(READ_PART // 8, act(part)) for part in parts], last=False)
-        return np.concatenate([np.zeros(0), *found.future.result()])
+        found: Floats = self._read(lambda to: to.joint_bounds(bound, given), len(bound))
+        return found
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
-        """Return these answers as the hypothesis says all of them now: in one part, since it may move."""
+        """Return these answers as the hypothesis says all of them now."""
         bound, given = [self._as_bound(one) for one in queries], list(answers)
-        cost = max(1, len(bound) // 8)
-        found = self.desk.put(
-            self.job, [(cost, lambda face, session: face.snapshot(bound, given))], last=False
-        )
-        now: list[Answer] = found.future.result()[0]
+        now: list[Answer] = self._read(lambda to: to.snapshot(bound, given), len(bound))
         return now
+
+    def _read(self, look: Callable[[Any], T], size: int) -> T:
+        """Return what a look at given answers finds: of periods in the session's thread."""
+        if not self.desk.spanned:
+            return look(self.desk.view)
+        part = (max(1, size // 8), lambda face, session: look(face))
+        found: T = self.desk.put(self.job, [part], last=False).future.result()[0]
+        return found
 
     def _as_bound(self, query: Any) -> Any:
         """Return a question as it is tested; periods take one by its conditions, and bind it to each."""
@@ -285,6 +285,11 @@ class Desk:
         return sum(self._cost.values())
 
     @property
+    def uncounted(self) -> int:
+        """How many requests that were told from views are not counted yet."""
+        return len(self._told)
+
+    @property
     def ready(self) -> bool:
         """Whether questions can be answered."""
         ended = self.broken or self._closing or not self._thread.is_alive()
@@ -349,7 +354,7 @@ class Desk:
 
             return run
 
-        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs)]
+        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs, PART)]
         return [one for part in await self._run(job, parts) for one in part]
 
     async def parts(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
@@ -631,11 +636,11 @@ class Desk:
             del self._put[: len(put)]
 
 
-def in_parts(asked: Sequence[Any], costs: Sequence[int]) -> list[tuple[int, list[Any]]]:
-    """Return questions in parts of about the cost of one part, each with its cost."""
+def in_parts(asked: Sequence[Any], costs: Sequence[int], most: int) -> list[tuple[int, list[Any]]]:
+    """Return questions in parts of at most this cost, or one question, each with its cost."""
     found: list[tuple[int, list[Any]]] = []
     for one, cost in zip(asked, costs, strict=True):
-        if found and found[-1][0] + cost <= PART:
+        if found and found[-1][0] + cost <= most:
             found[-1] = (found[-1][0] + cost, found[-1][1])
             found[-1][1].append(one)
         else:

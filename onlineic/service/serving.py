@@ -182,11 +182,12 @@ def serve(
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
-    line = bound(host, port) if line is None else line
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
     limits = Limits(names, secure, frozenset(curators))
-    with contextlib.closing(line):  # also where no server begins
+    with contextlib.closing(
+        bound(host, port) if line is None else line
+    ) as line:  # also where no server begins
         with contextlib.closing(Users(users)) as held:
             for name in curators:
                 held.one(name)

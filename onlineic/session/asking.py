@@ -1,19 +1,21 @@
 """A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.ask.places import without_python
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
-from onlineic.errors import OnlineICError, checked_list
+from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, shown
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
 from onlineic.session.explain import Explanation, explained
@@ -178,3 +180,19 @@ class Asking(Answering):
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
         found: Explanation = self._run(lambda: explained(self._loop(), question))
         return found
+
+
+def check_answers(asked: Sequence[Question], given: Sequence[Any]) -> None:
+    """Raise `InvalidParameterError` unless these are as many answers as questions, each of its shape."""
+    if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+        raise InvalidParameterError(
+            f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+            "give one Answer a query, in their order."
+        )
+    for place, (question, answer) in enumerate(zip(asked, given, strict=True)):
+        shape = question.cells.shape if isinstance(question, BoundMarginal) else ()
+        if np.shape(answer.value) != shape:  # numpy would spread a number over a table
+            raise InvalidParameterError(
+                f"answers[{place}] must have shape {shape}, as {shown(question, 200)} has, got "
+                f"{np.shape(answer.value)}; give one Answer a query, in their order."
+            )

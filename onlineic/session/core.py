@@ -129,13 +129,15 @@ class Core:
         last: it is the answer.
         """
         purse = self.till.purse
+        if self.till.empty:
+            return False  # without working out what would be bought, which takes as long as ten answers
         while self.seal.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
             payer, alone = purse, is_single(named, questions)
             guess: Guess = 0
             # what one question asks serves it alone, whatever else is due
-            if purse is not None and not alone and self.purchases.next(()) is not None:
+            if purse is not None and not alone and self.purchases.due is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None

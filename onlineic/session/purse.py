@@ -83,6 +83,11 @@ class Till:
         self._ledger, self.tally = ledger, Tally(ledger)
         self.purse: Purse | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to who asks."""
+        return self.purse is not None and self.tally.of(self.purse.name) >= self.purse.limit
+
     def affords(self, amount: Fraction) -> bool:
         """Return whether who asks may still spend so much, in the unit of the account."""
         return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit

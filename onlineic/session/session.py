@@ -8,12 +8,11 @@ Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.9; doc
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, NoReturn, TypeVar, final, overload
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
@@ -61,7 +60,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
@@ -69,7 +68,7 @@ from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
 from onlineic.session.answers import AnswerBook
-from onlineic.session.asking import Asking, Places
+from onlineic.session.asking import Asking, Places, check_answers
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -113,22 +112,6 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 
 T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
-
-
-def check_answers(asked: Sequence[Question], given: Sequence[Any]) -> None:
-    """Raise `InvalidParameterError` unless these are as many answers as questions, each of its shape."""
-    if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
-        raise InvalidParameterError(
-            f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
-            "give one Answer a query, in their order."
-        )
-    for place, (question, answer) in enumerate(zip(asked, given, strict=True)):
-        shape = question.cells.shape if isinstance(question, BoundMarginal) else ()
-        if np.shape(answer.value) != shape:  # numpy would spread a number over a table
-            raise InvalidParameterError(
-                f"answers[{place}] must have shape {shape}, as {shown(question, 200)} has, got "
-                f"{np.shape(answer.value)}; give one Answer a query, in their order."
-            )
 
 
 def check_record(ledger: object, noise: object) -> None:

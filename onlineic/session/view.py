@@ -1,12 +1,13 @@
 """What is public of a session at one moment: frozen, so that readers wait for nobody."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
 import attrs
 
+from onlineic._typing import Floats
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.display.plain import strict
 from onlineic.domain.domain import Domain
@@ -16,7 +17,7 @@ from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.questions.derived import Answering
-from onlineic.session.asking import Outcome, Places
+from onlineic.session.asking import Outcome, Places, check_answers
 from onlineic.session.explain import Explanation, NotToldError, Outlook, Prospect, Recalling
 from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
@@ -86,6 +87,20 @@ class View:
             return ask(Recalling(outlook, self.domain, self.n, beta, n_bound, rounded_in))
         except NotToldError:
             return None
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Sequence[Answer]) -> Floats:
+        """Return what `OnlineIC.joint_bounds` said then."""
+        outlook = self._of(None)
+        bound = [outlook.bound(query) for query in queries]
+        check_answers(bound, answers)
+        return outlook.book.joint_bounds(bound, answers)
+
+    def snapshot(self, queries: Iterable[Any], answers: Sequence[Answer]) -> list[Answer]:
+        """Return what `OnlineIC.snapshot` said then."""
+        outlook = self._of(None)
+        bound = [outlook.bound(query) for query in queries]
+        check_answers(bound, answers)
+        return outlook.book.snapshot(bound, answers)
 
     def hits_left(self, purse: Purse | None) -> int:
         """Return how many hits of the largest price can at least still be paid from a purse."""

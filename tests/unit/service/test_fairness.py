@@ -11,7 +11,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.service import Users
-from onlineic.service.desk import PART, Desk
+from onlineic.service.desk import LONG_PART, PART, Desk
 from onlineic.service.replies import PIECE, encoded
 from support.events import FOR_EVER
 from support.served import served
@@ -104,7 +104,7 @@ def test_eight_statements_of_one_user_let_the_question_of_another_in_after_one_p
 
     assert 200 == plain[0][0]
     assert before.count("ann") <= 1
-    assert order.count("ann") > 2 * 256 / PART  # in parts, of which others come between
+    assert order.count("ann") > 2 * 256 / LONG_PART  # in parts, of which others come between
     assert {200} == {found[0][0] for _, found in many}
 
 

@@ -92,10 +92,9 @@ def asked(server, headers, **form):
 
 
 def settled(server):
-    """Public facts once all is counted that was told from a view: the turn of each asker has come again."""
-    nothing = {"questions": [], "values": [], "statuses": []}
-    for who in server.tokens:
-        call(server, "POST", "/v1/bounds", nothing, who=who)
+    """Public facts once all is counted that was told from views."""
+    while b"onlineic_uncounted 0\n" not in call(server, "GET", "/metrics")[2]:
+        pass
     return json.loads(call(server, "GET", "/v1/statistics")[2])
 
 
@@ -495,8 +494,7 @@ def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
         before = json.loads(call(server, "GET", "/v1/statistics")[2])
         monkeypatch.setattr("onlineic.session.loop.Loop.answer", asked)
         again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
-        call(server, "POST", "/v1/bounds", {"questions": [], "values": [], "statuses": []})  # behind its turn
-        after = json.loads(call(server, "GET", "/v1/statistics")[2])
+        after = settled(server)
 
     assert [one["value"] for one in first] == [one["value"] for one in again]
     assert (before["asked"] + 2, before["repeat"] + 1) == (after["asked"], after["repeat"])

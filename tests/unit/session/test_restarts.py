@@ -14,7 +14,7 @@ from onlineic.cli import main
 from onlineic.datasets import adult5, adult5_domain
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger import Burned, Hard, read
-from onlineic.plan import Spending, Spent, session_plan
+from onlineic.plan import DemandPurchases, Spending, Spent, session_plan
 from support.ledgers import DOMAIN, quick_folder, table
 
 MOVED = {"spent", "hard_left", "restarts_left", "error_bound", "asked", "easy"}
@@ -47,7 +47,8 @@ def asked_and_closed(session, query):
 
 
 def test_a_restart_without_a_hit_keeps_threshold_price_and_bound_of_one_answer(path, adult):
-    session = ic.OnlineIC(adult, ic.Budget(1.0), ledger=path, table="t", max_queries=1000)
+    rule = DemandPurchases(rent=0)  # tests come with the first question
+    session = ic.OnlineIC(adult, ic.Budget(1.0), ledger=path, table="t", max_queries=1000, purchases=rule)
     session.answer(ic.where(age=30))
     question = ic.where(age=31, sex="Male", race="White")
     first, told = session.statistics(), session.explain(question)
