@@ -150,7 +150,8 @@ NODES_INSTEAD = {
     "Select": "subqueries; ask conditions on columns",
     "Exists": "subqueries; ask conditions on columns",
     "Distinct": "DISTINCT in an aggregate; one record decides whether a value occurs. How often each does, "
-    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of Unit(person=..) COUNT(*) counts persons, weighed by their rows",
+    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of Unit(person=..) COUNT(*) counts "
+    "persons, weighed by their rows",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Fetch": "FETCH; write LIMIT and a number",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",

@@ -91,11 +91,10 @@ def from_column(column: str, kind: Kind) -> Attribute:
         column: Its name in the table.
         kind: A kind, or a short form of one.
 
-    Examples
-    --------
-    >>> day = dates("2024-01-01", "2024-12-31")
-    >>> Domain.of(day=day, month=from_column("day", dates("2024-01", "2024-12", by="month"))).columns
-    ('day', 'day')
+    Examples:
+        >>> day = dates("2024-01-01", "2024-12-31")
+        >>> Domain.of(day=day, month=from_column("day", dates("2024-01", "2024-12", by="month"))).columns
+        ('day', 'day')
     """
     if type(column) is not str or not column:
         raise InvalidDomainError(f"column must be the name of a column, got {shown(column)}; write a text.")
