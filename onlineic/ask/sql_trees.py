@@ -367,7 +367,10 @@ class Trees:
 
     def whole_text(self, node: Any) -> str:
         try:
-            return str(node.transform(self._as_accepted).sql() if hasattr(node, "sql") else node)
+            if not hasattr(node, "sql"):
+                return str(node)
+            renamed = node.find(self.exp.VariancePop) is not None  # else no copy is made of it
+            return str((node.transform(self._as_accepted) if renamed else node).sql())
         except Exception:  # a tree that the parser made, and cannot write
             return type(node).__name__
 
