@@ -150,7 +150,8 @@ NODES_INSTEAD = {
     "Select": "subqueries; ask conditions on columns",
     "Exists": "subqueries; ask conditions on columns",
     "Distinct": "DISTINCT in an aggregate; one record decides whether a value occurs. How often each does, "
-    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of Unit(person=..) COUNT(*) counts persons, weighed by their rows",
+    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of Unit(person=..) COUNT(*) counts "
+    "persons, weighed by their rows",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Fetch": "FETCH; write LIMIT and a number",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",
@@ -366,7 +367,10 @@ class Trees:
 
     def whole_text(self, node: Any) -> str:
         try:
-            return str(node.transform(self._as_accepted).sql() if hasattr(node, "sql") else node)
+            if not hasattr(node, "sql"):
+                return str(node)
+            renamed = node.find(self.exp.VariancePop) is not None  # else no copy is made of it
+            return str((node.transform(self._as_accepted) if renamed else node).sql())
         except Exception:  # a tree that the parser made, and cannot write
             return type(node).__name__
 

@@ -10,7 +10,7 @@ import pytest
 import onlineic.domain as domain_wing
 from onlineic.cli import main
 from onlineic.data import PrivateData
-from onlineic.domain import Domain, binned, categorical, dates, integers, number, optional
+from onlineic.domain import Domain, binned, boolean, categorical, dates, integers, number, optional
 from onlineic.errors import PrivateLabelsWarning
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -226,6 +226,7 @@ def test_every_kind_that_the_guides_recommend_is_drafted(tmp_path, capsys):
     path.write_text("a\n", encoding="utf-8")
     words = {
         "number": ("number 0 50000 16", number(0, 50_000, bins=16)),
+        "boolean": ("boolean yes no", boolean("yes", "no")),
         "binned": ("bins 0 20 35 50; clip", binned([0, 20, 35, 50], clip=True)),
         "integers": ("range 17 90; round", integers(17, 90, round=True)),
         "categorical": ("labels F, M; other", categorical(["F", "M"], other=True)),
