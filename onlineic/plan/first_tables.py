@@ -1,6 +1,8 @@
 """Tables to buy together, what they cost, and those that are settled beforehand: all cells, or levels of one.
 
 Like every release they are charged before they are drawn.
+
+Proof: docs/theory/session.md, 4.9a.
 """
 
 import math

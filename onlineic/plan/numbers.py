@@ -2,7 +2,7 @@
 
 Its count is rounded down to multiples of 2^-8 of a record, and its noise lies on these.
 
-Proof: docs/theory/session.md, 4.9d.
+Proof: docs/theory/session.md, 4.9a.
 """
 
 import math

@@ -17,7 +17,8 @@ for each query f_t in the stream:                       `Core.answer`: bind; kno
 What varies is handed over: mechanism, threshold, prices in `Prices`; update rule and bounds in `AnswerBook`;
 what is bought without a test in the `PurchaseRule`. Tables are read between a reservation and a commit.
 
-Proof: docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9, 4.11.
+Proof: docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9, 4.9a,
+4.11.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 The answer is h + a (y - h): h was said before, y is the number, and a is the share of their distance that is
 no noise. It follows from the predicted error, which the distances of all numbers bought so far correct.
 
-Proof: docs/theory/session.md, 4.9d.
+Proof: docs/theory/session.md, 4.9a.
 """
 
 from typing import Any, final

@@ -114,7 +114,7 @@ def test_a_number_of_less_noise_than_it_is_charged_for_is_found(monkeypatch):
 @pytest.mark.parametrize("order", [Fraction(3, 2), Fraction(20)])
 @pytest.mark.parametrize("question", [ASKED[0], ASKED[2], ~ASKED[2]])
 def test_prices_are_the_divergence_of_the_released_law_by_summation(question, order, near):
-    """Counts are rounded down once, then the noise is drawn: no neighbour exceeds it, whatever the table is."""
+    """Counts are rounded down once, then noise is drawn: no neighbour exceeds it, whatever the table is."""
     query = question.bind(DOMAIN)
     most = Fraction(order * (near.number(0, 1 << NUMBER_BITS) ** 2) / (2 * Fraction(2_000) ** 2) / TICK)
     scale = least_number(order, most, query, near)
