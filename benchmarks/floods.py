@@ -8,7 +8,7 @@ question, a repeat, an explanation, the record and a login, one after the other:
 milliseconds. *load*: questions a second and processor time of the server a question, for 1, 8 and 32 clients.
 *memory*: of the server over many requests. Clients are processes of their own; two cores and a busy machine
 make absolute times long: compare two trees by turns. NOT PRIVATE: the table is made.
-"""  # noqa: E501
+"""
 
 import argparse
 import contextlib
