@@ -227,8 +227,11 @@ class Demand:
 
         levels, listed = levels_of(domain), {one.axes: one for one in expected}
         likely |= {one.axes: one.share for one in expected}
-        # what was announced and not asked yet waits: of the rest a part is like what was asked
+        # what was announced and not asked yet waits, beside sets that were asked though nobody announced them
         waits = {axes: bool(told) and axes not in times for axes in likely}
+        if told:
+            part = len(likely) / (len(likely) + sum(axes not in likely for axes in times))
+            likely = {axes: part * share for axes, share in likely.items()}
         kept = sum(share for axes, share in likely.items() if waits[axes])
         again = made * (1.0 - kept) / max(1e-300, sum(likely.values()) - kept)
         for one in asked:

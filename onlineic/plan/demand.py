@@ -43,7 +43,7 @@ from onlineic.queries.reach import Reach
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
-MANY_SETS = 100  # of which a tenth is bought first: 560 triples err by .9 of what they err by at once
+MANY_SETS = 100  # of which a little is bought first: 704 sets err by .9 of what they err by at once
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
@@ -166,7 +166,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             more = len(rule.after) - 1 - many
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
             after = (1, 2, *rule.after[2:]) if many else rule.after
-            rule = attrs.evolve(rule, after=after, parts=(KEPT, *parts) if many else parts)
+            rule = attrs.evolve(rule, after=after, parts=(2 * KEPT, *parts) if many else parts)
         if count is None or count > rule.after[-1]:
             return rule
         kept = max(1, sum(after < count for after in rule.after))

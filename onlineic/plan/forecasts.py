@@ -9,6 +9,7 @@ Proof: docs/theory/session.md, 4.6.
 import contextlib
 import math
 import sys
+from collections.abc import Iterable
 from typing import Literal, final
 
 import attrs
@@ -25,7 +26,7 @@ from onlineic.errors import (
     InvalidParameterError,
     checked_integer,
 )
-from onlineic.interactions.demand import Demand
+from onlineic.interactions.demand import Axes, Demand
 from onlineic.interactions.levels import levels_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import informed, rows_of
@@ -196,6 +197,23 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
     ranked = tuple(sorted(rows, key=lambda row: row.rms))
     start = _least(rows)
     return Forecast(ranked, start, SAID[start], n, asked)
+
+
+def told_would(domain: Domain, n: int, settings: Settings, sets: Iterable[Axes], count: int) -> float:
+    """Return what a session would have been expected to err by that was told these sets and this number.
+
+    Parameters
+    ----------
+    sets : iterable of tuple of int
+        Places of attributes that were asked together.
+    count : int
+        How many questions were asked.
+    """
+    names = tuple(tuple(domain.names[axis] for axis in axes) for axes in sets if axes)
+    told = [Announcement(count), Announcement(sets=names)]
+    alone = Settings(settings.of_row, max_queries=settings.max_queries, beta=settings.beta)
+    found = [expected(domain, n, attrs.evolve(alone, questions=one)) for one in told]
+    return min(row.rms for one in found for row in one.engines if row.start == one.start)
 
 
 def _least(rows: list[EngineForecast]) -> Start:

@@ -11,6 +11,7 @@ from onlineic.plan.announced import Announcement
 from onlineic.plan.calibration import chosen_name, mechanism_for
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.settings import Settings
+from onlineic.queries.cuts import planned
 from onlineic.queries.reach import Reach
 
 FEW = 6  # attributes of which all pairs are expected
@@ -29,6 +30,11 @@ def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> D
     if not sets and axes and len(axes) <= FEW:  # most of their pairs will be asked
         sets = tuple(itertools.combinations(axes, min(2, len(axes))))
     return DemandPurchases.of(sets, reach, told.count, told.expected)
+
+
+def told_nothing(rule: DemandPurchases, domain: Domain) -> bool:
+    """Return whether a rule buys by what is asked alone, as that of a session that was told nothing."""
+    return rule == listening_rule(planned(domain), Announcement(), rule.reach)
 
 
 def account_of_purchases(n: int, settings: Settings) -> Filter:

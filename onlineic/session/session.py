@@ -50,7 +50,10 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.announced import Questions
 from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.demand import THIRD, DemandPurchases
+from onlineic.plan.forecasts import counted_out, told_would
 from onlineic.plan.kinds import check_supported
+from onlineic.plan.listening import told_nothing
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
@@ -1086,10 +1089,20 @@ class OnlineIC(Answering):
                 self._loop.statistics(self._settings),
                 marginals,
                 book.latest(answers) if answers else (),
-                book.expected_of_kin(),
+                expected := book.expected_of_kin(),
+                self._worth_telling(expected),
             )
 
         return self._alone(summed_up)
+
+    def _worth_telling(self, expected: float | None) -> float | None:
+        """Return what would be expected, had this session been told what was asked; None of no third less."""
+        rule, domain, heard = self._loop.plan.purchases, self._data.domain, self._loop.core.purchases.heard
+        if expected is None or type(rule) is not DemandPurchases or not told_nothing(rule, domain):
+            return None
+        settings = counted_out(self._settings)
+        told = told_would(domain, self.n, settings, heard.sets, max(1, len(heard.asked)))
+        return told if told <= expected * (1.0 - THIRD) else None
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.

@@ -118,6 +118,9 @@ class Summary:
         Root-mean-square error that is predicted of questions like those asked, fraction of records
         (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not fit
         all of them.
+    told : float or None
+        The same, had the session been told what would be asked, where it was told nothing and that is less by
+        a third.
     """
 
     domain: Domain
@@ -128,6 +131,7 @@ class Summary:
     marginals: tuple[BelievedMarginal, ...]
     answers: tuple[Answer, ...]
     expected: float | None = None
+    told: float | None = None
 
     @property
     def title(self) -> str:
@@ -142,7 +146,10 @@ class Summary:
         told = [domain_fact(self.domain), *budget_facts(self.statistics)]
         if self.expected is not None:
             counts = f"about {records(self.n * self.expected)} {self._what}"
-            told.append(("expected error", f"{counts}, of questions like those asked; no promise"))
+            said = f"{counts}, of questions like those asked; no promise"
+            if self.told is not None:
+                said += f". Told of them by questions=, about {records(self.n * self.told)}"
+            told.append(("expected error", said))
         return told
 
     def _joint(self) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.interactions import Demand, asked_of
+from onlineic.interactions.demand import expected_of
 
 DOMAIN = ic.Domain.of(a=4, b=4, c=4, d=4, e=4)
 
@@ -74,3 +75,39 @@ def test_of_announced_sets_none_but_these_and_the_asked_are_expected():
     demand = Demand.of(DOMAIN, asked("ab", "ab"), [(2, 3)])
     sets = {tuple(np.flatnonzero(row).tolist()) for row in demand.subspaces}
     assert sets == {(0,), (1,), (2,), (3,), (0, 1), (2, 3)}
+
+
+def test_announced_sets_keep_their_share_until_they_are_asked():
+    """With the chance of a new set instead, a call about one would leave next to nothing for others."""
+
+    def weight(demand, axes):
+        inside = [tuple(np.flatnonzero(row).tolist()) == axes for row in demand.subspaces]
+        return demand.weights[inside].sum()
+
+    told = [(0, 1), (2, 3), (1, 2)]
+    before, after = Demand.of(DOMAIN, (), told), Demand.of(DOMAIN, asked(*["ab"] * 200), told)
+    beside = Demand.of(DOMAIN, asked(*["ad"] * 200), told)
+
+    assert weight(after, (2, 3)) == pytest.approx(weight(before, (2, 3)))
+    assert weight(beside, (0, 1)) > 0.0
+    assert 0.7 * weight(before, (2, 3)) < weight(beside, (2, 3)) < weight(before, (2, 3))
+
+
+def test_a_list_of_questions_is_what_is_expected_until_something_was_asked():
+    questions = [ic.where(one).bind(DOMAIN) for one in ({"a": 1}, {"a": 2}, {"b": 1, "c": 2})]
+    expected = expected_of(DOMAIN, questions, 2**8)
+    listed = Demand.of(DOMAIN, (), [one.axes for one in expected], expected)
+    sums = {}
+    for one in map(asked_of, questions):
+        for key, weight in zip(*(held.tolist() for held in parts(Demand.of_one, one)), strict=True):
+            sums[tuple(key)] = sums.get(tuple(key), 0.0) + weight / len(questions)
+
+    assert [2 / 3, 1 / 3] == pytest.approx([one.share for one in expected])
+    assert sums == pytest.approx(
+        {tuple(key): weight for key, weight in zip(listed.subspaces.tolist(), listed.weights, strict=True)}
+    )
+
+
+def parts(made, one):
+    demand = made(DOMAIN, one)
+    return demand.subspaces, demand.weights

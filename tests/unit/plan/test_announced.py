@@ -165,6 +165,13 @@ def test_sets_contradict_what_is_settled_and_a_number_does_not():
             Settings(BUDGET, questions=["a"], **settled)
 
 
+# of one code of six: a sixth of all, squared, and what it says beyond that
+EXPECTED = {
+    "class": "Expected",
+    "fields": {"axes": [0], "share": 1.0, "energies": [0.027777777777777776, 0.8333333333333335]},
+}
+
+
 @pytest.mark.parametrize(
     ("questions", "written"),
     [
@@ -173,7 +180,10 @@ def test_sets_contradict_what_is_settled_and_a_number_does_not():
         (["b", ("b", "a")], [["a", "b"], ["b"]]),
         (
             [ic.where(a=1)],
-            {"class": "Announcement", "fields": {"count": 1, "sets": [["a"]], "dense": False}},
+            {
+                "class": "Announcement",
+                "fields": {"count": 1, "sets": [["a"]], "dense": False, "expected": [EXPECTED]},
+            },
         ),
     ],
     ids=repr,

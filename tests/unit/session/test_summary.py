@@ -368,3 +368,23 @@ def test_a_summary_before_the_first_question_buys_nothing():
     session.summary()
 
     assert (0, 0) == (len(session.transcript), session.account.spent)
+
+
+def test_who_was_told_nothing_says_what_telling_would_have_been_worth():
+    """Of five questions nearly all that was bought is of no use; a session that was told says nothing."""
+    rng = np.random.default_rng(1)
+    domain = ic.Domain.of(a=40, b=12, c=9, d=8)
+    columns = {name: rng.integers(0, size, 30_000) for name, size in zip("abcd", domain.shape, strict=True)}
+    data, asked = ic.PrivateData.from_records(columns, domain), [ic.where(a=code, b=1) for code in range(5)]
+    untold = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
+    assert untold.summary().told is None
+    for question in asked:
+        untold.answer(question)
+    found = untold.summary()
+
+    assert 0.0 < found.told <= 2 / 3 * found.expected
+    assert "Told of them by questions=, about" in str(found)
+    told = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=[("a", "b")], noise=SimulatedNoise(1))
+    told.answer(asked[0])
+    assert told.summary().told is None
+    assert "Told of them" not in str(told.summary())
