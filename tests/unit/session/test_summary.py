@@ -375,7 +375,8 @@ def test_who_was_told_nothing_says_what_telling_would_have_been_worth():
     rng = np.random.default_rng(1)
     domain = ic.Domain.of(a=40, b=12, c=9, d=8)
     columns = {name: rng.integers(0, size, 30_000) for name, size in zip("abcd", domain.shape, strict=True)}
-    data, asked = ic.PrivateData.from_records(columns, domain), [ic.where(a=code, b=1) for code in range(5)]
+    data = ic.PrivateData.from_records(columns, domain)
+    asked = [ic.where(a=ic.between(8, 20 + 3 * more), b=ic.between(2, 7)) for more in range(5)]
     untold = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
     assert untold.summary().told is None
     for question in asked:
