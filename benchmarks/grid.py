@@ -74,12 +74,10 @@ NAIVE = 60  # queries of which the naive loop is timed
 class Point:
     """A group of the comparison: all engines on one setting.
 
-    Attributes
-    ----------
-    stream : str
-        ranges: random conjunctions of 1 to 3 ranges; over one attribute, random weights in [0, 1]. repeats:
-        the same, of 30 distinct ones, by Zipf's law. drill-down: an adaptive analyst halves random ranges
-        again and again, following the larger answer.
+    Attributes:
+        stream: ranges: random conjunctions of 1 to 3 ranges; over one attribute, random weights in [0, 1].
+            repeats: the same, of 30 distinct ones, by Zipf's law. drill-down: an adaptive analyst halves
+            random ranges again and again, following the larger answer.
     """
 
     stream: str

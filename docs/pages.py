@@ -29,6 +29,7 @@ TEXTS = (
     "benchmarks/results/*.png",
     "onlineic/datasets/README.md",
 )
+SEVERAL = re.compile(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)+): (.*\n(?: {8}.*\n)*)", re.MULTILINE)
 LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#\s])")
 SITE = {"README.md": "index.md"}  # where a text of the repository stands on the site, if not at its own path
 
@@ -133,8 +134,18 @@ def page(module: str, face: Path) -> str:
     )
 
 
+def one_by_one(text: str) -> str:
+    """Return a docstring in which an entry of several names, `low, high: Ends.`, stands once for each."""
+    return SEVERAL.sub(lambda one: "".join(f"    {name}: {one[2]}" for name in one[1].split(", ")), text)
+
+
 class Signatures(griffe.Extension):
-    """Classes are shown with the arguments they are made with; protocols, which cannot be made, without."""
+    """Every argument has its entry: of classes those they are made with; protocols, never made, have none."""
+
+    def on_object(self, *, obj: griffe.Object, **_: object) -> None:
+        """Give each argument an entry of its own."""
+        if obj.docstring:
+            obj.docstring.value = one_by_one(f"{obj.docstring.value}\n")
 
     def on_class(self, *, cls: griffe.Class, **_: object) -> None:
         """Drop the `__init__` that a protocol has from the library, and what attrs says of its own."""

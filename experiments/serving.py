@@ -79,7 +79,7 @@ def serve(
 ) -> None:
     """Serve a table until the line is closed; send port and tokens first, then processor time when asked."""
     from onlineic.service import Users
-    from onlineic.service.app import Limits
+    from onlineic.service.gate import Limits
     from onlineic.service.serving import standing
 
     users = Users(f"{folder}/users.db", create=True)

@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from onlineic.ask.sql_conditions import condition as condition
     from onlineic.data.private import PrivateData as PrivateData
     from onlineic.domain.attributes import binned as binned
+    from onlineic.domain.attributes import boolean as boolean
     from onlineic.domain.attributes import categorical as categorical
     from onlineic.domain.attributes import integers as integers
     from onlineic.domain.attributes import number as number
     from onlineic.domain.dates import dates as dates
     from onlineic.domain.domain import Domain as Domain
+    from onlineic.domain.domain import from_column as from_column
     from onlineic.domain.domain import optional as optional
     from onlineic.domain.grid import Grid as Grid
     from onlineic.domain.unit import Unit as Unit
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from onlineic.queries.expressions import span as span
     from onlineic.queries.expressions import weights as weights
     from onlineic.queries.expressions import where as where
+    from onlineic.queries.groupings import case as case
+    from onlineic.queries.groupings import cut as cut
+    from onlineic.queries.groupings import date_trunc as date_trunc
+    from onlineic.queries.groupings import extract as extract
     from onlineic.queries.marginals import marginal as marginal
     from onlineic.queries.partitions import Measurement as Measurement
     from onlineic.queries.partitions import Partition as Partition
@@ -54,11 +60,13 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "condition": "ask.sql_conditions",
     "PrivateData": "data.private",
     "binned": "domain.attributes",
+    "boolean": "domain.attributes",
     "categorical": "domain.attributes",
     "integers": "domain.attributes",
     "number": "domain.attributes",
     "dates": "domain.dates",
     "Domain": "domain.domain",
+    "from_column": "domain.domain",
     "optional": "domain.domain",
     "Grid": "domain.grid",
     "Unit": "domain.unit",
@@ -76,6 +84,10 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "span": "queries.expressions",
     "weights": "queries.expressions",
     "where": "queries.expressions",
+    "case": "queries.groupings",
+    "cut": "queries.groupings",
+    "date_trunc": "queries.groupings",
+    "extract": "queries.groupings",
     "marginal": "queries.marginals",
     "Measurement": "queries.partitions",
     "Partition": "queries.partitions",

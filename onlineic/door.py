@@ -18,10 +18,8 @@ T = TypeVar("T")
 class Door:
     """One call at a time: other threads wait for it, the thread that is inside is refused.
 
-    Parameters
-    ----------
-    name : str
-        Of what is behind it, for the message.
+    Args:
+        name: Of what is behind it, for the message.
     """
 
     __slots__ = ("_inside", "_lock", "_name")
@@ -44,10 +42,8 @@ class Door:
 
         A function, no context manager: an interrupt at the exit of a manager would leave the door closed.
 
-        Raises
-        ------
-        SessionStateError
-            If the thread is inside already; nothing is run.
+        Raises:
+            SessionStateError: If the thread is inside already; nothing is run.
         """
         with self._lock:
             self.check()

@@ -26,6 +26,7 @@
         DownloadError           its source cannot be reached, or does not have it
         DigestMismatchError     a file is not the one of the catalogue
       TooFewRecordsError        a mean or quantile is over too few records to say anything
+      IllConditionedError       a correlation or a slope that released sums leave open
       UpdateFailedError         an update rule failed in a comparison
       MissingExtraError (ImportError)
       InternalError             our bug, please report
@@ -53,6 +54,7 @@ __all__ = [
     "DomainMismatchError",
     "DownloadError",
     "ForkedSessionError",
+    "IllConditionedError",
     "InfeasibleAccuracyError",
     "InternalError",
     "InvalidCallError",
@@ -187,10 +189,8 @@ class BudgetExceededError(BudgetError):
 class SessionExhaustedError(BudgetError):
     """No hard answer can be paid any more, and the session was told to raise.
 
-    Attributes
-    ----------
-    answers : tuple of Answer
-        Given by the same call before; asked again, they are repeats.
+    Attributes:
+        answers: Given by the same call before; asked again, they are repeats.
     """
 
     answers: tuple[Any, ...] = ()
@@ -258,10 +258,18 @@ class DigestMismatchError(DatasetError):
 class TooFewRecordsError(OnlineICError):
     """A mean or quantile would be over so few records, for their error, that it could be anything.
 
-    Attributes
-    ----------
-    answers : tuple of Answer
-        The numbers that say so: released, and repeats when they are asked again.
+    Attributes:
+        answers: The numbers that say so: released, and repeats when they are asked again.
+    """
+
+    answers: tuple[Any, ...] = ()
+
+
+class IllConditionedError(OnlineICError):
+    """A correlation or a slope divides by variances that released sums do not tell from nothing.
+
+    Attributes:
+        answers: The numbers that say so: released, and repeats when they are asked again.
     """
 
     answers: tuple[Any, ...] = ()
@@ -270,10 +278,8 @@ class TooFewRecordsError(OnlineICError):
 class UpdateFailedError(OnlineICError):
     """An update rule failed in a comparison, which would no longer be one of this rule.
 
-    Attributes
-    ----------
-    traces : tuple of Trace
-        Of what had been compared before.
+    Attributes:
+        traces: Of what had been compared before.
     """
 
     traces: tuple[Any, ...] = ()
@@ -517,12 +523,9 @@ _SHORT = _Short()
 def shown(value: object, longest: int = LONGEST_SHOWN) -> str:
     """Return a value of the caller's as a message quotes it: its repr, short, printable and on one line.
 
-    Parameters
-    ----------
-    value : object
-        Whatever its repr does: where it raises or is none, the type is named.
-    longest : int
-        Characters; more are cut off at the end, of a text or a number in its middle.
+    Args:
+        value: Whatever its repr does: where it raises or is none, the type is named.
+        longest: Characters; more are cut off at the end, of a text or a number in its middle.
     """
     short = _SHORT
     if longest != LONGEST_SHOWN:

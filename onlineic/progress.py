@@ -42,15 +42,12 @@ def advance(stage: str, done: int, total: int) -> None:
 class reporting:  # noqa: N801
     """A block in which all that counts its steps tells a callback: fits, purchases, batches, comparisons.
 
-    Parameters
-    ----------
-    progress : callable (stage, done, total), or "bar", or None
-        As of `OnlineIC`. None leaves a callback that is set further out.
+    Args:
+        progress: Called with (stage, done, total), or "bar". As of `OnlineIC`. None leaves a callback that is
+            set further out.
 
-    Raises
-    ------
-    InvalidParameterError, MissingExtraError
-        As `checked_progress`.
+    Raises:
+        InvalidParameterError, MissingExtraError: As `checked_progress`.
     """
 
     __slots__ = ("_outermost", "_progress", "_token")
@@ -87,12 +84,9 @@ def silenced(run: Callable[[], T]) -> T:
 def checked_progress(progress: object) -> Progress | None:
     """Return the callback that was asked for.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is none of a callable, "bar" and None.
-    MissingExtraError
-        If a bar was asked for, and tqdm is not installed.
+    Raises:
+        InvalidParameterError: If it is none of a callable, "bar" and None.
+        MissingExtraError: If a bar was asked for, and tqdm is not installed.
     """
     if progress is None or callable(progress):
         return progress
@@ -107,10 +101,8 @@ def checked_progress(progress: object) -> Progress | None:
 class Bars:
     """Bars of tqdm, on a terminal or in a notebook, one a stage: each is shown once it has taken two seconds.
 
-    Raises
-    ------
-    MissingExtraError
-        If tqdm is not installed.
+    Raises:
+        MissingExtraError: If tqdm is not installed.
     """
 
     __slots__ = ("_bars", "_make")

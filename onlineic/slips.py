@@ -211,13 +211,9 @@ def _checked(call: Callable[..., Any]) -> Callable[..., Any]:
 def wrong_call(call: Callable[..., Any], given: Sequence[Any], named: Collection[str]) -> InvalidCallError:
     """Return what is wrong with the arguments of a call that Python has refused; quotes no value of them.
 
-    Parameters
-    ----------
-    call : callable
-    given : sequence
-        Values without a name, of a method with its object or class.
-    named : collection of str
-        Names of the others.
+    Args:
+        given: Values without a name, of a method with its object or class.
+        named: Names of the others.
     """
     parameters, name, doc = [*inspect.signature(call).parameters.values()], call.__name__, call.__doc__
     if given and parameters[:1] and parameters[0].name in ("self", "cls"):

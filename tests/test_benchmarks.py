@@ -21,8 +21,6 @@ def loaded(name):
 
 tables, grid = loaded("tables"), loaded("grid")
 KEPT = json.loads((FOLDER / "results" / "report.json").read_text(encoding="utf-8"))
-
-
 QUICK = grid.GRIDS["quick"]
 POINT = grid.Point("ranges", 4, 10_000, 1.0, 1e-9, 20)
 

@@ -8,13 +8,14 @@ import sys
 import onlineic
 
 PUBLIC = {
-    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy", "MeasuredWeights",
-    "Measurement", "Partition", "Query",
-    "Median", "MixtureOfProducts", "MultiplicativeWeights", "OnlineIC", "Perceptron", "Periods",
-    "PrivateData", "SessionStatistics", "TableBudget", "TestsOnly", "Unit",
-    "UpdateRule", "at_least", "below", "between", "binned", "categorical", "condition", "connect", "dates",
-    "dense", "forecast", "integers", "marginal", "number", "one_of", "optional", "replay", "rescaled", "span",
-    "weights", "where",
+    "Answer", "Budget", "Domain", "Grid", "Histogram", "MaximumEntropy",
+    "MeasuredWeights", "Measurement", "Median", "MixtureOfProducts", "MultiplicativeWeights",
+    "OnlineIC", "Partition", "Perceptron", "Periods", "PrivateData", "Query", "SessionStatistics",
+    "TableBudget", "TestsOnly", "Unit", "UpdateRule", "at_least", "below", "between", "binned",
+    "boolean", "case", "categorical", "condition", "connect", "cut", "date_trunc", "dates", "dense",
+    "extract", "forecast", "from_column", "integers", "marginal", "number", "one_of", "optional",
+    "replay", "rescaled",
+    "span", "weights", "where",
 }  # fmt: skip
 
 

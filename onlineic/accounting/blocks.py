@@ -31,25 +31,18 @@ class BlockAccount:
 
     So the charges of all nodes over the blocks of one person stay <= one capacity, in all.
 
-    Parameters
-    ----------
-    whole : Filter
-        What every block has when it begins: capacity, unit and Renyi order, nothing spent. Fixed before the
-        first release of any block.
-    blocks : mapping of str to Filter
-        The account of every block that began, in order.
-    rows : int, >= 1
-        p, the most rows of one person, at most one of them in each block.
-
-    Raises
-    ------
-    InvalidParameterError
-        If `whole` is no filter, or one of which something is spent, or `rows` is below 1.
-
-    References
-    ----------
     Theory 13.1, and 13.3 for persons. McSherry (2009), Theorem 4, is parallel composition of mechanisms that
     are fixed in advance.
+
+    Args:
+        whole: What every block has when it begins: capacity, unit and Renyi order, nothing spent. Fixed
+            before the first release of any block.
+        blocks: The account of every block that began, in order.
+        rows: At least 1. p, the most rows of one person, at most one of them in each block.
+
+    Raises:
+        InvalidParameterError: If `whole` is no filter, or one of which something is spent, or `rows` is below
+            1.
     """
 
     whole: Filter
@@ -67,10 +60,8 @@ class BlockAccount:
     def begun(self, label: str) -> "BlockAccount":
         """Return the accounts with one more block, of which nothing is spent.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is a block of this label: it would get a second capacity.
+        Raises:
+            InvalidParameterError: If there is a block of this label: it would get a second capacity.
         """
         if label in self.blocks:
             raise InvalidParameterError(
@@ -85,20 +76,15 @@ class BlockAccount:
     def drawn(self, labels: Iterable[str], charge: Charge) -> "BlockAccount":
         """Return the accounts after a node over the union of these blocks: each pays p/r times its charge.
 
-        Parameters
-        ----------
-        labels : iterable of str
-            Every block of the union once: what holds a block twice moves twice as far.
-        charge : Charge
-            The most that the node ever spends, priced at `rows_in` of its blocks: its steps are those of a
-            table of which so many rows are replaced at once. It is taken whole when the node begins.
+        Args:
+            labels: Every block of the union once: what holds a block twice moves twice as far.
+            charge: The most that the node ever spends, priced at `rows_in` of its blocks: its steps are those
+                of a table of which so many rows are replaced at once. It is taken whole when the node begins.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no block, one is unknown or named twice, or the charge counts something else.
-        BudgetExceededError
-            If one of them cannot pay; nothing is spent of any.
+        Raises:
+            InvalidParameterError: If there is no block, one is unknown or named twice, or the charge counts
+                something else.
+            BudgetExceededError: If one of them cannot pay; nothing is spent of any.
         """
         covered = tuple(labels)
         if not covered or len({*covered}) < len(covered):
@@ -126,10 +112,8 @@ class BlockAccount:
     def left(self, label: str) -> Fraction:
         """Return the part of its capacity that a block has left, in [0, 1].
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such block.
+        Raises:
+            InvalidParameterError: If there is no such block.
         """
         if label not in self.blocks:
             raise InvalidParameterError(f"label must be that of a block, got {shown(label)}; let it begin.")

@@ -56,29 +56,17 @@ def _remedy(epsilon: object, allowed: bool) -> str:
 class Budget:
     """(epsilon, delta)-differential privacy for the neighbours that it names.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-        Kept as given. Larger values promise nothing useful and need `allow_large_epsilon`.
-    delta : float, in [0, 1)
-        0 is pure differential privacy.
-    allow_large_epsilon : bool
-        Accept a finite epsilon above 20.
-    order : Fraction, > 1, optional
-        Renyi order at which it is to be spent: that of the filter of a table (`ic.TableBudget.share` makes
-        such budgets). Needs delta > 0. None: whoever spends it chooses.
-    neighbours : Neighbours
-        The tables between which the promise holds: by default one record is replaced, and n is public.
-        Whatever spends the budget scales its noise by them.
-
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon, delta or order is outside its range, or neighbours are no `Neighbours`.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 2.4, by default with "replace one record" for its neighbours.
+
+    Args:
+        epsilon: In (0, 20]. Kept as given. Larger values promise nothing useful and need
+            `allow_large_epsilon`.
+        delta: In [0, 1). 0 is pure differential privacy.
+        allow_large_epsilon: Accept a finite epsilon above 20.
+        order: Above 1. Renyi order at which it is to be spent: that of the filter of a table
+            (`ic.TableBudget.share` makes such budgets). Needs delta > 0. None: whoever spends it chooses.
+        neighbours: The tables between which the promise holds: by default one record is replaced, and n is
+            public. Whatever spends the budget scales its noise by them.
     """
 
     epsilon: float
@@ -135,21 +123,16 @@ class Budget:
 class Charge:
     """What one release uses up of a filter's capacity, an exact and public amount >= 0.
 
-    Parameters
-    ----------
-    amount : Fraction, >= 0
-        Rounded up by whoever computed it.
-    event : str
-        The release that is paid, for the public record.
-    unit : str
-        What the amount counts: "epsilon", "ticks" of 2^-40 in Renyi divergence, "shares" of a whole.
-    order : Fraction, > 1, optional
-        Of the Renyi divergence, with ticks and only with ticks: amounts at two orders do not add.
+    Args:
+        amount: At least 0. Rounded up by whoever computed it.
+        event: The release that is paid, for the public record.
+        unit: What the amount counts: "epsilon", "ticks" of 2^-40 in Renyi divergence, "shares" of a whole.
+        order: Above 1. Of the Renyi divergence, with ticks and only with ticks: amounts at two orders do not
+            add.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the amount is negative or not rational, or unit and order do not belong together.
+    Raises:
+        InvalidParameterError: If the amount is negative or not rational, or unit and order do not belong
+            together.
     """
 
     amount: Fraction
@@ -166,25 +149,17 @@ class Charge:
 class Filter:
     """Exact account of a fixed capacity: the charges on every transcript stay <= capacity.
 
-    Parameters
-    ----------
-    capacity : Fraction, >= 0
-        Rounded down by whoever computed it, fixed before the first release.
-    unit, order
-        What capacity and charges count, as in `Charge`: another charge is refused.
-    spent : Fraction, in [0, capacity]
+    Pure epsilon: Dwork & Roth (2014), Theorem 3.14, adaptive. Renyi of one order fixed beforehand: the same
+    check suffices (theory 2.7).
 
-    Raises
-    ------
-    InvalidParameterError
-        If an amount is negative or not rational, spent exceeds capacity, or unit and order do not belong
-        together.
+    Args:
+        capacity: At least 0. Rounded down by whoever computed it, fixed before the first release.
+        unit, order: What capacity and charges count, as in `Charge`: another charge is refused.
+        spent: In [0, capacity].
 
-    References
-    ----------
-    Pure epsilon: losses add on each transcript, so the sum bounds the realised loss (Dwork & Roth
-    2014, Theorem 3.14, adaptive). Renyi of one order fixed beforehand: the moment times
-    exp(-(order - 1) * charges) is a supermartingale, so the same check suffices.
+    Raises:
+        InvalidParameterError: If an amount is negative or not rational, spent exceeds capacity, or unit and
+            order do not belong together.
     """
 
     capacity: Fraction
@@ -210,10 +185,8 @@ class Filter:
     def affords(self, charge: Charge) -> bool:
         """Whether the charge fits: spent + amount <= capacity, exactly.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the charge counts something else than this filter.
+        Raises:
+            InvalidParameterError: If the charge counts something else than this filter.
         """
         if (charge.unit, charge.order) != (self.unit, self.order):
             raise InvalidParameterError(
@@ -226,12 +199,9 @@ class Filter:
     def charge(self, charge: Charge) -> "Filter":
         """Return the filter with the charge spent; the old one is unchanged.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the charge counts something else than this filter.
-        BudgetExceededError
-            If the charge does not fit; nothing has happened then.
+        Raises:
+            InvalidParameterError: If the charge counts something else than this filter.
+            BudgetExceededError: If the charge does not fit.
         """
         if not self.affords(charge):
             raise BudgetExceededError(

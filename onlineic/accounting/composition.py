@@ -23,23 +23,12 @@ LEAST_DELTA = 2.0**-1070  # which `gaussian_delta` adds, however small mu is: fo
 def advanced_composition(epsilon: float, delta_prime: float, count: int) -> float:
     """Return sqrt(2k ln(1/d')) e + k e (exp(e) - 1), rounded up, for k mechanisms of epsilon each.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 700]
-        Of each mechanism.
-    delta_prime : float, in (0, 1)
-        The total delta is k times that of each mechanism plus delta_prime.
-    count : int, >= 1
-        k, number of mechanisms, adaptive.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.20.
+
+    Args:
+        epsilon: In (0, 700]. Of each mechanism.
+        delta_prime: In (0, 1). The total delta is k times that of each mechanism plus delta_prime.
+        count: At least 1. k, number of mechanisms, adaptive.
     """
     epsilon, delta_prime, count = _checked_parts(epsilon, delta_prime, count)
     with localcontext(Context(prec=60)):
@@ -50,20 +39,15 @@ def advanced_composition(epsilon: float, delta_prime: float, count: int) -> floa
 def advanced_share(epsilon: float, delta_prime: float, count: int) -> float:
     """Return e0 = e / (2 sqrt(2k ln(1/d'))), rounded down, if k such mechanisms really cost <= e.
 
-    Parameters
-    ----------
-    epsilon, delta_prime, count
-        Total epsilon, the delta paid for composing, and k; ranges as in `advanced_composition`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or Theorem 3.20 at e0 exceeds epsilon.
-
-    References
-    ----------
     Dwork & Roth (2014), Corollary 3.21, which states no upper limit on epsilon and delta_prime and
     is false without one: (10, .01, 1) costs 11.91. Hence the check.
+
+    Args:
+        epsilon, delta_prime, count: Total epsilon, the delta paid for composing, and k; ranges as in
+            `advanced_composition`.
+
+    Raises:
+        InvalidParameterError: Also if Theorem 3.20 at e0 exceeds epsilon.
     """
     epsilon, delta_prime, count = _checked_parts(epsilon, delta_prime, count)
     with localcontext(Context(prec=60)):
@@ -84,22 +68,12 @@ def exact_delta(share: float, count: int, epsilon: float) -> float:
     sum over j of Binom(k, j; p) max(0, 1 - exp(epsilon - L_j)) with L_j = e0 (2j - k) and
     p = e^e0 / (1 + e^e0): k randomised responses, the worst k pure mechanisms.
 
-    Parameters
-    ----------
-    share : float, in [0, 300]
-        e0, epsilon of each mechanism.
-    count : int, in [1, 10^6]
-        k, number of mechanisms, adaptive.
-    epsilon : float, >= 0
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Kairouz, Oh & Viswanath (2015), Theorem 3.3.
+
+    Args:
+        share: In [0, 300]. e0, epsilon of each mechanism.
+        count: In [1, 10^6]. k, number of mechanisms, adaptive.
+        epsilon: At least 0.
     """
     share = checked_real("share", share, at_least=0.0, at_most=300.0)
     count = checked_integer("count", count, at_least=1, at_most=LARGEST_COUNT)
@@ -131,21 +105,12 @@ def exact_delta(share: float, count: int, epsilon: float) -> float:
 def exact_share(epsilon: float, delta: float, count: int) -> float:
     """Return the largest e0, rounded down, such that k mechanisms of e0 each are (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 200]
-    delta : float, in [0, 1)
-    count : int, in [1, 10^6]
-        k, number of mechanisms, adaptive.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Kairouz, Oh & Viswanath (2015), Theorem 3.3; it is never below Corollary 3.21 of Dwork & Roth.
+
+    Args:
+        epsilon: In (0, 200].
+        delta: In [0, 1).
+        count: In [1, 10^6]. k, number of mechanisms, adaptive.
     """
     epsilon = checked_real("epsilon", epsilon, above=0.0, at_most=200.0)
     delta = checked_real("delta", delta, at_least=0.0, below=1.0)
@@ -164,14 +129,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
     A pure e0 is (e0^2/2)-zCDP, Gaussian noise sigma at L2 sensitivity d is d^2/(2 sigma^2); rho adds.
 
-    Raises
-    ------
-    InvalidParameterError
-        If rho is not positive or epsilon is negative.
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), Proposition 12; every order a gives a valid bound.
+    Canonne, Kamath & Steinke (2020), Proposition 12; every order a gives a valid bound. rho > 0, epsilon >=
+    0.
     """
     rho = checked_real("rho", rho, above=0.0)
     epsilon = checked_real("epsilon", epsilon, at_least=0.0)
@@ -187,14 +146,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """Return the largest rho, rounded down, such that rho-zCDP is (epsilon, delta).
 
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is not positive or delta is outside (0, 1).
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), Proposition 12, solved for rho.
+    Canonne, Kamath & Steinke (2020), Proposition 12, solved for rho. epsilon > 0, delta in (0, 1).
     """
     epsilon = checked_real("epsilon", epsilon, above=0.0)
     delta = checked_real("delta", delta, above=0.0, below=1.0)
@@ -206,13 +158,6 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 def zcdp_order(epsilon: float, delta: float) -> Fraction:
     """Return the Renyi order, a multiple of 1/64, whose filter pays for about the most Gaussian noise.
 
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is not positive or delta is outside (0, 1).
-
-    References
-    ----------
     The order at which Proposition 12 of Canonne, Kamath & Steinke (2020) is tight for `zcdp_rho`.
     """
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -226,14 +171,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
     The exact delta of Gaussian noise sigma at L2 sensitivity d, mu = d/sigma; mu^2 adds.
 
-    Raises
-    ------
-    InvalidParameterError
-        If mu is not positive or epsilon is outside [0, 600].
-
-    References
-    ----------
-    Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13.
+    Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 2.13. mu > 0, epsilon in [0, 600].
     """
     mu = checked_real("mu", mu, above=0.0)
     epsilon = checked_real("epsilon", epsilon, at_least=0.0, at_most=LARGEST_EPSILON)
@@ -253,14 +191,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     One release of L2 sensitivity d then has sigma = d/mu, m equal ones sqrt(m) d/mu. Beyond 600 it is that of
     epsilon = 600, which is more private.
 
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is not positive or delta outside [2^-1070, 1).
-
-    References
-    ----------
-    Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter).
+    Balle & Wang (2018), Theorem 8 (a fixed set of Gaussian releases; not a filter). delta in [2^-1070, 1).
     """
     epsilon = min(checked_real("epsilon", epsilon, above=0.0), LARGEST_EPSILON)
     delta = checked_real("delta", delta, at_least=LEAST_DELTA, below=1.0, remedy="raise it, or write 0")

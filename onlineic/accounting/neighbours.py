@@ -31,10 +31,9 @@ class Neighbours(abc.ABC):
     def test(self, lowest: Weight, highest: Weight) -> Weight:
         """Return how far a gap moves that is tested: of a count of weights in [lowest, highest] from a guess.
 
-        Parameters
-        ----------
-        lowest, highest : int or (m,) int64
-            The least and the largest integer weight of the query in the form in which it is asked.
+        Args:
+            lowest, highest: One number, or shape (m,). The least and the largest integer weight of the query
+                in the form in which it is asked.
         """
 
     @abc.abstractmethod
@@ -45,10 +44,8 @@ class Neighbours(abc.ABC):
     def table_l1(self, unit: int = 1) -> int:
         """Return how far all counts of disjoint blocks move together, in L1.
 
-        Parameters
-        ----------
-        unit : int, >= 1
-            What one record is worth: 2^k on a grid of k bits.
+        Args:
+            unit: At least 1. What one record is worth: 2^k on a grid of k bits.
         """
 
     @abc.abstractmethod
@@ -72,8 +69,6 @@ class ReplaceOne(Neighbours):
     A record with weight w becomes one with weight w', so that a count moves by at most max w - min w. The
     record leaves one block of a table and enters another.
 
-    References
-    ----------
     Dwork & Roth (2014), Definitions 2.4 and 3.1, with "replace one record" for their neighbours.
     """
 
@@ -101,8 +96,6 @@ class AddRemove(Neighbours):
     A count of weights w moves by the weight of that record, at most max abs(w), and the record enters or
     leaves one block of a table. (epsilon, delta) of it is (2 epsilon, (1 + e^epsilon) delta) of `ReplaceOne`.
 
-    References
-    ----------
     Dwork & Roth (2014), Definitions 2.4 and 3.1: databases at distance 1 as histograms.
     """
 
@@ -131,14 +124,10 @@ class ReplaceRows(Neighbours):
     All of them may leave one block of a table for one other, so that distances are those of `ReplaceOne`
     times their number, and squares of distances times its square.
 
-    Parameters
-    ----------
-    rows : int, >= 1
-        r, the most records of one person.
-
-    References
-    ----------
     Theory 13.3. By the triangle inequality, which tables of r equal rows attain.
+
+    Args:
+        rows: At least 1. r, the most records of one person.
     """
 
     rows: int = attrs.field()

@@ -26,12 +26,9 @@ from onlineic.errors import InvalidParameterError, check_kind, checked_integer, 
 class TableCharge:
     """What a mechanism takes from a total.
 
-    Attributes
-    ----------
-    charge : Charge
-        From its filter.
-    apart : Fraction
-        From the part of delta that is set apart.
+    Attributes:
+        charge: From its filter.
+        apart: From the part of delta that is set apart.
     """
 
     charge: Charge
@@ -44,22 +41,15 @@ class TableCharge:
 def table_charge(total: Filter, budget: Budget, account: Filter | None, event: str) -> TableCharge:
     """Return what a mechanism of this budget takes from a total.
 
-    Parameters
-    ----------
-    total : Filter
-        In ticks of one order, or in epsilon, where each delta is set apart.
-    budget : Budget
-        What is proven of the mechanism alone.
-    account : Filter, optional
-        Its own, if it is a session: one in epsilon is pure, one in ticks has a Renyi price.
-    event : str
-        For the record.
-
-    References
-    ----------
     Theory 4.7: epsilons and deltas add. In ticks, an order above the total's bounds it; a pure mechanism is a
     randomised response, whose Renyi divergence is that of `laplace_charge` at scale 1/epsilon; any other one
     is that, but for its delta.
+
+    Args:
+        total: In ticks of one order, or in epsilon, where each delta is set apart.
+        budget: What is proven of the mechanism alone.
+        account: Its own, if it is a session: one in epsilon is pure, one in ticks has a Renyi price.
+        event: For the record.
     """
     pure = budget.pure or (account is not None and account.unit == "epsilon")
     known = account is not None and account.unit == "epsilon"
@@ -76,10 +66,8 @@ def table_charge(total: Filter, budget: Budget, account: Filter | None, event: s
 def share_of(ticks: Fraction, order: Fraction, delta: float, neighbours: Neighbours = REPLACE_ONE) -> Budget:
     """Return the budget whose filter at this order has at most so many ticks, and hardly fewer.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it pays for nothing, or delta or order is outside its range.
+    Raises:
+        InvalidParameterError: If it pays for nothing, or delta or order is outside its range.
     """
     whole = math.floor(_exact("ticks", ticks))
     epsilon = renyi_epsilon(order, whole, delta)
@@ -119,26 +107,17 @@ def alike(budget: Budget) -> Budget:
 def per_row(budget: Budget, rows_per_person: int) -> Budget:
     """Return what a mechanism may spend on one row, where a person can have so many of them.
 
-    Parameters
-    ----------
-    budget : Budget
-        For a person.
-    rows_per_person : int, >= 1
-        k, the most that anybody has.
+    Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
 
-    Returns
-    -------
-    Budget
+    Args:
+        budget: For a person.
+        rows_per_person: At least 1. k, the most that anybody has.
+
+    Returns:
         epsilon' = epsilon/k, and delta' with k exp((k-1) epsilon') delta' = delta, both rounded down.
 
-    Raises
-    ------
-    InvalidParameterError
-        If k is outside its range, too little is left, or the budget has an order.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
+    Raises:
+        InvalidParameterError: Also if too little is left, or the budget has an order.
     """
     rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
     if rows == 1:
@@ -163,27 +142,15 @@ def per_row(budget: Budget, rows_per_person: int) -> Budget:
 def per_person(budget: Budget, rows_per_person: int) -> Budget:
     """Return what a mechanism costs a person with so many rows, where it spends this on one row.
 
-    Parameters
-    ----------
-    budget : Budget
-        For a row.
-    rows_per_person : int, >= 1
-        k, the most that anybody has.
-
-    Returns
-    -------
-    Budget
-        k epsilon and k exp((k-1) epsilon) delta, both rounded up, at most to the largest numbers of a
-        budget: there nothing is promised.
-
-    Raises
-    ------
-    InvalidParameterError
-        If k is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 2.2 and its remark for delta > 0: k rows are replaced one after the other.
+
+    Args:
+        budget: For a row.
+        rows_per_person: At least 1. k, the most that anybody has.
+
+    Returns:
+        k epsilon and k exp((k-1) epsilon) delta, both rounded up, at most to the largest numbers of a budget:
+        there nothing is promised.
     """
     check_kind("budget", budget, Budget)
     rows = checked_integer("rows_per_person", rows_per_person, at_least=1)

@@ -29,28 +29,18 @@ def gumbel_charge(
 
     eta = sensitivity/scale and x = (a - 1)(e^eta - 1) < 1. Easy answers are free.
 
-    Parameters
-    ----------
-    order : Fraction, > 1
-        a, the one Renyi order of the filter.
-    sensitivity : int, >= 0, grid units
-        Of the tested gap.
-    scale : Fraction, > 0, grid units
-        b of the Gumbel noise.
-    sigma : Fraction or int, > 0, grid units, optional
-        Of the fresh discrete Gaussian answer; None: no such answer.
-    squared_sensitivity : int, >= 1 if sigma is given
-        L, squared L2 sensitivity of that answer, as `Neighbours` tell it of a number or a table.
+    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise (theory 3.2).
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or x >= 1: no finite charge exists at this order.
+    Args:
+        order: Above 1. a, the one Renyi order of the filter.
+        sensitivity: At least 0, grid units. Of the tested gap.
+        scale: Above 0, grid units. b of the Gumbel noise.
+        sigma: Above 0, grid units. Of the fresh discrete Gaussian answer; None: no such answer.
+        squared_sensitivity: At least 1 if sigma is given. L, squared L2 sensitivity of that answer, as
+            `Neighbours` tell it of a number or a table.
 
-    References
-    ----------
-    Extends Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise. Each slot of a
-    Poisson clock whose log-rate moves by at most eta has the Renyi moment bounded by this price.
+    Raises:
+        InvalidParameterError: Also if x >= 1: no finite charge exists at this order.
     """
     order, scale = _order(order), _exact("scale", scale)
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=0)
@@ -88,20 +78,11 @@ def _gumbel_part(order: Fraction, sensitivity: int, scale: Fraction) -> Fraction
 def gaussian_charge(order: Fraction, sigma: Fraction, squared_sensitivity: int) -> int:
     """Return ceil(2^40 a L/(2 sigma^2)), ticks of one discrete Gaussian answer without a test.
 
-    Parameters
-    ----------
-    order, sigma, squared_sensitivity
-        As in `gumbel_charge`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Canonne, Kamath & Steinke (2020), Proposition 5: the discrete Gaussian at integer shifts costs no
     more than the continuous one; independent coordinates add.
+
+    Args:
+        order, sigma, squared_sensitivity: As in `gumbel_charge`.
     """
     return math.ceil(_gaussian_part(_order(order), sigma, squared_sensitivity) / TICK)
 
@@ -112,22 +93,12 @@ def laplace_charge(order: Fraction, scale: Fraction, moved: int) -> int:
     Of discrete Laplace noise on numbers of which a neighbour changes `moved` by one each: below the
     moved/b of pure differential privacy at every order.
 
-    Parameters
-    ----------
-    order : Fraction, > 1
-        a, the one Renyi order of the filter.
-    scale : Fraction, > 0
-        b, in units of the change.
-    moved : int, >= 1
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Mironov (2017), Proposition 6, for the discrete law: the moment of order a is summed exactly (theory 4.2).
+
+    Args:
+        order: Above 1. a, the one Renyi order of the filter.
+        scale: Above 0. b, in units of the change.
+        moved: At least 1.
     """
     order, scale = _order(order), _exact("scale", scale)
     moved = checked_integer("moved", moved, at_least=1)
@@ -154,14 +125,7 @@ def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
 
     A filter of this capacity at order a makes the whole interaction (epsilon, delta); 0 pays for nothing.
 
-    Raises
-    ------
-    InvalidParameterError
-        If order <= 1, epsilon is not positive or delta is outside (0, 1).
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), Proposition 12, for one order fixed before the first release.
+    Canonne, Kamath & Steinke (2020), Proposition 12, for one order > 1 fixed before the first release.
     """
     order = _order(order)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -173,16 +137,8 @@ def renyi_capacity(order: Fraction, epsilon: float, delta: float) -> int:
 def renyi_epsilon(order: Fraction, spent_ticks: int, delta: float) -> float:
     """Return the epsilon, rounded up and at least 0, of a filter of that capacity at order a.
 
-    It is a statement about a capacity fixed beforehand, not about what happens to be spent.
-
-    Raises
-    ------
-    InvalidParameterError
-        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
-
-    References
-    ----------
-    Inverse of `renyi_capacity`.
+    Inverse of `renyi_capacity`: a statement about a capacity fixed beforehand, not about what happens to be
+    spent.
     """
     order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK
     with localcontext(Context(prec=60)):
@@ -195,13 +151,6 @@ def loss_bound(order: Fraction, spent_ticks: int, delta: float) -> float:
     It holds with probability >= 1 - delta for the loss so far; it is no smaller (epsilon, delta). First
     tables that other rules charged less than their divergence (theory 4.10) have to be counted in full.
 
-    Raises
-    ------
-    InvalidParameterError
-        If order <= 1, spent_ticks is negative or delta is outside (0, 1).
-
-    References
-    ----------
     Ville's inequality for the supermartingale of `Filter` at order a - 1 under the data's own law.
     """
     order, spent = _order(order), checked_integer("spent_ticks", spent_ticks, at_least=0) * TICK

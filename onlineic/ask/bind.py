@@ -22,10 +22,9 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
     A text is a condition in SQL, as of `condition`; a dict is read as JSON is, by `described`; messages say
     `name`.
 
-    Raises
-    ------
-    InvalidQueryError, DomainMismatchError, TooLargeError
-        If it is of another type, or does not fit the domain or the grid.
+    Raises:
+        InvalidQueryError, DomainMismatchError, TooLargeError: If it is of another type, or does not fit the
+            domain or the grid.
     """
     query = as_condition(query, domain)
     if type(query) in (Expression, Query):  # a subclass could bring a `total` that looks at the counts
@@ -49,10 +48,8 @@ def bind_query(query: Any, domain: Domain, grid_bits: int = GRID_BITS, *, name: 
 def as_condition(where: Any, domain: Domain) -> Any:
     """Return what a text or a dict says as an expression, anything else as it is.
 
-    Raises
-    ------
-    InvalidQueryError, TooLargeError
-        If it does not fit the domain.
+    Raises:
+        InvalidQueryError, TooLargeError: If it does not fit the domain.
     """
     if type(where) is str:
         return condition(where, domain)
@@ -81,7 +78,7 @@ def bind_question(question: Any, domain: Domain, grid_bits: int = GRID_BITS) -> 
     if type(question) is dict:
         question = described(question, domain)
     if type(question) is BoundMarginal:  # bound anew from its words: nobody has checked its cells
-        question = Marginal(question.names, question.condition)
+        question = question.unbound
     return question.bind(domain) if type(question) is Marginal else bind_query(question, domain, grid_bits)
 
 
@@ -90,10 +87,8 @@ def bind_batch(
 ) -> list[Queries | BoundMarginal]:
     """Return what `bind_question` makes of each, in order: runs of queries as columns, and cross tables.
 
-    Raises
-    ------
-    InvalidQueryError, DomainMismatchError, TooLargeError
-        As `bind_query`.
+    Raises:
+        InvalidQueryError, DomainMismatchError, TooLargeError: As `bind_query`.
     """
     if isinstance(questions, Queries):
         return [questions.bind(domain, grid_bits)]
@@ -121,12 +116,9 @@ def bind_batch(
 def bind_queries(queries: Iterable[Any], domain: Domain, grid_bits: int = GRID_BITS) -> list[Query]:
     """Return a list of queries, each as `bind_query` does.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `queries` is no list or other iterable.
-    InvalidQueryError, DomainMismatchError, TooLargeError
-        As `bind_query`.
+    Raises:
+        InvalidParameterError: If `queries` is no list or other iterable.
+        InvalidQueryError, DomainMismatchError, TooLargeError: As `bind_query`.
     """
     if isinstance(queries, (str, bytes)) or not isinstance(queries, Iterable):
         raise InvalidParameterError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onlineic.ask.json_keys import Share, key_read, key_written
 from onlineic.ask.places import in_json
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidQueryError
@@ -27,13 +28,11 @@ LONGEST = 2**20  # characters of a line
 RANGE = ("from", "at_least", "to", "below")
 
 
-def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
-    """Return the question written as one line of JSON: `described` of the object.
+def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
+    """Return the question written as one line of JSON: `described` of the object, or a rate.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the line cannot be read.
+    Raises:
+        InvalidQueryError: If the line cannot be read.
     """
     check_domain(domain)
     if type(line) is not str:
@@ -52,30 +51,66 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal:
         raise InvalidQueryError(
             'a query must be one line of JSON such as {"age": [30, 50], "sex": "F"}, got other text.'
         ) from None
-    return described(written, domain)
+    return shared(written, domain) if is_share(written, domain) else described(written, domain)
+
+
+def is_share(written: Any, domain: Domain) -> bool:
+    """Return whether an object of JSON is a rate."""
+    return isinstance(written, dict) and "share" in written and "share" not in domain.names
+
+
+def shared(written: Any, domain: Domain) -> Share:
+    """Return the rate that an object of JSON describes.
+
+    Args:
+        written: `{"share": condition}`, with "where": condition and "by": [keys] beside it, where a key is
+            the name of an attribute, or makes groups of one: `{"date_trunc": "month", "of": "day"}`,
+            `{"extract": "year", "of": "day"}`, `{"cut": "age", "at": [18, 65]}` or `{"case": [{"when":
+            condition, "then": label}], "else": label}`.
+        domain: Public.
+
+    Raises:
+        InvalidQueryError: If it cannot be read, or does not fit the domain.
+    """
+    if not is_share(written, domain) or not written.keys() <= {"share", "where", "by"}:
+        raise InvalidQueryError(
+            'a share must be written {"share": {..}, "where": {..}, "by": [..]}, got another object; write '
+            "it so."
+        )
+
+    def read(condition: Any) -> Expression:
+        return _query(condition, domain)
+
+    among = written.get("where")
+    by = written.get("by")
+    given = by if isinstance(by, list | tuple) else [by]
+    return Share(
+        read(written["share"]),
+        None if among in (None, {}) else read(among),
+        None if by is None else tuple(key_read(key, domain, read) for key in given),
+    )
 
 
 def described(written: Any, domain: Domain) -> Expression | Marginal:
     """Return the query, or the cross table, that an object of JSON describes.
 
-    Parameters
-    ----------
-    written : dict
-        Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]} and
-        {"and": [queries]}; or {"marginal": [attributes]}, a cross table, with "where": query beside it. A
-        condition is a label, None (null), {"one_of": [labels]}, {"not": condition}, or of an ordered
-        attribute a range: [20, 64] with both ends, {"from": 20, "below": 65} without the last,
-        {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for "from". Ends are
-        numbers, or texts of dates; ends that cross count nobody.
-    domain : Domain
-        Says which attributes are ordered; attributes named like a form hide it.
+    Args:
+        written: Attribute -> condition, all of which must hold; or one of {"not": query}, {"or": [queries]}
+            and {"and": [queries]}; or {"marginal": [keys]}, a cross table, with "where": query beside it and
+            keys as of `shared`. A condition is a label, None (null), {"one_of": [labels]}, {"not":
+            condition}, or of an ordered attribute a range: [20, 64] with both ends, {"from": 20, "below": 65}
+            without the last, {"from": 20, "to": 64} with it, or one end alone; "at_least" is another word for
+            "from". Ends are numbers, or texts of dates; ends that cross count nobody.
+        domain: Says which attributes are ordered; attributes named like a form hide it.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it cannot be read, or does not fit the domain; the remedy is in JSON.
+    Raises:
+        InvalidQueryError: If it cannot be read, or does not fit the domain; the remedy is in JSON.
     """
     try:
+        if is_share(written, domain):
+            raise InvalidQueryError(
+                "a query must count records, got a share, which is no query; ask session.share(..)."
+            )
         if isinstance(written, dict) and "marginal" in written and "marginal" not in domain.names:
             return _marginal(written, domain)
         return _query(written, domain)
@@ -85,21 +120,28 @@ def described(written: Any, domain: Domain) -> Expression | Marginal:
         ) from None
 
 
+def share_written(share: Share) -> dict[str, Any]:
+    """Return the object of JSON that `shared` reads back as the same rate.
+
+    Raises:
+        InvalidQueryError: If a condition or a key has no such form.
+    """
+    said: dict[str, Any] = {"share": written(share.cond)}
+    said |= {} if share.where is None else {"where": written(share.where)}
+    return said if share.by is None else {**said, "by": [key_written(key, written) for key in share.by]}
+
+
 def written(question: Expression | Marginal) -> dict[str, Any]:
     """Return the object of JSON that `described` reads back as the same question.
 
-    Parameters
-    ----------
-    question : Expression or Marginal
-        Of conditions; labels that are dates become texts.
+    Args:
+        question: Of conditions; labels that are dates become texts.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it holds weights, for which analysts' JSON has no form, or a range without ends.
+    Raises:
+        InvalidQueryError: If it holds weights, for which analysts' JSON has no form, or a range without ends.
     """
     if isinstance(question, Marginal):
-        table: dict[str, Any] = {"marginal": list(question.names)}
+        table: dict[str, Any] = {"marginal": [key_written(key, written) for key in question.keys]}
         return table if question.condition is None else {**table, "where": written(question.condition)}
     if type(question) is not Expression:
         raise InvalidQueryError(
@@ -157,10 +199,9 @@ def _marginal(written: dict[str, Any], domain: Domain) -> Marginal:
             'a cross table must be written {"marginal": [attributes], "where": {..}}, got another object; '
             "list its attributes, and put conditions after 'where'."
         )
-    for name in names:
-        domain.axis(name)
+    keys = [key_read(name, domain, lambda one: _query(one, domain)) for name in names]
     condition = None if written.get("where") in (None, {}) else _query(written["where"], domain)
-    return marginal(*names, where=condition)
+    return marginal(*keys, where=condition)
 
 
 def _query(written: Any, domain: Domain) -> Expression:

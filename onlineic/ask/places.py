@@ -47,6 +47,11 @@ JSON: Rules = (
     (r"\bmean (True|False)\?", lambda found: f"mean {found[1].lower()}?"),
     (r"\boptional\(\.\.\) when the domain is built", '"missing": true in the domain file'),
     (r"^marginal must", "a cross table must"),
+    (r"\bcase\([^()]*(?:\([^()]*\)[^()]*)*\)", '{"case": [{"when": {..}, "then": ..}]}'),
+    (r"\bcut\([^()]*\)", '{"cut": .., "at": [..]}'),
+    (r"\bdate_trunc\('(\w+)', '(\w+)'\)", r'{"date_trunc": "\2", "of": "\1"}'),
+    (r"\bask session\.share\(\.\.\)", "ask it as a line of its own"),
+    (r", and name groupings by called\('\.\.'\)", ', and give groupings a "name"'),
     (r"\bmarginal\([^()]*\)", '{"marginal": [attributes]}'),
 )
 DOMAIN: Rules = (
@@ -66,13 +71,13 @@ DOMAIN: Rules = (
     (r"\bintegers\(([^(),]+), ([^(),]+)\)", r'{"range": [\1, \2]}'),
     (r"\bnumber\((?:low, high|0, 1000)\)", '{"edges": [low, .., high], "ends": true, "clip": true}'),
     (r"\bdates\((\.\.|first, last), by='(\w+)'\)", r'{"dates": [\1], "by": "\2"}'),
+    (r"\bdates\(first, last\)", '{"dates": [first, last]}'),
     (r"\bzone= is\b", '"zone" is'),
     (r"\bzone='([^']*)'", r'"zone": "\1"'),
     (r"\bformats=(\[.*?\])", _literal("formats")),
     (r"\bDomain\.of\(age=range\(17, 91\)\)", '{"age": {"range": [17, 90]}}'),
 )
 SQL: Rules = (
-    (r"; in Python write session\.\w+\([^()]*\)", ""),
     (r", or use session\.median\b", ""),
     (r"(?:\bwrite :name and )?\bpass params=\{[^{}]*\}", "write the value in its place"),
     (r" by session\.answer\(text\)", ""),

@@ -2,16 +2,17 @@
 
 import datetime
 import math
-import operator as op
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
+from onlineic.ask.sql_dates import is_dated, where_dated
 from onlineic.ask.sql_trees import DERIVE, NESTED, TIMES, Trees, nearest
+from onlineic.ask.sql_values import COMPARE, DENIED, OPERATORS, TURNED, Timed, Value, written
 from onlineic.ask.truth import (
     Fixed,
     Line,
@@ -36,27 +37,9 @@ from onlineic.queries.query import Query
 from onlineic.slips import public
 
 MOST_NAMED = 12  # columns that a message names
-OPERATORS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": op.eq, "<>": op.ne, "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge,
-}  # fmt: skip
-DENIED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-
-Value = int | float | str | bool | None
 DATE = r"\d{4}-\d\d-\d\d"
 OFFSET = r"(?:Z|[+-]\d\d:?\d\d)$"
 TIMESTAMP = rf"{DATE}(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-
-
-@final
-@attrs.frozen
-class Timed:
-    """A literal such as DATE '2024-03-05'."""
-
-    form: Literal["DATE", "TIMESTAMP", "TIMESTAMPTZ"]
-    text: str
 
 
 @public
@@ -65,37 +48,25 @@ def condition(
 ) -> Expression:
     """Return the query that counts the records for which an SQL condition is true.
 
-    Parameters
-    ----------
-    text : str
-        What could stand after WHERE: comparisons of a column with a value or a column, BETWEEN, IN, LIKE,
-        IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
-    domain : Domain
-    params : mapping, optional
-        Values of the parameters `:name`: int, float, str, bool, date, datetime or None.
-    dialect : str, optional
-        As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
+    Args:
+        text: What could stand after WHERE: comparisons of a column with a value or a column, BETWEEN, IN,
+            LIKE, IS NULL, a boolean column, TRUE, FALSE, combined by AND, OR, NOT. See `docs/sql.md`.
+        params: Values of the parameters `:name`: int, float, str, bool, date, datetime or None.
+        dialect: As sqlglot names it, for quotes and spellings; what a comparison means does not depend on it.
 
-    Returns
-    -------
-    Expression
+    Returns:
         To be asked, and combined by ``&``, ``|`` and ``~``. Its ``~`` counts all other records; NOT does not
         count those of which the condition is unknown.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the text is not understood, or does not fit the domain.
-    TooLargeError
-        If a comparison ties more than 2^22 joint cells.
-    MissingExtraError
-        Without the extra `onlineic[sql]`.
+    Raises:
+        InvalidQueryError: If the text is not understood, or does not fit the domain.
+        TooLargeError: If a comparison ties more than 2^22 joint cells.
+        MissingExtraError: Without the extra `onlineic[sql]`.
 
-    Examples
-    --------
-    >>> from onlineic.domain import Domain
-    >>> condition("age BETWEEN 30 AND 50 AND sex = 'F'", Domain.of(age=range(17, 91), sex=["F", "M"]))
-    where(age=between(30, 50), sex='F')
+    Examples:
+        >>> from onlineic.domain import Domain
+        >>> condition("age BETWEEN 30 AND 50 AND sex = 'F'", Domain.of(age=range(17, 91), sex=["F", "M"]))
+        where(age=between(30, 50), sex='F')
     """
     reader = Conditions.of(domain, params, dialect)
     try:
@@ -121,10 +92,9 @@ class Conditions:
     def of(cls, domain: Any, params: Any, dialect: Any) -> "Conditions":
         """Return the reader, having checked what it is given.
 
-        Raises
-        ------
-        InvalidParameterError, InvalidQueryError, MissingExtraError
-            If the domain, the parameters or the dialect are none, or sqlglot is not installed.
+        Raises:
+            InvalidParameterError, InvalidQueryError, MissingExtraError: If the domain, the parameters or the
+                dialect are none, or sqlglot is not installed.
         """
         if type(domain) is not Domain:
             raise InvalidParameterError(f"domain must be a Domain, got a {type(domain).__name__}.")
@@ -195,6 +165,12 @@ class Conditions:
         """Return where two sides compare so; `node` is what is written there."""
         left, right = self.trees.bare(one), self.trees.bare(two)
         column = self.trees.exp.Column
+        if is_dated(left) or is_dated(right):
+            turned = not is_dated(left)
+            value = self.value(left if turned else right)
+            return where_dated(
+                right if turned else left, TURNED[operator] if turned else operator, value, self, negated
+            )
         if type(left) is not column:
             left, right, operator = right, left, TURNED[operator]
         if type(left) is not column:
@@ -392,7 +368,7 @@ class Conditions:
         if node.args.get("symmetric"):
             orders.append(orders[0][::-1])
         column, sides = self.trees.exp.Column, [self.trees.bare(side) for side in orders[0]]
-        if any(type(side) is column for side in sides):
+        if any(type(side) is column for side in sides) or is_dated(self.trees.bare(node.this)):
             found = [
                 (either if negated else both)(
                     self.comparison(node, node.this, operator, end, negated)
@@ -419,6 +395,10 @@ class Conditions:
         return shared(lines)
 
     def in_list(self, node: Any, negated: bool) -> Truth:
+        if is_dated(self.trees.bare(node.this)):
+            listed = node.args.get("expressions") or []
+            parts = [self.comparison(node, node.this, "=", entry, negated) for entry in listed]
+            return both(parts) if negated else either(parts)
         name, kind = self.asked_of(node, "IN")
         values = [self.value(entry) for entry in node.args.get("expressions") or []]
         if not values:
@@ -598,18 +578,6 @@ def _finite(number: float) -> float:
             f"numbers must be finite, got {number}; leave the condition out, or write IS NULL."
         )
     return number
-
-
-def written(value: Value | Timed) -> str:
-    """Return a value as SQL writes it, cut to a few words."""
-    if isinstance(value, Timed):
-        return f"{value.form} {written(value.text)}"
-    if value is None or type(value) is bool:
-        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
-    if type(value) is str:
-        text = value if len(value) <= 40 else value[:37] + "..."
-        return "'" + text.replace("'", "''") + "'"
-    return repr(value)
 
 
 def _type_of(kind: Attribute) -> type:

@@ -5,19 +5,29 @@ leave out was released all the same. A group near a limit may stand on its wrong
 """
 
 import operator as op
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Floats, Ints
-from onlineic.ask.sql_conditions import COMPARE, DENIED, OPERATORS, TURNED, Conditions, written
+from onlineic.ask.sql_conditions import Conditions
+from onlineic.ask.sql_values import COMPARE, DENIED, OPERATORS, TURNED, written
 from onlineic.errors import InvalidQueryError
 
 Clause = Literal["HAVING", "ORDER BY"]
-Place = Callable[[Any, Clause], int]  # of a node: among the keys, or after them among the aggregates
 CLAUSES: Mapping[str, str] = {"having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "offset": "OFFSET"}
+
+
+class Places(Protocol):
+    """Where numbers stand: among the keys, or after them among what is made of aggregates."""
+
+    def of(self, node: Any, clause: Clause) -> int:
+        """Return the place of what a node names."""
+
+    def difference(self, one: Any, two: Any) -> int:
+        """Return the place of the difference of two nodes."""
 
 
 class Having(Protocol):
@@ -88,16 +98,11 @@ class Order:
 class Rows:
     """Which groups of a statement are shown, and in which order.
 
-    Attributes
-    ----------
-    having : Having or None
-    order : tuple of Order
-        The first one decides, the next where it is equal; groups that are equal in all stay as the domain has
-        them.
-    limit : int or None
-        How many are shown at most.
-    offset : int
-        How many are left out before.
+    Attributes:
+        order: The first one decides, the next where it is equal; groups that are equal in all stay as the
+            domain has them.
+        limit: How many are shown at most.
+        offset: How many are left out before.
     """
 
     having: Having | None = None
@@ -114,12 +119,9 @@ class Rows:
     def chosen(self, keys: Floats, values: Floats) -> Ints:
         """Return the places of the groups that are shown, in order.
 
-        Parameters
-        ----------
-        keys : (groups, keys) float64
-            Of every group and key its rank; NaN of the missing value.
-        values : (groups, aggregates) float64
-            Released numbers; NaN where there is none.
+        Args:
+            keys: Shape (groups, keys). Of every group and key its rank; NaN of the missing value.
+            values: Shape (groups, aggregates). Released numbers; NaN where there is none.
         """
         columns, places = np.concatenate([keys, values], axis=1), np.arange(len(values))
         if self.having is not None:
@@ -136,23 +138,16 @@ class Rows:
         return found
 
 
-def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) -> Rows:
+def rows_of(select: Any, conditions: Conditions, grouped: bool, places: Places) -> Rows:
     """Return what a SELECT says of its groups.
 
-    Parameters
-    ----------
-    select : node
-    conditions : Conditions
-        Reads values and parameters.
-    grouped : bool
-        Whether it has GROUP BY.
-    place : (node, clause) -> int
-        Where an aggregate, or in ORDER BY also a column, stands.
+    Args:
+        conditions: Reads values and parameters.
+        grouped: Whether it has GROUP BY.
+        places: Where an aggregate, or in ORDER BY also a column, stands.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a clause is not understood, or there are no groups.
+    Raises:
+        InvalidQueryError: If a clause is not understood, or there are no groups.
     """
     written_here = {name: select.args[name] for name in CLAUSES if select.args.get(name) is not None}
     for name in written_here:
@@ -160,7 +155,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
             raise InvalidQueryError(
                 f"{CLAUSES[name]} must stand after GROUP BY, got a statement of one row; leave it out."
             )
-    reader = _Clauses(conditions, place)
+    reader = _Clauses(conditions, places)
     having, order, limit, offset = map(written_here.get, CLAUSES)
     return Rows(
         None if having is None else reader.having(having),
@@ -174,7 +169,7 @@ def rows_of(select: Any, conditions: Conditions, grouped: bool, place: Place) ->
 @attrs.frozen(eq=False)
 class _Clauses:
     conditions: Conditions
-    place: Place
+    places: Places
 
     def having(self, clause: Any) -> Having:
         self.conditions.trees.kind(clause)
@@ -209,7 +204,10 @@ class _Clauses:
         left, right = trees.bare(one), trees.bare(two)
         if type(left).__name__ in ("Literal", "Neg", "Placeholder"):
             left, right, operator = right, left, TURNED[operator]
-        place, number = self.aggregate(left), self.number(left, right)
+        if type(right).__name__ not in ("Literal", "Neg", "Placeholder", "Boolean", "Null", "Cast"):
+            place, number = self.places.difference(left, right), 0.0
+        else:
+            place, number = self.aggregate(left), self.number(left, right)
         return Compared(place, DENIED[operator] if negated else operator, number)
 
     def between(self, node: Any, negated: bool) -> Having:
@@ -229,7 +227,7 @@ class _Clauses:
         return Joined(negated, tuple(pairs))
 
     def aggregate(self, node: Any) -> int:
-        return self.place(self.conditions.trees.bare(node), "HAVING")
+        return self.places.of(self.conditions.trees.bare(node), "HAVING")
 
     def number(self, aggregate: Any, node: Any) -> float:
         literal = type(node).__name__ in ("Literal", "Neg", "Placeholder", "Boolean", "Null")
@@ -250,7 +248,7 @@ class _Clauses:
             if type(entry) is not trees.exp.Ordered:
                 trees.refuse_node(entry)
             trees.kind(entry)
-            place = self.place(trees.bare(entry.this), "ORDER BY")
+            place = self.places.of(trees.bare(entry.this), "ORDER BY")
             found.append(Order(place, bool(entry.args.get("desc")), bool(entry.args.get("nulls_first"))))
         return tuple(found)
 

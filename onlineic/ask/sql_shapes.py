@@ -50,13 +50,10 @@ class Shapes:
     def tree(self, tokens: list[Any], kind: Hashable, parse: Parse) -> Iterator[Any]:
         """Yield the tree of tokens, which must not be used later.
 
-        Parameters
-        ----------
-        tokens : list of sqlglot's tokens
-        kind : hashable
-            Dialect, and what the text is: part of its shape.
-        parse : (tokens) -> tree
-            Whatever it raises is raised.
+        Args:
+            tokens: List of sqlglot's tokens.
+            kind: Dialect, and what the text is: part of its shape.
+            parse: (tokens) -> tree. Whatever it raises is raised.
         """
         places = [place for place in range(len(tokens)) if _is_open(tokens, place)]
         texts = [tokens[place].text for place in places]

@@ -21,6 +21,25 @@ from onlineic.errors import InvalidParameterError, InvalidQueryError, MissingExt
 LONGEST = 20_000  # characters of a statement
 DEEPEST = 200  # brackets, or signs in a row
 
+# functions of one date
+DATE_PARTS = (
+    "Year", "Quarter", "Month", "Week", "WeekOfYear", "Day", "DayOfMonth", "DayOfYear", "DayOfWeek",
+    "DayOfWeekIso", "Dayname", "Monthname", "Hour", "Minute",
+)  # fmt: skip
+
+# functions of two columns
+PAIRED = (
+    "Corr",
+    "CovarPop",
+    "CovarSamp",
+    "RegrSlope",
+    "RegrIntercept",
+    "RegrR2",
+    "RegrCount",
+    "RegrAvgx",
+    "RegrAvgy",
+)
+
 # node -> its arguments; one that is given and not listed is refused
 READ = {
     "Select": {"expressions", "from", "from_", "where", "group", "having", "order", "limit", "offset"},
@@ -42,9 +61,31 @@ READ = {
     "Sum": {"this"},
     "Avg": {"this"},
     "VariancePop": {"this"},
+    **{name: {"this"} for name in ("Stddev", "StddevPop", "StddevSamp", "Variance", "Median")},
+    **{name: {"this", "expression"} for name in PAIRED},
+    "Quantile": {"this", "quantile"},
+    "ApproxQuantile": {"this", "quantile"},
+    "PercentileCont": {"this", "expression"},
+    "PercentileDisc": {"this", "expression"},
+    "WithinGroup": {"this", "expression"},
+    "Window": {"this", "partition_by", "over"},
+    "Subquery": {"this"},
     "Filter": {"this", "expression"},
+    **{name: {"this", "expression"} for name in ("Add", "Sub", "Mul", "Mod", "Nullif")},
+    "Div": {"this", "expression", "typed", "safe"},  # a quotient is never cut to a whole number here
+    "IntDiv": {"this", "expression"},
+    **{name: {"this"} for name in ("Abs", "Sqrt", "Floor")},
+    "Round": {"this", "decimals"},
+    "Coalesce": {"this", "expressions"},
+    **{name: {"this", "expressions", "ignore_nulls"} for name in ("Greatest", "Least")},
+    "Extract": {"this", "expression"},
+    **{name: {"this"} for name in DATE_PARTS},
+    "DateTrunc": {"unit", "this"},
+    "TimestampTrunc": {"this", "unit"},
+    "TimeToStr": {"this", "format"},
+    "Anonymous": {"this", "expressions"},  # by name: date_part, strftime, quantile_cont, quantile_disc
     "Case": {"ifs", "default"},
-    "If": {"this", "true"},
+    "If": {"this", "true", "false"},
     "Column": {"this", "table"},
     **{name: {"this", "expression"} for name in ("And", "Or", "EQ", "NEQ", "LT", "LTE", "GT", "GTE")},
     **{name: {"this", "expression"} for name in ("NullSafeEQ", "NullSafeNEQ")},
@@ -72,7 +113,8 @@ TABLE_REMEDY = "the session holds one table"
 INSTEAD = {
     "joins": f"JOIN; {TABLE_REMEDY}, join before opening it (a join changes who is one record)",
     "laterals": f"LATERAL; {TABLE_REMEDY}",
-    "distinct": "SELECT DISTINCT; GROUP BY lists every value of the domain, ask the counts",
+    "distinct": "SELECT DISTINCT; GROUP BY lists every value of the domain: write SELECT col, COUNT(*) FROM "
+    "t GROUP BY col",
     "sort": "SORT BY; write ORDER BY",
     "cluster": "CLUSTER BY; write ORDER BY",
     "qualify": "QUALIFY; write HAVING, or filter the answers instead",
@@ -100,25 +142,15 @@ INSTEAD = {
     "field": "IN without a list; write IN (value, ...)",
     "join_mark": f"JOIN; {TABLE_REMEDY}",
 }
-BY_COUNTS = (
-    "it is not a linear query: in SQL ask SELECT col, COUNT(*) FROM t GROUP BY col, and add the counts up"
-)
-BY_QUANTILE = f"{BY_COUNTS}; in Python write session.quantile('col', 0.5)"
-NEAR_THE_END = (
-    f"{BY_COUNTS} to all but a few; in Python write session.quantile('col', %s)"  # one record decides
-)
+NEAR_THE_END = "one record decides it, and no noise of a useful size hides that; ask QUANTILE_CONT(col, %s)"
 IN_QUOTES = 'write names with blanks in double quotes, "tenure months" >= 12.'
 NODES_INSTEAD = {
-    "Window": "window functions; ask plain aggregates",
+    "Window": "window functions; of the total write SUM(COUNT(*)) OVER (), of ranks ORDER BY and LIMIT",
     "Subquery": "subqueries; ask conditions on columns",
     "Select": "subqueries; ask conditions on columns",
     "Exists": "subqueries; ask conditions on columns",
-    "Distinct": "DISTINCT in an aggregate; it is not a linear query. Of a table loaded with Unit(person=..) "
-    "COUNT(*) counts persons, weighed by their rows; how many were ever there, ask of one row a person",
-    "Variance": "VARIANCE and VAR_SAMP, which divide by one less than the number; ask VAR_POP(col)",
-    "Stddev": "STDDEV; it is not a linear query, ask VAR_POP(col) and take its root",
-    "StddevPop": "STDDEV_POP; it is not a linear query, ask VAR_POP(col) and take its root",
-    "StddevSamp": "STDDEV_SAMP; it is not a linear query, ask VAR_POP(col) and take its root",
+    "Distinct": "DISTINCT in an aggregate; one record decides whether a value occurs. How often each does, "
+    "ask by SELECT col, COUNT(*) FROM t GROUP BY col; of a table of Unit(person=..) COUNT(*) counts persons, weighed by their rows",
     "TableSample": "TABLESAMPLE; the table is fixed",
     "Fetch": "FETCH; write LIMIT and a number",
     "Lateral": f"LATERAL; {TABLE_REMEDY}",
@@ -130,20 +162,9 @@ NODES_INSTEAD = {
     "SimilarTo": "SIMILAR TO; list the labels by IN",
     "RegexpLike": "regular expressions; list the labels by IN",
     **dict.fromkeys(("CurrentDate", "CurrentTimestamp", "CurrentTime"), "the time of now; write the date"),
-    **dict.fromkeys(
-        ("DateTrunc", "TimestampTrunc", "Extract", "Year", "Month", "Quarter", "Week", "Day", "TimeToStr"),
-        "functions of dates; compare the column with dates, such as BETWEEN '2024-02-01' AND '2024-02-29', "
-        "or let the domain hold the period as another attribute, dates(.., by='month')",
-    ),
     "Xor": "XOR; write (a AND NOT b) OR (NOT a AND b)",
     "Max": f"MAX; {NEAR_THE_END % 0.99}",
     "Min": f"MIN; {NEAR_THE_END % 0.01}",
-    "Quantile": f"QUANTILE; {BY_QUANTILE}",
-    "ApproxQuantile": f"APPROX_QUANTILE; {BY_QUANTILE}",
-    "Median": f"MEDIAN; {BY_COUNTS}; in Python write session.median('col')",
-    "PercentileCont": f"PERCENTILE_CONT; {BY_QUANTILE}",
-    "PercentileDisc": f"PERCENTILE_DISC; {BY_QUANTILE}",
-    "WithinGroup": f"WITHIN GROUP; {BY_QUANTILE}",
     "Parameter": "parameters other than :name; write :name and pass params={'name': ...}",
     "SessionParameter": "parameters other than :name; write :name and pass params={'name': ...}",
     "Cube": "CUBE; ask each grouping in a statement of its own",
@@ -184,12 +205,9 @@ class Trees:
     def of(cls, dialect: Any) -> "Trees":
         """Return the reader of a dialect, None for sqlglot's own.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such dialect.
-        MissingExtraError
-            If sqlglot is not installed.
+        Raises:
+            InvalidParameterError: If there is no such dialect.
+            MissingExtraError: If sqlglot is not installed.
         """
         try:
             import sqlglot

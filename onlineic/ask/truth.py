@@ -21,6 +21,7 @@ import numpy as np
 
 from onlineic.domain import Attribute, Binned, Categorical, Dates, Domain, IntegerRange
 from onlineic.domain.dates import moment_written
+from onlineic.domain.edges import edge_at
 from onlineic.errors import InvalidQueryError
 from onlineic.queries.expressions import (
     Condition,
@@ -55,13 +56,9 @@ class Fixed:
 class Held:
     """The values of one attribute for which a condition is true.
 
-    Parameters
-    ----------
-    name : str
-    kind : Attribute
-    values : Line of an ordered attribute, frozenset of codes of another
-    missing : bool
-        Whether records without a value count.
+    Args:
+        values: Line of an ordered attribute, frozenset of codes of another.
+        missing: Whether records without a value count.
     """
 
     name: str
@@ -246,10 +243,8 @@ def _known(held: Held) -> bool | None:
 def expressed(truth: Truth) -> Expression:
     """Return the query that counts the records for which a condition is true.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it covers a bin or a period in part.
+    Raises:
+        InvalidQueryError: If it covers a bin or a period in part.
     """
     found = _expressed(truth)
     if isinstance(found, bool):
@@ -381,10 +376,17 @@ def _next(cut: Cut, start: int, stop: int) -> int:
 
 def _bins(name: str, kind: Binned, line: Line) -> list[tuple[int, int]]:
     """Return the bins of a line; its pieces are apart, so that an end inside a bin cuts this bin."""
+    line = joined([tuple((_at_edge(kind, low), _at_edge(kind, high)) for low, high in line)])
     if kind.integer:
         line = joined([tuple((_whole_cut(low), _whole_cut(high)) for low, high in line)])
     runs = [(_edge(name, kind, low, high), _edge(name, kind, high, low)) for low, high in line]
     return [(kind.cells * first, kind.cells * stop) for first, stop in runs if first < stop]
+
+
+def _at_edge(kind: Binned, cut: Cut) -> Cut:
+    """Return a cut at the edge that its number is, but for what float arithmetic made of it."""
+    at = edge_at(kind.edges, cut[0])
+    return cut if at is None else (kind.edges[at], cut[1])
 
 
 def _whole_cut(cut: Cut) -> Cut:

@@ -24,7 +24,8 @@ from onlineic.errors import MoreThanAnnouncedWarning, WideBoundWarning
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import canonical_text, chained, line_of
+from onlineic.ledger.kinds import line_of
+from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     Closed,
@@ -53,14 +54,9 @@ from onlineic.updates.multiplicative_weights import MultiplicativeWeights
 class ThresholdBreach:
     """A variant of the sparse vector technique that was claimed to cost `claimed`.
 
-    Attributes
-    ----------
-    name : str
-    rule : ThresholdRule
-    claimed : float
-        Epsilon.
-    released : "bit" or "value"
-        What a hit shows; "value" is the noisy value that was compared.
+    Attributes:
+        claimed: Epsilon.
+        released: What a hit shows; "value" is the noisy value that was compared.
     """
 
     name: str
@@ -131,14 +127,9 @@ Slip = Callable[[Noise, PrivateData], dict[str, object]]
 class SessionBreach:
     """A session of the running engine, of claimed epsilon 1, with a slip in what it was given.
 
-    Attributes
-    ----------
-    name : str
-    slip : callable, optional
-        From a source of noise and the table to settings of `OnlineIC`; None: there is no slip.
-    claimed : float
-    look : "numbers", "learned" or "spent"
-        What is looked at: two answers; a third one; or what was charged.
+    Attributes:
+        slip: From a source of noise and the table to settings of `OnlineIC`; None: there is no slip.
+        look: What is looked at: two answers; a third one; or what was charged.
     """
 
     name: str
@@ -172,14 +163,9 @@ def _different(count: int) -> list[Expression]:
 class RecordBreach:
     """A session of the running engine with a slip in its ledger, which the record itself gives away.
 
-    Attributes
-    ----------
-    name : str
-    ledger : callable, optional
-        Makes the ledger; None: there is no slip.
-    settings : dict
-        Of `OnlineIC`.
-    claimed : float
+    Attributes:
+        ledger: Makes the ledger; None: there is no slip.
+        settings: Of `OnlineIC`.
     """
 
     name: str

@@ -51,16 +51,10 @@ HITS = 3  # that exponential tests pay
 class Gate:
     """One row of an audit.
 
-    Attributes
-    ----------
-    kind : "noise", "tests", "loss", "session" or "breach"
-    name : str
-    passed : bool
-    found : float
-        A p-value for noise and tests; else epsilon: exact for a loss and for variants of the sparse vector
-        technique, a lower bound at confidence .95 for sessions.
-    claimed : float or None
-        Epsilon; None for p-values.
+    Attributes:
+        found: A p-value for noise and tests; else epsilon: exact for a loss and for variants of the sparse
+            vector technique, a lower bound at confidence .95 for sessions.
+        claimed: Epsilon; None for p-values.
     """
 
     kind: Kind
@@ -73,12 +67,7 @@ class Gate:
 @final
 @attrs.frozen(repr=False)
 class AuditReport:
-    """What `run_audit` found.
-
-    Attributes
-    ----------
-    gates : tuple of Gate
-    """
+    """What `run_audit` found."""
 
     gates: tuple[Gate, ...]
 
@@ -127,23 +116,16 @@ def run_audit(*, runs: int = 3000, noise: Noise | None = None) -> AuditReport:
 
     Mechanisms of one call, as in `offline`, are not run: of them it tells the noise alone.
 
-    Parameters
-    ----------
-    runs : int, >= 1000
-        Sessions on either of two neighbouring tables for each row of the sessions and the breaches. Ten times
-        as many values of each noise are drawn.
-    noise : Noise, optional
-        The source that is audited, by default the system's entropy.
-
-    Returns
-    -------
-    AuditReport
-        About five minutes of work at the default, on one core.
-
-    References
-    ----------
     Exact losses: `worst_loss`. Drawn ones: Clopper-Pearson bounds of an event that half of the runs chose
     (`black_box_epsilon`). A bound from below proves a breach and never its absence.
+
+    Args:
+        runs: At least 1000. Sessions on either of two neighbouring tables for each row of the sessions and
+            the breaches. Ten times as many values of each noise are drawn.
+        noise: The source that is audited, by default the system's entropy.
+
+    Returns:
+        About five minutes of work at the default, on one core.
     """
     runs = checked_integer("runs", runs, at_least=1000)
     source = noise if noise is not None else SystemNoise()

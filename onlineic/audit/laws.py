@@ -37,13 +37,10 @@ RAREST = -600.0  # events below e^-600 do not count
 class Law:
     """Integer noise: P(z) proportional to exp(-|z|/scale), on one side, mirrored, or none at all.
 
-    Parameters
-    ----------
-    method : "discrete_laplace", "geometric" or "none"
-        The name of the method of `Noise`; "none" is the constant 0.
-    scale : Fraction, > 0
-    sign : +1 or -1
-        -1: the noise is subtracted.
+    Args:
+        method: The name of the method of `Noise`; "none" is the constant 0.
+        scale: Above 0.
+        sign: -1: the noise is subtracted.
     """
 
     method: Method
@@ -104,16 +101,11 @@ class Law:
 class ThresholdRule:
     """Hit iff value + nu >= threshold + rho; the run ends with the cutoff-th hit.
 
-    Parameters
-    ----------
-    threshold : int
-    threshold_noise, query_noise : Law
-        Of rho, for the first hit, and of nu, fresh for every test.
-    cutoff : int, >= 1
-    redraw : Law, optional
-        Law of the rho that every hit after the first gets; None: one rho is kept for the whole run.
-    pair : bool
-        A query tests its value, then minus its value if that did not fire.
+    Args:
+        threshold_noise, query_noise: Of rho, for the first hit, and of nu, fresh for every test.
+        cutoff: At least 1.
+        redraw: Law of the rho that every hit after the first gets; None: one rho is kept for the whole run.
+        pair: A query tests its value, then minus its value if that did not fire.
     """
 
     threshold: int
@@ -140,14 +132,10 @@ class ThresholdRule:
 def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, float]:
     """Return the probability of every transcript: "0" easy, "1" hard ("+" or "-" in a pair), cut at the end.
 
-    Parameters
-    ----------
-    values : sequence of int
-        Exact values (gaps of a pair) in the order of the tests, in grid units, not adaptive.
-
-    References
-    ----------
     Sum over rho of p(rho) times one factor for each test; where rho is redrawn, a product of such sums.
+
+    Args:
+        values: Exact values (gaps of a pair) in the order of the tests, in grid units, not adaptive.
     """
     values = list(map(int, values))
     redraw = rule.redraw or rule.threshold_noise
@@ -176,8 +164,6 @@ def transcript_law(rule: ThresholdRule, values: Sequence[int]) -> dict[str, floa
 def hockey_stick(law: Mapping[str, float], other: Mapping[str, float], epsilon: float) -> float:
     """Return sum over transcripts of max(0, P - exp(epsilon) P'): the least delta, in this direction.
 
-    References
-    ----------
     Dwork & Roth (2014), Definition 2.4, at the event that maximises its difference.
     """
     factor = math.exp(checked_real("epsilon", epsilon, at_least=0.0, at_most=700.0))
@@ -192,14 +178,10 @@ def hockey_stick_with_numbers(
     The count of every hit query moves by 1 (grid_bits = 0), the worst that one record can do. Then the
     likelihood ratio of a number is e^(1/s) or e^(-1/s), the former with probability 1/(1 + e^(-1/s)).
 
-    Parameters
-    ----------
-    law, other : transcript -> probability
-        Neighbours.
-    number_scale : Fraction, > 0
-        s.
-    cutoff : int
-        Most hits of a transcript.
+    Args:
+        law, other: transcript -> probability. Neighbours.
+        number_scale: Above 0. s.
+        cutoff: Most hits of a transcript.
     """
     epsilon, step = float(epsilon), 1 / float(number_scale)
     more = 1 / (1 + math.exp(-step))
@@ -230,24 +212,17 @@ def worst_loss(
     q and r by the sensitivity, each either way. A pure claim below the result is false. Of a pair one side is
     judged, as if its threshold were so high that the other cannot fire.
 
-    Parameters
-    ----------
-    sensitivity : int, >= 1
-        Grid units.
-    released : "bit", "value" or "gap"
-        What a hit shows: nothing more, value + nu, or value + nu - threshold - rho.
-    monotone : bool
-        No value moves down where another moves up.
-    number_scale : Fraction, optional
-        Fresh discrete Laplace noise on the count of every hit: adds cutoff sensitivity/number_scale.
-    copies : sequence of int, optional
-        The m to try, by default 0, 3, 1000 and 10^8. A rule whose loss grows with the number of tests has no
-        epsilon at all: give one m after the other and see it grow.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.23, is tight on this family: it gives 1.0000 epsilon. Streams of a few
     fixed queries are not enough; at cutoff 1 a threshold redrawn with too little noise looks right.
+
+    Args:
+        sensitivity: At least 1. Grid units.
+        released: What a hit shows: nothing more, value + nu, or value + nu - threshold - rho.
+        monotone: No value moves down where another moves up.
+        number_scale: Fresh discrete Laplace noise on the count of every hit: adds cutoff
+            sensitivity/number_scale.
+        copies: The m to try, by default 0, 3, 1000 and 10^8. A rule whose loss grows with the number of tests
+            has no epsilon at all: give one m after the other and see it grow.
     """
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)
     tried = [checked_integer("copies", m, at_least=0) for m in (COPIES if copies is None else copies)]
@@ -289,21 +264,16 @@ def first_hit_delta(
     Exact for what is seen until then: the place of the hit, and with released="value" the number that was
     compared. A run that goes on has no smaller delta.
 
-    Parameters
-    ----------
-    values, others : sequences of int, of one length
-        Exact values in the order of the tests, of the data and of a neighbour, not adaptive.
-    epsilon : float, >= 0
-    released : "bit" or "value"
-
-    Raises
-    ------
-    InvalidParameterError
-        If the rule is a pair (drive each of its sides), or a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 2.4, at the event that maximises its difference.
+
+    Args:
+        values, others: Of one length. Exact values in the order of the tests, of the data and of a neighbour,
+            not adaptive.
+        epsilon: At least 0.
+
+    Raises:
+        InvalidParameterError: If the rule is a pair (drive each of its sides), or a parameter is outside its
+            range.
     """
     if rule.pair:
         raise InvalidParameterError("rule must not be a pair, got pair=True; drive each of its sides.")

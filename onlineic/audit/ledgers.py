@@ -15,20 +15,14 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
+from onlineic.accounting.renyi import TICK
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of, protected
 from onlineic.errors import BudgetError, InternalError, LedgerCorruptError, LedgerMismatchError, OnlineICError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.book import Book
-from onlineic.ledger.lines import (
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    line_of,
-    record_of,
-)
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import Receipt, Written, canonical_text, record_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,
@@ -38,17 +32,19 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     Opened,
     Paid,
     Record,
     Resumed,
-    Told,
+    Single,
+    ToldAnswer,
     UpdateFailed,
+    measured,
 )
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.plan.certificates import textbook_plan
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.older import BoughtBefore, of_other_rules
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
@@ -59,7 +55,7 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, sets_of, whole
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
-from onlineic.session.belief import Belief, measured
+from onlineic.session.belief import Belief
 from onlineic.session.durable import (
     KNOWN,
     budget_of,
@@ -93,33 +89,18 @@ NO_PLAN = (
 class LedgerReport:
     """What a ledger holds, and what is wrong with it.
 
-    Attributes
-    ----------
-    table, created, version : str
-        Label of the table; when and by which version the ledger was made.
-    n : int
-    budget : Budget
-        Of a person with `rows_per_person` rows.
-    receipt : Receipt
-    records, easy, hard, resumed : int
-        Records; easy and hard answers; how often a process went on with it.
-    spent, reserved : Fraction
-        Shares of the whole budget: recorded charges, and the standing reservation.
-    burned : Fraction
-        Share, among `spent`, that was used up without an answer.
-    replayed : bool
-        Whether the hypothesis was computed again: its rule is of this package, or was brought.
-    numbers, differing : int
-        Numbers that the replay computed again, and how many of them had other bits.
-    largest : float
-        Largest difference among those, fraction of records.
-    problems : tuple of str
-        What does not hold; empty if all does.
-    rows_per_person : int
-    unit : Unit or None
-        Who is protected: a person with all of their rows, or where it is None one record.
-    counted : Counted or None
-        The number of records as it was released, where it is private.
+    Attributes:
+        table, created, version: Label of the table; when and by which version the ledger was made.
+        budget: Of a person with `rows_per_person` rows.
+        records, easy, hard, resumed: Records; easy and hard answers; how often a process went on with it.
+        spent, reserved: Shares of the whole budget: recorded charges, and the standing reservation.
+        burned: Share, among `spent`, that was used up without an answer.
+        replayed: Whether the hypothesis was computed again: its rule is of this package, or was brought.
+        numbers, differing: Numbers that the replay computed again, and how many of them had other bits.
+        largest: Largest difference among those, fraction of records.
+        problems: What does not hold; empty if all does.
+        unit: Who is protected: a person with all of their rows, or where it is None one record.
+        counted: The number of records as it was released, where it is private.
     """
 
     table: str
@@ -182,7 +163,7 @@ def summarised(written: Written) -> LedgerReport:
         receipt=written.receipt,
         records=len(records),
         easy=easy,
-        hard=sum(isinstance(record, Hard) for record in records),
+        hard=sum(isinstance(record, Hard | Single) for record in records),
         resumed=sum(isinstance(record, Resumed) for record in records),
         spent=book.account.spent / account.capacity,
         reserved=standing / account.capacity,
@@ -203,22 +184,16 @@ def verified(
 ) -> LedgerReport:
     """Return what a ledger says, with everything computed again that follows from its lines.
 
-    Parameters
-    ----------
-    written : Written
-        As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
-    receipt : Receipt or str, optional
-        Of an earlier time.
-    update, prior : UpdateRule, Hypothesis, optional
-        Those of the session, where they are not of this package, or were given. Without a rule that is not
-        of this package neither prices nor replay can be checked; without the prior the replay cannot.
+    Args:
+        written: As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
+        receipt: Of an earlier time.
+        update, prior: Those of the session, where they are not of this package, or were given. Without a rule
+            that is not of this package neither prices nor replay can be checked; without the prior the replay
+            cannot.
 
-    Raises
-    ------
-    LedgerRollbackError
-        If the ledger does not go on from the receipt.
-    LedgerCorruptError
-        If its lines do not fit together.
+    Raises:
+        LedgerRollbackError: If the ledger does not go on from the receipt.
+        LedgerCorruptError: If its lines do not fit together.
     """
     written.check(receipt)
     report = summarised(written)
@@ -280,16 +255,13 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
     problems, closed, counted, kept, hard = [], Closed(), 0, 0, set[int]()
     for place, line in enumerate(written.lines[1:], 1):
         record = record_of(line, domain)
-        held = (
-            line if line["kind"] != "resumed" else {"durability": "hits"} | line
-        )  # earlier ones left it out
-        if canonical_text({**line_of(record), "at": place}) != canonical_text(held):
+        if canonical_text({**line_of(record), "at": place}) != canonical_text(line):
             problems.append(f"line {place}: another form than a line of its kind is written in")
         if isinstance(record, Paid):
             if record.record < counted or record.record > counted + 1:
                 problems.append(f"line {place}: a payer of a release that is not written with it")
             continue
-        if isinstance(record, Told):
+        if isinstance(record, ToldAnswer):
             if record.record not in hard:
                 problems.append(f"line {place}: a number that no hard answer before it has told")
             continue
@@ -298,7 +270,7 @@ def _miswritten(written: Written, domain: Domain) -> list[str]:
                 problems.append(f"line {place}: a checkpoint of records that do not stand before it")
             kept = record.records
             continue
-        hard |= {counted} if isinstance(record, Hard) else set()
+        hard |= {counted} if isinstance(record, Hard | Single) else set()
         counted += 1
         if isinstance(record, Closed):  # over the whole life of the ledger
             if any(now < before for now, before in zip(*map(attrs.astuple, (record, closed)), strict=True)):
@@ -402,7 +374,11 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
             if (opened or plan.first_tables is not None) and rule.next(facts(tested[0])) is not None:
                 wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
-            elif opened and (told := rule.due_at(heard, tested)) is not None and told < len(tested):
+            elif (
+                opened
+                and (told := rule.due_at(heard, tested, book.account)) is not None
+                and told < len(tested)
+            ):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
         if isinstance(record, Hard):
             if record.charge != book.reserved:
@@ -439,6 +415,16 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 getattr(one, "first", False) for one in bought
             ):
                 wrong(place, f"{which} that are paid as the first release, after another one")
+        if isinstance(record, Single):
+            opened = True
+            if drawn and due:
+                wrong(place, "a purchase before what tests of a kept threshold have used up was paid")
+            if isinstance(rule, BoughtBefore):
+                found = rule.unpaid(record, heard, sparse)
+            else:
+                found = _misbought(record, rule.next(facts(record.query)), sparse)
+            if found is not None:
+                wrong(place, found)
         if isinstance(record, Burned):
             kept = sparse.unfinished(standing, due) if record.reason in IN_ORDER else standing
             if record.charge.amount != kept:
@@ -453,6 +439,32 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     if isinstance(last, Burned) and last.reason in ("closed", "restarted"):
         wrong(len(records), "a line is missing after what was burned, which was written with it")
     return problems
+
+
+def _misbought(record: Single, named: FirstTables | None, sparse: NumericSparse) -> str | None:
+    """Return in words what is wrong with a question that was bought by itself, or None.
+
+    Its price is worked out once more, from the deviation of its noise and how far a neighbour moves it.
+    """
+    measurement, charge, near = record.measurement, record.charge, sparse.neighbours
+    question = record.query
+    own = question.partition if isinstance(question, BoundMarginal) else question
+    if named is None or (named.targets, named.charge) != ((own,), charge) or measurement.target != own:
+        return "a question bought by itself that the plan does not buy"
+    if not _near(measurement.scale, named.deviations(sparse.n)[0]):
+        return "a question bought by itself whose noise has another scale than the plan's"
+    deviation = measurement.scale * sparse.n
+    if isinstance(own, Partition):
+        l1, squared = float(near.table_l1()), float(near.table_squared())
+    else:
+        l1 = math.ldexp(float(near.number(own.lowest, own.highest)), -own.grid_bits)
+        squared = l1**2
+    if charge.order is None:
+        price = l1 * math.sqrt(2.0) / deviation
+    else:
+        price = float(charge.order / TICK) * squared / (2.0 * deviation**2)
+    paid = float(charge.amount) >= price * (1.0 - TOLERANCE)
+    return None if paid else "a question bought by itself for less than its noise costs"
 
 
 def _next(last: Record | None) -> tuple[type[Any], ...]:
@@ -524,10 +536,8 @@ class _Replay:
         kept = {checkpoint.records: checkpoint for checkpoint in checkpoints}
         start = 0
         for place, record in enumerate(records):
-            if isinstance(record, Easy | EasyBatch | Hard):
+            if isinstance(record, Easy | EasyBatch | Hard | Single):
                 self._tested(place, record, book, n)
-            if isinstance(record, Improved):
-                self.problems.append(f"record {place}: an answer is told anew, as these rules tell none")
             answered = book.take()
             if place in told and answered is not None:
                 self._compare(np.ravel(told[place]), np.ravel(answered[1].value))
@@ -541,7 +551,7 @@ class _Replay:
         if self.largest > TOLERANCE:
             self.problems.append(f"the replay differs by {self.largest:.3g}, of {TOLERANCE:g} allowed")
 
-    def _tested(self, place: int, record: Easy | EasyBatch | Hard, book: AnswerBook, n: int) -> None:
+    def _tested(self, place: int, record: Easy | EasyBatch | Hard | Single, book: AnswerBook, n: int) -> None:
         """Compare tested integers with those of the replayed hypothesis."""
         questions: Sequence[Question]
         if isinstance(record, EasyBatch):

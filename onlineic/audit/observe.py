@@ -34,19 +34,14 @@ def observe(init: SparseState, step: Step, *, largest: int = 2**40) -> Threshold
     threshold noise raises it. A draw that does neither (the unused side of a pair) is passed over. `pair` is
     not observed: drive a pair through each of its sides.
 
-    Parameters
-    ----------
-    init : SparseState
-        State before the first test.
-    step : (state, value, noise) -> (state, fired)
-        One test; raises `SessionExhaustedError` after the last hit.
-    largest : int
-        Values are searched in [-largest, largest].
+    Args:
+        init: State before the first test.
+        step: (state, value, noise) -> (state, fired). One test; raises `SessionExhaustedError` after the last
+            hit.
+        largest: Values are searched in [-largest, largest].
 
-    Raises
-    ------
-    InternalError
-        If no such rule explains the outcomes.
+    Raises:
+        InternalError: If no such rule explains the outcomes.
     """
     largest = checked_integer("largest", largest, at_least=1)
     base = _least(step, init, [], largest)
@@ -73,15 +68,11 @@ def observe(init: SparseState, step: Step, *, largest: int = 2**40) -> Threshold
 def goodness_of_fit(counts: Mapping[str, int], law: Mapping[str, float]) -> float:
     """Return the chi-square p-value of drawn transcripts; 0 if one of them is impossible.
 
-    Parameters
-    ----------
-    counts : transcript -> number of runs
-    law : transcript -> probability
-        Cells with an expectation below 10 are pooled.
-
-    References
-    ----------
     Pearson's test. The gate of this package is 1e-9, so that neither retries nor picked seeds are needed.
+
+    Args:
+        counts: transcript -> number of runs.
+        law: transcript -> probability. Cells with an expectation below 10 are pooled.
     """
     from scipy.special import gammaincc
 
@@ -111,20 +102,15 @@ def epsilon_lower_bound(
 ) -> float:
     """Return ln(low(p) - delta) - ln(high(p')), at least 0: epsilon is no smaller, at confidence 1 - alpha.
 
-    Parameters
-    ----------
-    hits, other_hits : int
-        Runs on either neighbour in which an event happened that was fixed before these runs.
-    runs, other_runs : int, >= 0
-        All runs on either; hits <= runs.
-    delta : float, in [0, 1)
-    alpha : float, in (0, 1)
-        Clopper-Pearson bounds at alpha/2 each.
+    Args:
+        hits, other_hits: Runs on either neighbour in which an event happened that was fixed before these
+            runs.
+        runs, other_runs: At least 0. All runs on either; hits <= runs.
+        delta: In [0, 1).
+        alpha: In (0, 1). Clopper-Pearson bounds at alpha/2 each.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range: a negative delta would certify too much.
+    Raises:
+        InvalidParameterError: If a parameter is outside its range: a negative delta would certify too much.
     """
     from scipy.special import betaincinv
 
@@ -153,17 +139,13 @@ def black_box_epsilon(
     the event, the second half certifies it by `epsilon_lower_bound`. A second net: it misses most errors of
     mechanisms with several hits, which `worst_loss` finds.
 
-    Parameters
-    ----------
-    runs, other : sequences of transcripts
-        Independent runs of the mechanism on two neighbouring inputs, in the order of drawing.
-    delta, alpha : float
-        As in `epsilon_lower_bound`.
+    Args:
+        runs, other: Sequences of transcripts. Independent runs of the mechanism on two neighbouring inputs,
+            in the order of drawing.
+        delta, alpha: As in `epsilon_lower_bound`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If delta or alpha is outside its range.
+    Raises:
+        InvalidParameterError: If delta or alpha is outside its range.
     """
     return max(
         _one_direction(list(runs), list(other), delta, alpha / 2),

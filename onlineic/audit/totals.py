@@ -17,25 +17,15 @@ from onlineic.ledger.total import drawn_problems, total_of
 class TotalReport:
     """What the total of a table holds, and what is wrong with it.
 
-    Attributes
-    ----------
-    table, created, version : str
-    budget : Budget
-        Of the table, or of a person with so many rows of it.
-    rows_per_person : int
-    account : Filter
-        Of the total as it stands, with what is spent: of epsilon, or of what the first share made a filter.
-    apart, apart_spent : Fraction
-        The delta for mechanisms that take their own, and what they took of it: all of it, or what the filter
-        sets apart for those without a price at its order.
-    receipt : Receipt
-    drawn : tuple of Drawn
-    parts : tuple of Fraction
-        What each of them took of that which it drew on; of a total with problems none.
-    noted : tuple of Noted
-        How far the files of sessions were, the newest of each last.
-    problems : tuple of str
-        What does not hold; empty if all does.
+    Attributes:
+        budget: Of the table, or of a person with so many rows of it.
+        account: Of the total as it stands, with what is spent: of epsilon, or of what the first share made a
+            filter.
+        apart, apart_spent: The delta for mechanisms that take their own, and what they took of it: all of it,
+            or what the filter sets apart for those without a price at its order.
+        parts: What each of them took of that which it drew on; of a total with problems none.
+        noted: How far the files of sessions were, the newest of each last.
+        problems: What does not hold; empty if all does.
     """
 
     table: str
@@ -61,19 +51,14 @@ class TotalReport:
 def total_report(written: Written, receipt: Receipt | str | None = None) -> TotalReport:
     """Return what a total says.
 
-    Parameters
-    ----------
-    written : Written
-        As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
-    receipt : Receipt or str, optional
-        Of an earlier time.
+    Args:
+        written: As `onlineic.ledger.read` or `onlineic.ledger.imported` returned it: its chain holds.
+        receipt: Of an earlier time.
 
-    Raises
-    ------
-    LedgerRollbackError
-        If the file does not go on from the receipt.
-    LedgerMismatchError, LedgerCorruptError
-        If it is a session's ledger, or its capacity is not that of its budget.
+    Raises:
+        LedgerRollbackError: If the file does not go on from the receipt.
+        LedgerMismatchError, LedgerCorruptError: If it is a session's ledger, or its capacity is not that of
+            its budget.
     """
     written.check(receipt)
     check_kind(written.beginning, total=True)

@@ -1,8 +1,7 @@
 """The trivial baselines behind the session's interface: per-query noise, noisy tables, one noisy histogram.
 
 They are real (epsilon, delta) mechanisms for replace-one neighbours with public n, or for those that add or
-remove a record with the number that `offline.count` released, and every comparison shows them: where one of
-them wins, use it.
+remove a record with the number that `offline.count` released. Where one of them wins, use it.
 
 Proof: docs/theory/mechanisms.md, 9.1, 9.2.
 """
@@ -59,8 +58,6 @@ from onlineic.queries.tables import Tables
 
 PREFIX_CELLS = 2**22
 MAX_CELLS = 2**26  # of a table
-
-
 SEALED = (
     "a baseline must not have been interrupted between reading the data and its answers, but was: its budget "
     "stays spent; ask again what it has released, or make another (budgets add)."
@@ -72,22 +69,14 @@ SEALED = (
 class BaselineStatistics:
     """A snapshot of a baseline: public facts only, named as in `SessionStatistics`.
 
-    Attributes
-    ----------
-    asked, easy, hard, repeat, untested : int
-        Answers by status: easy are constants, hard are measured, untested have no bound.
-    hard_left : int or None
-        Measured answers that can still be paid; None: no limit.
-    spent : float
-        Share of the budget that is used up, in [0, 1].
-    budget : Budget
-    noise : "laplace" or "gaussian"
-    deviation : float
-        Standard deviation of one released number, fraction of records.
-    sealed : bool
-        Whether a read was interrupted: only what was released before is answered.
-    private : bool
-        False: simulated or foreign noise, NOT PRIVATE.
+    Attributes:
+        asked, easy, hard, repeat, untested: Answers by status: easy are constants, hard are measured,
+            untested have no bound.
+        hard_left: Measured answers that can still be paid; None: no limit.
+        spent: Share of the budget that is used up, in [0, 1].
+        deviation: Standard deviation of one released number, fraction of records.
+        sealed: Whether a read was interrupted: only what was released before is answered.
+        private: False: simulated or foreign noise, NOT PRIVATE.
     """
 
     asked: int
@@ -112,46 +101,28 @@ class BaselineStatistics:
 class PerQueryNoise:
     """Fresh noise on every answer, at the full budget for a number of answers fixed in advance.
 
-    Laplace noise of scale k/epsilon counts is pure; Gaussian noise has sigma = sqrt(k)/mu counts, exact
-    accounting. Replacing one record changes each of the k numbers by at most one, so their L1
-    sensitivity is k and their squared L2 sensitivity k.
+    Laplace noise of scale k/epsilon counts is pure; Gaussian noise has sigma = sqrt(k)/mu counts
+    (`baselines.noise.least_noise`). The budget is charged here, for all the answers; each is counted as used
+    before the data are read for it. A failure between the read and its answers seals the baseline: whatever
+    needs another read is refused by `SessionSealedError`; with `cache`, what was released before is given
+    again.
 
-    Parameters
-    ----------
-    data : PrivateData
-    budget : Budget
-    answers : int, >= 1
-        k, answers that are paid for; with `cache`, distinct ones. Later queries are untested: they are
-        answered by their share of the domain, without a look at the data.
-    noise_law : "laplace", "gaussian" or "best"
-        Best: the law of the smaller variance at this budget.
-    cache : bool
-        Whether a repeated query (or its complement) gets its first answer again, free.
-    beta : float, in (0, 1)
-        Failure probability of an answer's `error_bound`.
-    counted : Counted, optional
-        Where the number of records is private: as `offline.count` released it, which has a beta of its own.
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Theorems 3.6 and 3.16.
 
-    Raises
-    ------
-    InvalidParameterError
-        Also for Gaussian noise with delta = 0.
-    InfeasibleAccuracyError
-        If the noise would leave the samplers' range.
-    SessionStateError
-        If it was made before: a budget is paid once, for one baseline.
+    Args:
+        answers: At least 1. k, answers that are paid for; with `cache`, distinct ones. Later queries are
+            untested: they are answered by their share of the domain, without a look at the data.
+        noise_law: Best: the law of the smaller variance at this budget.
+        cache: Whether a repeated query (or its complement) gets its first answer again, free.
+        beta: In (0, 1). Failure probability of an answer's `error_bound`.
+        counted: Where the number of records is private: as `offline.count` released it, which has a beta of
+            its own.
+        noise: By default the system's entropy.
 
-    Notes
-    -----
-    The budget is charged here, for all the answers; each is counted as used before the data are read for it.
-    A failure between the read and its answers seals the baseline: whatever needs another read is refused by
-    `SessionSealedError`; with `cache`, what was released before is given again.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorems 3.6 and 3.16 for Laplace; calibration in `baselines.noise.least_noise`.
+    Raises:
+        InvalidParameterError: Also for Gaussian noise with delta = 0.
+        InfeasibleAccuracyError: If the noise would leave the samplers' range.
+        SessionStateError: If it was made before: a budget is paid once, for one baseline.
     """
 
     __slots__ = ("_left", "_memory", "_paid", "_process", "_radius", "_sealed", "_shell")
@@ -190,15 +161,12 @@ class PerQueryNoise:
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
         """Answer queries in order, all checked before the first is.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If a query cannot be asked; nothing was spent.
-        SessionSealedError
-            If a read failed, now or before, and a query has no answer from then. Its cause is not chained: a
-            traceback could hold a private number.
-        ForkedSessionError
-            In another process than that which made the baseline.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If a query cannot be asked; nothing was
+                spent.
+            SessionSealedError: If a read failed, now or before, and a query has no answer from then. Its
+                cause is not chained: a traceback could hold a private number.
+            ForkedSessionError: In another process than that which made the baseline.
         """
         if os.getpid() != self._process:  # before the lock: in a forked process nobody may ever release it
             raise ForkedSessionError(
@@ -287,27 +255,19 @@ class PerQueryNoise:
 class NoisyTables:
     """Noisy marginal tables of attribute sets named in advance, released once; every answer is free.
 
-    One release of m tables: replacing one record changes two cells of each by one, so L1 sensitivity 2m
-    and squared L2 sensitivity 2m. A query f on a table of C cells is answered by the linear estimate
-    f . v + mean(f) (n - sum v), which uses that n is public: its variance is (f . f - (sum f)^2/C) times
-    that of a cell. Nothing is clipped. A query takes the smallest table that holds its attributes; one
-    that no table holds is untested: it gets its share of the domain.
+    One release of m tables has L1 sensitivity 2m and squared L2 sensitivity 2m. A query f on a table of C
+    cells is answered by f . v + mean(f) (n - sum v), which uses that n is public: its variance is (f . f -
+    (sum f)^2/C) times that of a cell. Nothing is clipped. A query takes the smallest table that holds its
+    attributes; one that no table holds is untested: it gets its share of the domain.
 
     Privacy holds for every analyst. `error_bound` holds for queries chosen without knowledge of the noise: an
     analyst who asks for the cells that look too large can be off by far more.
 
-    Parameters
-    ----------
-    data : PrivateData
-    budget : Budget
-    tables : iterable of iterables of attribute names
-        The attribute sets; duplicates count once.
-    noise_law, beta, counted, noise
-        As in `PerQueryNoise`.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.6 and Example 3.2 (histograms), with sensitivity 2m for replaced records.
+
+    Args:
+        tables: Iterable of iterables of attribute names. The attribute sets; duplicates count once.
+        noise_law, beta, counted, noise: As in `PerQueryNoise`.
     """
 
     __slots__ = ("_held", "_radius", "_shell", "_supersets")
@@ -415,10 +375,8 @@ def noisy_histogram(
 ) -> NoisyTables:
     """Return the one noisy table of all attributes: Lap(2/epsilon) a cell, or N(0, 2/mu^2) where less noisy.
 
-    Parameters
-    ----------
-    data, budget, noise_law, beta, counted, noise
-        As in `NoisyTables`.
+    Args:
+        data, budget, noise_law, beta, counted, noise: As in `NoisyTables`.
     """
     check_types(data, budget)
     return NoisyTables(
@@ -456,8 +414,17 @@ class _Shell:
 
     def answer(self, query: Query, status: Status, value: float, error_bound: float) -> Answer:
         self._counts[status] += 1
-        n = self.n
-        return Answer(value, n * value, status, error_bound, self.private, query=query, n=n, n_bound=self.off)
+        return Answer(
+            value,
+            self.n * value,
+            status,
+            error_bound,
+            self.private,
+            query=query,
+            n=self.n,
+            n_bound=self.off,
+            beta=self.beta,
+        )
 
     def constant(self, query: Query) -> Answer:
         value = (query.constant or 0) / (1 << query.grid_bits)

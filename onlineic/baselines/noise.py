@@ -15,31 +15,18 @@ from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.domain.domain import Domain
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    InvalidParameterError,
-    shown,
-)
+from onlineic.errors import InfeasibleAccuracyError, InvalidParameterError, shown
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, normal_quantile
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.query import Query, session_grid_bits
 
 SIGMA_BITS, SCALE_BITS = SIGMA_LIMIT.bit_length() - 1, RATIO_LIMIT.bit_length() - 2
-
-
 EXACT_SUPPORTS = 16
-
+LEAST_DELTA = 1e-200
+LEAST_TAIL = 1e-12  # below, what floats lose in the inversion is no small part of a tail
 
 Name = Literal["laplace", "gaussian"]
-
-
 Choice = Literal["laplace", "gaussian", "best"]
-
-
-LEAST_DELTA = 1e-200
-
-
-LEAST_TAIL = 1e-12  # below, what floats lose in the inversion is no small part of a tail
 
 
 @final
@@ -47,12 +34,9 @@ LEAST_TAIL = 1e-12  # below, what floats lose in the inversion is no small part 
 class GridNoise:
     """One law, drawn independently for every released number, in counts.
 
-    Attributes
-    ----------
-    law : DiscreteLaplace or DiscreteGaussian
-        In grid units.
-    grid_bits : int
-        A grid unit is 2^-grid_bits counts.
+    Attributes:
+        law: In grid units.
+        grid_bits: A grid unit is 2^-grid_bits counts.
     """
 
     law: DiscreteLaplace | DiscreteGaussian
@@ -79,23 +63,15 @@ class GridNoise:
     def sum_radius(self, beta: float, squares: float, support: int | None, cells: int) -> float:
         """Return r with P(|sum of w_i Z_i| > r) <= beta for centred weights of one query.
 
-        Parameters
-        ----------
-        squares : float
-            Sum of w_i^2.
-        support : int or None
-            s, if the query's weights are 1 on s cells and 0 elsewhere, so that w is 1 - s/C or -s/C.
-        cells : int
-            C, the number of values.
-
-        References
-        ----------
         Gaussian: exact. Laplace on 0/1 queries: `laplace_sum_quantile`, at the worse of the two supports
         around s that are solved for. Laplace otherwise, and for beta below 1e-12: Bernstein's inequality for
-        sub-gamma variables (Boucheron, Lugosi & Massart 2013, section 2.4), since ln E e^(tZ) <=
-        (t b)^2/(1 - t b).
-        Discrete values differ from continuous ones by less than a grid unit each: geometric is the floor
-        of exponential, so that the sum moves by at most sum |w_i| <= sqrt(C squares).
+        sub-gamma variables (Boucheron, Lugosi & Massart 2013, section 2.4). Discrete values differ from
+        continuous ones by less than a grid unit each.
+
+        Args:
+            squares: Sum of w_i^2.
+            support: s, if the query's weights are 1 on s cells and 0 elsewhere, so that w is 1 - s/C or -s/C.
+            cells: C, the number of values.
         """
         if squares <= 0.0:
             return 0.0
@@ -115,35 +91,21 @@ class GridNoise:
 def least_noise(n: int, budget: Budget, moved: int, name: str, squared: int | None = None) -> GridNoise:
     """Return the law at which released counts that a neighbour moves so far use the whole budget.
 
-    Replacing one record changes every paid number by at most 1: k numbers have L1 sensitivity k and
-    squared L2 sensitivity k; m tables have 2m changed cells, L1 sensitivity 2m and squared L2 2m.
+    k numbers have L1 sensitivity k and squared L2 sensitivity k; m tables have 2m and 2m.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    moved : int, >= 1
-        L1 sensitivity, counts.
-    name : "laplace", "gaussian" or "best"
-        Laplace of scale moved/epsilon: pure. Gaussian of sigma = sqrt(squared)/mu: (epsilon, delta). Best:
-        the smaller deviation, a choice made from public facts.
-    squared : int, >= 1, optional
-        Squared L2 sensitivity. None: `moved`, of counts that move by one each.
+    Laplace: Dwork & Roth (2014), Theorem 3.6. Gaussian: Balle & Wang (2018), Theorem 8, with what the
+    discrete law adds to epsilon and delta (theory 9.2).
 
-    Raises
-    ------
-    InvalidParameterError
-        If another law is asked for, or the Gaussian one with delta < 1e-200.
-    InfeasibleAccuracyError
-        If the noise would leave the samplers' range.
+    Args:
+        n: Number of records, public.
+        moved: At least 1. L1 sensitivity, counts.
+        name: "laplace", "gaussian" or "best". Laplace of scale moved/epsilon: pure. Gaussian of sigma =
+            sqrt(squared)/mu: (epsilon, delta). Best: the smaller deviation, a choice made from public facts.
+        squared: At least 1. Squared L2 sensitivity. None: `moved`, of counts that move by one each.
 
-    References
-    ----------
-    Laplace: Dwork & Roth (2014), Theorem 3.6. Gaussian: Balle & Wang (2018), Theorem 8, and adaptive
-    composition of Gaussian trade-offs (Dong, Roth & Su 2022, Corollary 3.3). The discrete law is within
-    e^(+-200/sigma^2) of the rounded continuous one wherever |x| <= 40 sigma (else mass below 1e-340), since
-    the mean of e^(-(2xu + u^2)/(2 sigma^2)) over |u| <= 1/2 is. So is, by 201 moved/sigma^2 = eta, the law of
-    all numbers that a replaced record can change: mu is solved for epsilon - 2 eta, delta e^-eta.
+    Raises:
+        InvalidParameterError: If another law is asked for, or the Gaussian one with delta < 1e-200.
+        InfeasibleAccuracyError: If the noise would leave the samplers' range.
     """
     if squared is None:
         squared = moved
@@ -199,15 +161,12 @@ def _neighbours(support: int, cells: int) -> tuple[int, int]:
 def laplace_sum_quantile(support: int, cells: int, beta: float) -> float:
     """Return x with P(|X| > x sd) = beta, X = (1 - s/C) (sum of s Laplace) - (s/C) (sum of C - s Laplace).
 
-    Parameters
-    ----------
-    support, cells : int, 1 <= s < C
-    beta : float, in (0, 1)
-
-    References
-    ----------
     Inversion of the characteristic function prod 1/(1 + (w_i t)^2) (Gil-Pelaez 1951) by the trapezoid
     rule at steps of 0.05 sd, whose error is a mass beyond 100 sd.
+
+    Args:
+        support, cells: 1 <= s < C.
+        beta: In (0, 1).
     """
     inside, outside = 1.0 - support / cells, support / cells
     deviation = math.sqrt(2.0 * support * inside)

@@ -17,16 +17,13 @@ from onlineic.errors import (
     InvalidParameterError,
     check_function,
     checked_integer,
+    checked_real,
     is_number_of,
     shown,
 )
 
 UpdateBound = Callable[[float], float]
-
-
 Margins = Callable[[int], tuple[float, float, float]]
-
-
 LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e6
 
 
@@ -35,17 +32,13 @@ LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e6
 class Certificate:
     """A tighter promise: hard gaps >= alpha, every answer within error_bound, at most c hard answers.
 
-    Parameters
-    ----------
-    alpha : float, > 0
-        alpha_d, with floor T(alpha_d) <= cutoff.
-    cutoff : int, >= 1
-    threshold : float
-        alpha_d + a_hit.
-    error_bound : float
-        alpha_d + a_hit + a_miss.
-    hit_margin, miss_margin, number_margin : float, >= 0
-        a_hit, a_miss, a_num: how far a hit, an easy answer and a number can be off.
+    Args:
+        alpha: Above 0. alpha_d, with floor T(alpha_d) <= cutoff.
+        cutoff: At least 1.
+        threshold: alpha_d + a_hit.
+        error_bound: alpha_d + a_hit + a_miss.
+        hit_margin, miss_margin, number_margin: At least 0. a_hit, a_miss, a_num: how far a hit, an easy
+            answer and a number can be off.
     """
 
     alpha: float
@@ -58,16 +51,16 @@ class Certificate:
 
 
 def checked_bound(update_bound: object) -> UpdateBound:
-    """Return alpha -> T(alpha), of which each number is checked: whoever reads one as 1 promises too much.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is no function: here; if what it returns is no number >= 0: of each alpha.
-    """
+    """Return alpha -> T(alpha), of which each number is checked: whoever reads one as 1 promises too much."""
     check_function("update_bound", update_bound, remedy="write alpha -> T(alpha)")
     given: Any = update_bound
     return lambda alpha: checked_updates(given(alpha), alpha)
+
+
+def least_cutoff(update_bound: UpdateBound, alpha: float, scale: float = 1.0) -> tuple[float, float]:
+    """Return checked alpha, and max(T(scale alpha), 1): the real number of updates to pay for."""
+    alpha = checked_real("alpha", alpha, above=0.0)
+    return alpha, max(1.0, checked_bound(update_bound)(scale * alpha))
 
 
 def checked_updates(value: Any, alpha: float) -> float:
@@ -85,16 +78,10 @@ def checked_updates(value: Any, alpha: float) -> float:
 def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
     """Return the smallest alpha with T(alpha) <= c, the upper end of a bisection.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If T exceeds c at every alpha; the message names the least cutoff.
-    InvalidParameterError
-        If T returns no number >= 0, or the cutoff is no integer >= 1.
+    sqrt(ln|X|/(2c)) for tight multiplicative weights.
 
-    References
-    ----------
-    Inverse of T; sqrt(ln|X|/(2c)) for tight multiplicative weights.
+    Raises:
+        InfeasibleAccuracyError: If T exceeds c at every alpha; the message names the least cutoff.
     """
     update_bound = checked_bound(update_bound)
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
@@ -109,23 +96,15 @@ def least_update_alpha(update_bound: UpdateBound, cutoff: int) -> float:
 def certificate(update_bound: UpdateBound, margins: Margins, cutoff: int) -> Certificate:
     """Return the promise at cutoff c: threshold alpha_d + a_hit, all errors <= alpha_d + a_hit + a_miss.
 
-    Parameters
-    ----------
-    update_bound : alpha -> T(alpha)
-    margins : c -> (a_hit, a_miss, a_num), fractions of records
-        Of the sparse implementation, together failing with probability <= beta.
-    cutoff : int, >= 1
-        alpha_d is the smallest alpha with T(alpha) <= c.
+    Theory 8.2 decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If a_num > alpha_d: a number could then point an update the wrong way.
+    Args:
+        margins: c -> (a_hit, a_miss, a_num), fractions of records. Of the sparse implementation, together
+            failing with probability <= beta.
+        cutoff: At least 1. alpha_d is the smallest alpha with T(alpha) <= c.
 
-    References
-    ----------
-    Decouples what Theorem 5.14 of Dwork & Roth (2014) ties to one alpha: a hit has gap >= alpha_d and
-    a number within a_num <= alpha_d of it, hence an update; an easy answer errs by <= threshold + a_miss.
+    Raises:
+        InfeasibleAccuracyError: If a_num > alpha_d: a number could then point an update the wrong way.
     """
     check_function("margins", margins, remedy="write c -> (hit, miss, number)")
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
@@ -145,14 +124,8 @@ def least_error(update_bound: UpdateBound, margins: Margins, most_cutoff: int = 
     Every cutoff gives a valid certificate; a grid and a ternary search find the best one wherever
     the error bound falls and then rises.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If no cutoff has a certificate.
-
-    References
-    ----------
-    As in `certificate`.
+    Raises:
+        InfeasibleAccuracyError: If no cutoff has a certificate.
     """
 
     def error(cutoff: int) -> float:
@@ -183,10 +156,8 @@ def least_accurate(
 ) -> float:
     """Return the smallest alpha >= error(max(T(alpha), 1)), the upper end of a bisection.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If no alpha below 10^6 will do.
+    Raises:
+        InfeasibleAccuracyError: If no alpha below 10^6 will do.
     """
     update_bound = checked_bound(update_bound)
 

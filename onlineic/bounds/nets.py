@@ -16,19 +16,11 @@ from collections.abc import Callable
 
 from onlineic.bounds.sparse_vector import _epsilon, records_for
 from onlineic.bounds.updates import log_multisets
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    check_function,
-    checked_integer,
-    checked_real,
-)
+from onlineic.errors import InfeasibleAccuracyError, check_function, checked_integer, checked_real
 from onlineic.noise.laws import checked_beta
 
 Radius = Callable[[int], float]
-
-
 """rows -> radius of the net of all multisets of that many records, non-increasing."""
-
 
 LARGEST_ROWS = 2**40
 
@@ -36,22 +28,16 @@ LARGEST_ROWS = 2**40
 def small_database_size(alpha: float, queries: int) -> int:
     """Return m = ln|Q| / alpha^2, rounded down where that is still an alpha-net, else the least such m.
 
-    m records drawn from x miss some query by more than alpha with probability at most 2|Q| e^(-2 m alpha^2),
-    which must be below 1: m > ln(2|Q|)/(2 alpha^2). The logarithm matters: |Q|/alpha^2 records, as one
-    published program takes, are a net too, |Q|/ln|Q| times as large, and the bound pays for every record.
+    m records drawn from x are a net of |Q| queries for m > ln(2|Q|)/(2 alpha^2). The logarithm matters:
+    |Q|/alpha^2 records, as one published program takes, are |Q|/ln|Q| times as many, and the bound pays for
+    every record.
 
-    Parameters
-    ----------
-    alpha : float, in (0, 1]
-        Radius of the net.
-    queries : int, >= 3
-        Below three the book's size is no net.
+    Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. Rounded up, the net would be larger than the
+    |X|^(ln|Q|/alpha^2) that Proposition 4.4 counts with; rounded down it is a net from 15 queries on.
 
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. A size is a whole number; rounded up, the net would be
-    larger than |X|^(ln|Q|/alpha^2), which Proposition 4.4 counts with. Rounded down it is a net whenever
-    alpha^2 <= ln(|Q|/2)/2, that is always from 15 queries on.
+    Args:
+        alpha: In (0, 1]. Radius of the net.
+        queries: At least 3. Below three the book's size is no net.
     """
     alpha, queries = _alpha(alpha), checked_integer("queries", queries, at_least=3)
     return max(math.floor(math.log(queries) / alpha**2), _sampling_rows(alpha, queries))
@@ -62,16 +48,11 @@ def small_database_error(
 ) -> float:
     """Return alpha + 2 (ln|X| ln|Q|/alpha^2 + ln(1/beta))/(epsilon n): SmallDB's error, as the book counts.
 
-    Parameters
-    ----------
-    alpha : float, in (0, 1]
-        Radius of the net; `least_small_database_error` takes the best one.
-    size, queries, n, epsilon, beta
-        As above, queries >= 3.
-
-    References
-    ----------
     Dwork & Roth (2014), Proposition 4.4, with alpha^2 in the denominator.
+
+    Args:
+        alpha: In (0, 1]. Radius of the net; `least_small_database_error` takes the best one.
+        size, queries, n, epsilon, beta: As above, queries >= 3.
     """
     alpha = _alpha(alpha)
     return _net_error(alpha, _logs(size, queries) / alpha**2, n, epsilon, beta)
@@ -82,8 +63,6 @@ def least_small_database_error(
 ) -> tuple[float, float]:
     """Return the least `small_database_error` over alpha, and that alpha = (4 ln|X| ln|Q|/(epsilon n))^(1/3).
 
-    References
-    ----------
     Dwork & Roth (2014), Proposition 4.4 minimised; an alpha above 1 is cut to 1, where the bound is vacuous.
     """
     alpha: float = (4 * _logs(size, queries) / (_epsilon(epsilon) * _n(n))) ** (1 / 3)
@@ -94,8 +73,6 @@ def least_small_database_error(
 def small_database_alpha(size: int, queries: int, n: int, epsilon: float, beta: float = 0.05) -> float:
     """Return ((16 ln|X| ln|Q| + 4 ln(1/beta))/(epsilon n))^(1/3), SmallDB's error at net radius half of it.
 
-    References
-    ----------
     Dwork & Roth (2014), Theorem 4.5; its proof needs the result to be at most 1.
     """
     needed = 16 * _logs(size, queries) - 4 * math.log(checked_beta(beta))
@@ -105,16 +82,11 @@ def small_database_alpha(size: int, queries: int, n: int, epsilon: float, beta: 
 def small_database_n(alpha: float, size: int, queries: int, epsilon: float, beta: float = 0.05) -> int:
     """Return the least n >= (16 ln|X| ln|Q| + 4 ln(1/beta))/(epsilon alpha^3): SmallDB errs by alpha at most.
 
-    Parameters
-    ----------
-    alpha : float, in (0, 1]
-        Wanted error of every query.
-    size, queries, epsilon, beta
-        As above, queries >= 3.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 4.5.
+
+    Args:
+        alpha: In (0, 1]. Wanted error of every query.
+        size, queries, epsilon, beta: As above, queries >= 3.
     """
     needed = 16 * _logs(size, queries) - 4 * math.log(checked_beta(beta))
     return records_for(needed / (_epsilon(epsilon) * _alpha(alpha) ** 3))
@@ -125,10 +97,7 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
 
     The smaller of floor(ln(2|Q|)/(2 alpha^2)) + 1 (sampling) and ceil(|X|/(4 alpha)) (rounding).
 
-    References
-    ----------
-    Sampling: Dwork & Roth (2014), Theorem 4.2 with Hoeffding's constants. Rounding: not in the book, see
-    `multiset_radius`.
+    Theory 12.8.
     """
     alpha = _alpha(alpha)
     sampling = _sampling_rows(alpha, checked_integer("queries", queries, at_least=1))
@@ -138,11 +107,7 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
 def multiset_radius(rows: int, size: int, queries: int) -> float:
     """Return min(1, sqrt(ln(2|Q|)/(2m)), |X|/(4m)): radius of all multisets of m records for |Q| queries.
 
-    References
-    ----------
-    Hoeffding's inequality and a union bound over 2|Q| sides (some sample is within the radius, since there
-    are finitely many); and rounding x to multiples of 1/m by largest remainders, which moves at most |X|/2
-    records and so at most |X|/(4m) in total variation.
+    Theory 12.8.
     """
     rows = checked_integer("rows", rows, at_least=1)
     size, queries = checked_integer("size", size, at_least=1), checked_integer("queries", queries, at_least=1)
@@ -150,25 +115,15 @@ def multiset_radius(rows: int, size: int, queries: int) -> float:
 
 
 def threshold_rows(alpha: float) -> int:
-    """Return m = ceil(1/(2 alpha)): all multisets of m records are an alpha-net of the threshold functions.
-
-    References
-    ----------
-    Not in the book; see `threshold_radius`.
-    """
+    """Return m = ceil(1/(2 alpha)): all multisets of m records are an alpha-net of threshold functions."""
     return math.ceil(1 / (2 * _alpha(alpha)))
 
 
 def threshold_radius(rows: int) -> float:
     """Return 1/(2m): every distribution function is this near to that of some m records, at every threshold.
 
-    Take y_i = the least cell d with F(d) >= (2i - 1)/(2m), i = 1..m. Then m G(d) = #{i : y_i <= d} =
-    floor(m F(d) + 1/2), the nearest whole number to m F(d). No m records do better if F takes the value
-    1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general class of |Q| queries.
-
-    References
-    ----------
-    Not in the book: quantiles as representatives.
+    Theory 12.8. No m records do better if F takes the value 1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general
+    class of |Q| queries.
     """
     return 1 / (2 * checked_integer("rows", rows, at_least=1))
 
@@ -176,16 +131,11 @@ def threshold_radius(rows: int) -> float:
 def net_error(radius: float, rows: int, size: int, n: int, epsilon: float, beta: float = 0.05) -> float:
     """Return radius + 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon n): candidates = all multisets of m records.
 
-    Parameters
-    ----------
-    radius : float, in [0, 1]
-        Of this net for the class: `multiset_radius` or `threshold_radius`.
-    rows, size, n, epsilon, beta
-        As above.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.11 on a net; every multiset counted once, not as |X|^m lists.
+
+    Args:
+        radius: In [0, 1]. Of this net for the class: `multiset_radius` or `threshold_radius`.
+        rows, size, n, epsilon, beta: As above.
     """
     radius = checked_real("radius", radius, at_least=0.0, at_most=1.0)
     return _net_error(radius, log_multisets(size, rows), n, epsilon, beta)
@@ -197,12 +147,10 @@ def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.
     Every m is valid, so the bound is too: up to 1,000 all are tried, beyond steps of 1 % and the neighbours
     of the best. No m above n is tried: n records hold every database exactly.
 
-    Parameters
-    ----------
-    radius : rows -> float
-        Such as ``threshold_radius`` or ``lambda m: multiset_radius(m, size, queries)``.
-    size, n, epsilon, beta
-        As above.
+    Args:
+        radius: rows -> float. Such as ``threshold_radius`` or ``lambda m: multiset_radius(m, size,
+            queries)``.
+        size, n, epsilon, beta: As above.
     """
 
     def error(rows: int) -> float:
@@ -226,23 +174,15 @@ def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: f
     n = 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon (alpha - radius)). For threshold functions it grows
     as ln|X|/(alpha^2 epsilon), for a general class as ln|X| ln|Q|/(alpha^3 epsilon).
 
-    Parameters
-    ----------
-    radius : rows -> float
-        As in `best_net`.
-    alpha : float, in (0, 1]
-        Wanted error of every query.
-    size, epsilon, beta
-        As above.
-
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If that n exceeds 2^63, or no m below 2^40 has a radius below alpha.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 4.5 with the nets above.
+
+    Args:
+        radius: rows -> float. As in `best_net`.
+        alpha: In (0, 1]. Wanted error of every query.
+        size, epsilon, beta: As above.
+
+    Raises:
+        InfeasibleAccuracyError: If that n exceeds 2^63, or no m below 2^40 has a radius below alpha.
     """
     alpha, epsilon = _alpha(alpha), _epsilon(epsilon)
     spare, best, rows = -math.log(checked_beta(beta)), math.inf, 1

@@ -2,8 +2,8 @@
 
 Shared parameters: queries |Q| >= 1 in the class, n >= 1 records, epsilon in (0, inf), delta in [0, 1), and
 beta in (0, 1), the chance of failure; errors are fractions of records, all queries of the class at once. A
-rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Any value outside raises
-`InvalidParameterError`.
+rule enters as `update_bound`, alpha -> T(alpha), real-valued and non-increasing. Dwork & Roth (2014),
+Algorithm 8 and Theorem 5.7, with 32 and 64 in place of the printed 8 and 16.
 
 Proof: docs/theory/offline.md, 12.10.
 """
@@ -13,15 +13,10 @@ from typing import Literal, final
 
 import attrs
 
-from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate
+from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate, least_cutoff
 from onlineic.bounds.online import shown_up
 from onlineic.bounds.sparse_vector import least_records
-from onlineic.errors import (
-    InfeasibleAccuracyError,
-    check_choice,
-    checked_integer,
-    checked_real,
-)
+from onlineic.errors import InfeasibleAccuracyError, check_choice, checked_integer, checked_real
 
 Composition = Literal["basic", "advanced"]
 
@@ -31,18 +26,12 @@ Composition = Literal["basic", "advanced"]
 class OfflineAccuracy:
     """What Theorem 5.7 promises, its constants corrected, with probability >= 1 - beta.
 
-    Parameters
-    ----------
-    alpha : float, > 0
-        Error of every query of the class.
-    updates : float, >= 0
-        T(alpha/2), real-valued.
-    rounds : int, >= 1
-        max(1, floor T(alpha/2)).
-    stop : float
-        3 alpha/4: a noisy gap below it ends the construction.
-    composition : "basic" or "advanced"
-        How 2 rounds mechanisms share the budget.
+    Args:
+        alpha: Above 0. Error of every query of the class.
+        updates: At least 0. T(alpha/2), real-valued.
+        rounds: At least 1. max(1, floor T(alpha/2)).
+        stop: 3 alpha/4: a noisy gap below it ends the construction.
+        composition: How 2 rounds mechanisms share the budget.
     """
 
     alpha: float
@@ -55,8 +44,6 @@ class OfflineAccuracy:
 def offline_ic_composition(updates: float, delta: float) -> Composition:
     """Return the composition with the smaller error: basic iff delta = 0 or T <= 4 ln(1/delta).
 
-    References
-    ----------
     Compares 32 T with 64 sqrt(T ln(1/delta)); a public decision. The book has no such choice.
     """
     updates = checked_real("updates", updates, at_least=1.0)
@@ -75,23 +62,13 @@ def offline_ic_error(
 ) -> float:
     """Return 8F: 32 T ln(2T|Q|/beta)/(n epsilon), or 64 sqrt(T ln(1/delta)) ln(2T|Q|/beta)/(n epsilon).
 
-    F = 2 ln(2T|Q|/beta)/(n e0) is the error of one choice at e0 = epsilon/(2T), or
-    epsilon/(4 sqrt(T ln(1/delta))); an answer errs by no more than F. The construction is alpha-accurate for
-    every alpha at least this large, if T = T(alpha/2).
+    F is the error of one choice. The construction is alpha-accurate for every alpha at least this large, if
+    T = T(alpha/2).
 
-    Parameters
-    ----------
-    updates : float, >= 1
-        T, real for a solver's sake.
-    queries, n, epsilon, delta, beta
-        As above.
-    composition : "basic" or "advanced", optional
-        None: the smaller, `offline_ic_composition`.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 5.6: alpha >= max[8 ln(2T/beta)/(e0 n), 8F]. Theorem 5.7 prints 8 and 16 for
-    32 and 64, which its own Theorem 5.6 does not give; Theorem 5.12 follows from 64.
+    Args:
+        updates: At least 1. T, real for a solver's sake.
+        queries, n, epsilon, delta, beta: As above.
+        composition: None: the smaller, `offline_ic_composition`.
     """
     updates = checked_real("updates", updates, at_least=1.0)
     if composition is not None:
@@ -120,23 +97,12 @@ def offline_ic_alpha(
 ) -> float:
     """Return the smallest alpha >= offline_ic_error(max(T(alpha/2), 1)), the upper end of a bisection.
 
-    Parameters
-    ----------
-    update_bound : alpha -> T(alpha)
-        Real-valued and non-increasing. Where it jumps, the solution may sit on the jump.
-    queries, n, epsilon, delta, beta, composition
-        As in `offline_ic_error`.
+    Args:
+        update_bound: Where it jumps, the solution may sit on the jump.
+        queries, n, epsilon, delta, beta, composition: As in `offline_ic_error`.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If no alpha below 10^6 will do.
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 5.7 with 32 and 64 in place of the printed 8 and 16.
+    Raises:
+        InfeasibleAccuracyError: If no alpha below 10^6 will do.
     """
 
     def error(updates: float) -> float:
@@ -158,26 +124,14 @@ def offline_ic_n(
 ) -> int:
     """Return the least n with alpha >= offline_ic_error(max(T(alpha/2), 1)); T must not contain n.
 
-    Parameters
-    ----------
-    alpha : float, > 0
-    update_bound, queries, epsilon, delta, beta, composition
-        As in `offline_ic_alpha`.
+    Args:
+        alpha: Above 0.
+        update_bound, queries, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If that n exceeds 2^63.
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Theorem 5.7 as in `offline_ic_alpha`, solved for n.
+    Raises:
+        InfeasibleAccuracyError: If that n exceeds 2^63.
     """
-    update_bound = checked_bound(update_bound)
-    alpha = checked_real("alpha", alpha, above=0.0)
-    updates = max(1.0, update_bound(alpha / 2))
+    alpha, updates = least_cutoff(update_bound, alpha, 0.5)
 
     def error(n: int) -> float:
         return offline_ic_error(updates, queries, n, epsilon, delta, beta, composition)
@@ -198,22 +152,12 @@ def offline_ic_accuracy(
 ) -> OfflineAccuracy:
     """Return what the construction promises at the given alpha, or at the least feasible one.
 
-    Parameters
-    ----------
-    alpha : float, > 0, optional
-    update_bound, queries, n, epsilon, delta, beta, composition
-        As in `offline_ic_alpha`.
+    Args:
+        alpha: Above 0.
+        update_bound, queries, n, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If alpha is below the least feasible one, which the message names.
-    InvalidParameterError
-        If another parameter is outside its range.
-
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 8 and Theorem 5.7 with the constants of `offline_ic_error`.
+    Raises:
+        InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.
     """
     update_bound = checked_bound(update_bound)
     least = offline_ic_alpha(
@@ -244,30 +188,14 @@ def mwem_error(
     With probability >= 1 - 2R/|Q|, for the mean of the R hypotheses that the rounds chose against, one step
     of rate 1/2 a round and no replays. The variant "tight", rate 4, has sqrt(ln|X|/(2R)) for the first term.
 
-    Parameters
-    ----------
-    size : int, >= 1
-        |X|, cells.
-    queries : int, > 2 R
-        |Q|; with fewer the statement is empty.
-    rounds : int, >= 1
-        R.
-    n, epsilon
-        As above.
-    variant : "tight" or "book"
-        The step, as in `MeasuredWeights`.
+    Hardt, Ligett & McSherry (2012), Theorem 2.2 (theory 12.10).
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Hardt, Ligett & McSherry (2012), Theorem 2.2. With gap g and answer error e, the step (g + e)/2 lowers
-    KL(x || p) by at least (g^2 - e^2)/4, the step 4 (g + e) by 2 (g^2 - e^2) (Hoeffding), so the root mean
-    square of g is at most 2 sqrt(ln|X|/R), or sqrt(ln|X|/(2R)), plus the largest |e|. At epsilon/(2R) each,
-    |e| exceeds 2R ln|Q|/epsilon, or a choice loses more than 8R ln|Q|/epsilon, with chance 1/|Q|.
+    Args:
+        size: At least 1. |X|, cells.
+        queries: Above 2 R. |Q|; with fewer the statement is empty.
+        rounds: At least 1. R.
+        n, epsilon: As above.
+        variant: The step, as in `MeasuredWeights`.
     """
     check_choice("variant", variant, "tight", "book")
     logs = math.log(checked_integer("size", size, at_least=1))

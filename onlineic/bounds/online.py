@@ -1,8 +1,8 @@
 """Theory as functions: accuracy of the online engine, solved for any one of its parameters.
 
-Errors are fractions of records, the rest as in the parts: exact tails, one-shot bounds and the sparse
-vector with Laplace noise in counts, T(alpha) of every rule as a real number. A rule enters as
-`update_bound`, alpha -> T(alpha), non-increasing; close over whatever else T depends on (n, Q).
+Errors are fractions of records. A rule enters as `update_bound`, alpha -> T(alpha), real-valued and
+non-increasing; close over whatever else T depends on (n, Q). Dwork & Roth (2014), Theorems 5.14 (delta = 0)
+and 5.15, with constants 9 and 9 sqrt8 for 9 and the false sqrt512 + 1.
 
 Proof: docs/theory/certificates.md, 8.1.
 """
@@ -12,7 +12,13 @@ from typing import final
 
 import attrs
 
-from onlineic.bounds.certificates import UpdateBound, checked_bound, least_accurate, least_update_alpha
+from onlineic.bounds.certificates import (
+    UpdateBound,
+    checked_bound,
+    least_accurate,
+    least_cutoff,
+    least_update_alpha,
+)
 from onlineic.bounds.sparse_vector import (
     Branch,
     least_records,
@@ -35,20 +41,13 @@ MOST_QUERIES = 2**63 - 1
 class OnlineAccuracy:
     """What Theorem 5.14 or 5.15 promises for a whole session, with probability >= 1 - beta.
 
-    Parameters
-    ----------
-    alpha : float, > 0
-        Error of the numbers; a hard query has a gap of at least alpha.
-    updates : float, >= 0
-        T(alpha), real-valued.
-    cutoff : int, >= 1
-        c = max(1, floor(T)) unless it was given: hard answers to pay for.
-    threshold : float
-        2 alpha. Never the closed formula of Algorithm 11, which differs away from the fixed point.
-    error_bound : float
-        3 alpha, every answer at once.
-    branch : "pure" or "repaired"
-        Calibration of the sparse vector.
+    Args:
+        alpha: Above 0. Error of the numbers; a hard query has a gap of at least alpha.
+        updates: At least 0. T(alpha), real-valued.
+        cutoff: At least 1. c = max(1, floor(T)) unless it was given: hard answers to pay for.
+        threshold: 2 alpha, not the formula of Algorithm 11, which differs away from the fixed point.
+        error_bound: 3 alpha, every answer at once.
+        branch: Calibration of the sparse vector.
     """
 
     alpha: float
@@ -72,27 +71,14 @@ def least_alpha(
 ) -> float:
     """Return the smallest alpha >= numeric_sparse_alpha(max(T(alpha), 1), k), the upper end of a bisection.
 
-    Parameters
-    ----------
-    update_bound : alpha -> T(alpha)
-        Real-valued and non-increasing. Where it jumps, the solution may sit on the jump.
-    n, max_queries, epsilon, delta, beta
-        Records, Q, budget, failure probability.
-    branch : "pure" or "repaired", optional
-        None: the smaller of the two where both are allowed.
-    pair : bool
-        Two comparisons for each query (k = 2Q, as in the book) or one absolute test (k = Q).
+    Args:
+        update_bound: Where it jumps, the solution may sit on the jump.
+        n, max_queries, epsilon, delta, beta: Records, Q, budget, failure probability.
+        branch: None: the smaller of the two where both are allowed.
+        pair: Two comparisons for each query (k = 2Q, as in the book) or one absolute test (k = Q).
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If no alpha below 10^6 will do.
-    InvalidParameterError
-        If another parameter is outside its range.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorems 5.14 and 5.15 with the repaired Theorem 3.28.
+    Raises:
+        InfeasibleAccuracyError: If no alpha below 10^6 will do.
     """
     queries = _comparisons(max_queries, pair)
 
@@ -120,26 +106,15 @@ def online_ic_accuracy(
     At a given alpha c = max(1, floor T(alpha)); at a given cutoff c alpha is the larger of
     numeric_sparse_alpha(c) and the smallest alpha with T(alpha) <= c.
 
-    Parameters
-    ----------
-    alpha : float, > 0, optional
-    cutoff : int, >= 1, optional
-        At most one of the two.
-    update_bound, n, max_queries, epsilon, delta, beta, branch, pair
-        As in `least_alpha`.
+    Args:
+        alpha: Above 0.
+        cutoff: At least 1. At most one of the two.
+        update_bound, n, max_queries, epsilon, delta, beta, branch, pair: As in `least_alpha`.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If alpha is below the least feasible one, which the message names.
-    InvalidParameterError
-        If alpha and cutoff are both given, a parameter is outside its range, or the branch asked for
-        costs more than epsilon.
-
-    References
-    ----------
-    Dwork & Roth (2014), Theorems 5.14 (delta = 0) and 5.15: constants 9 and 9 sqrt8 for 9 and the false
-    sqrt512 + 1, threshold 2 alpha, and the smaller of both for delta > 0.
+    Raises:
+        InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.
+        InvalidParameterError: Also if alpha and cutoff are both given, or the branch asked for costs more
+            than epsilon.
     """
     if alpha is not None and cutoff is not None:
         raise InvalidParameterError(
@@ -192,27 +167,15 @@ def least_n(
 ) -> int:
     """Return the least n with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k); T must not contain n.
 
-    Parameters
-    ----------
-    alpha : float, > 0
-        Wanted; the error bound of every answer is 3 alpha.
-    update_bound, max_queries, epsilon, delta, beta, branch, pair
-        As in `least_alpha`.
+    Args:
+        alpha: Above 0. Wanted; the error bound of every answer is 3 alpha.
+        update_bound, max_queries, epsilon, delta, beta, branch, pair: As in `least_alpha`.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If that n exceeds 2^63.
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for n.
+    Raises:
+        InfeasibleAccuracyError: If that n exceeds 2^63.
     """
-    alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
-    update_bound = checked_bound(update_bound)
-    cutoff = max(1.0, update_bound(alpha))
+    alpha, cutoff = least_cutoff(update_bound, alpha)
+    queries = _comparisons(max_queries, pair)
 
     def error(n: int) -> float:
         return numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch)
@@ -233,23 +196,14 @@ def least_epsilon(
 ) -> float:
     """Return the least epsilon with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k).
 
-    Parameters
-    ----------
-    update_bound, alpha, n, max_queries, delta, beta, branch, pair
-        As in `least_n` and `least_alpha`.
+    Args:
+        update_bound, alpha, n, max_queries, delta, beta, branch, pair: As in `least_n` and `least_alpha`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or Corollary 3.21 fails at that epsilon.
-
-    References
-    ----------
-    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for epsilon.
+    Raises:
+        InvalidParameterError: Also if Corollary 3.21 fails at that epsilon.
     """
-    alpha, queries = checked_real("alpha", alpha, above=0.0), _comparisons(max_queries, pair)
-    update_bound = checked_bound(update_bound)
-    cutoff = max(1.0, update_bound(alpha))
+    alpha, cutoff = least_cutoff(update_bound, alpha)
+    queries = _comparisons(max_queries, pair)
     epsilon = numeric_sparse_alpha(cutoff, queries, 1.0, delta, beta, n, branch) / alpha
     while alpha < numeric_sparse_alpha(cutoff, queries, epsilon, delta, beta, n, branch):
         epsilon = math.nextafter(epsilon, math.inf)
@@ -270,26 +224,15 @@ def most_queries(
 ) -> int:
     """Return the largest Q with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k), at most 2^63 - 1.
 
-    Parameters
-    ----------
-    update_bound, alpha, n, epsilon, delta, beta, branch, pair
-        As in `least_n` and `least_alpha`; T must not contain Q.
+    Args:
+        update_bound, alpha, n, epsilon, delta, beta, branch, pair: As in `least_n` and `least_alpha`; T must
+            not contain Q.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If not even one query is; the message names the alpha that one query needs.
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Theorems 5.14 and 5.15 as in `online_ic_accuracy`, solved for Q.
+    Raises:
+        InfeasibleAccuracyError: If not even one query is; the message names the alpha that one query needs.
     """
-    update_bound = checked_bound(update_bound)
-    alpha, sides = checked_real("alpha", alpha, above=0.0), _comparisons(1, pair)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    cutoff = max(1.0, update_bound(alpha))
+    alpha, cutoff = least_cutoff(update_bound, alpha)
+    beta, sides = checked_real("beta", beta, above=0.0, below=1.0), _comparisons(1, pair)
 
     def needed(comparisons: float) -> float:
         return numeric_sparse_alpha(cutoff, comparisons, epsilon, delta, beta, n, branch)

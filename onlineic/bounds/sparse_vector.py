@@ -38,8 +38,6 @@ def laplace_bound(epsilon: float, beta: float, sensitivity: float = 1.0, count: 
 
     Exact for k = 1 and continuous noise; in the unit of the sensitivity.
 
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.8 with a union bound over the answers.
     """
     count = checked_integer("count", count, at_least=1)
@@ -50,8 +48,6 @@ def laplace_bound(epsilon: float, beta: float, sensitivity: float = 1.0, count: 
 def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:
     """Return 8 (ln k + ln(2/beta))/epsilon, counts: the error of AboveThreshold over k queries.
 
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.24.
     """
     queries = checked_integer("queries", queries, at_least=1)
@@ -61,8 +57,6 @@ def above_threshold_alpha(queries: int, epsilon: float, beta: float) -> float:
 def sparse_alpha(cutoff: int, queries: int, epsilon: float, delta: float, beta: float) -> float:
     """Return 8c L/epsilon, or sqrt(512 c ln(1/delta)) L/epsilon if delta > 0, L = ln k + ln(2c/beta).
 
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.26 (8c, not 8, in its text).
     """
     cutoff = checked_integer("cutoff", cutoff, at_least=1)
@@ -75,8 +69,6 @@ def sparse_alpha(cutoff: int, queries: int, epsilon: float, delta: float, beta: 
 def numeric_sparse_branch(cutoff: float, delta: float) -> Branch:
     """Return the calibration with the smaller noise and alpha: pure iff delta = 0 or c <= 8 ln(2/delta).
 
-    References
-    ----------
     Compares 9c with 9 sqrt(8 c ln(2/delta)); a public decision. The book has no such choice.
     """
     cutoff, delta = checked_real("cutoff", cutoff, at_least=1.0), _delta(delta)
@@ -88,10 +80,8 @@ def numeric_sparse_branch(cutoff: float, delta: float) -> Branch:
 class SparseScales:
     """Scales of NumericSparse in counts: Lap(threshold) per epoch, Lap(query) per test, Lap(number).
 
-    Parameters
-    ----------
-    threshold, query, number : Fraction, > 0, counts
-    branch : "pure" or "repaired"
+    Args:
+        threshold, query, number: Above 0, counts.
     """
 
     threshold: Fraction
@@ -108,16 +98,12 @@ def numeric_sparse_scales(
     pure: s = 9c/(4 epsilon) exactly. repaired: s = 9 sqrt(32 c ln(2/delta))/(8 epsilon), rounded up to
     a multiple of 2^-40. branch None takes the smaller. No scale depends on the number of queries.
 
-    Raises
-    ------
-    InvalidParameterError
-        Also if branch is "repaired" and delta = 0, or its two halves cost more than epsilon.
+    Dwork & Roth (2014), Algorithm 3, with the split 8:1 for delta > 0 as well, each half by Corollary 3.21 at
+    delta/2; the sum is checked by Theorem 3.20 (theory 5.3).
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 3, with the split 8:1 for delta > 0 as well (the printed eps2 lacks
-    a factor epsilon and its accuracy theorem is false), each half by Corollary 3.21 at delta/2, and
-    the sum re-checked by Theorem 3.20.
+    Raises:
+        InvalidParameterError: Also if branch is "repaired" and delta = 0, or its two halves cost more than
+            epsilon.
     """
     cutoff, delta = checked_integer("cutoff", cutoff, at_least=1), _delta(delta)
     exact = checked_ratio("epsilon", epsilon, above=0.0)
@@ -156,17 +142,12 @@ def numeric_sparse_alpha(
     With probability >= 1 - beta every number is within alpha, every easy answer has value at most
     threshold + alpha, and every hit at least threshold - alpha, as long as at most c hits can occur.
 
-    Parameters
-    ----------
-    cutoff, queries : float, >= 1
-        c and k, real for a solver's sake; k = 2Q where each query is tested on both sides.
-    branch : "pure" or "repaired", optional
-        None: the smaller, `numeric_sparse_branch`.
+    Dwork & Roth (2014), Theorem 3.28, repaired (theory 6.6).
 
-    References
-    ----------
-    Dwork & Roth (2014), Theorem 3.28. Its constant sqrt512 + 1 is false; 9 sqrt8 follows from the
-    split 8:1. The clause on hits is missing in its Definition 3.10 and needed by OnlineIC.
+    Args:
+        cutoff, queries: At least 1. c and k, real for a solver's sake; k = 2Q where each query is tested on
+            both sides.
+        branch: None: the smaller, `numeric_sparse_branch`.
     """
     cutoff = checked_real("cutoff", cutoff, at_least=1.0)
     queries = checked_real("queries", queries, at_least=1.0)
@@ -184,10 +165,7 @@ def sparse_margin(cutoff: int, queries: int, threshold_scale: float, beta: float
     For threshold noise Lap(s) redrawn per hit and query noise Lap(2s): with probability >= 1 - beta no
     hit has value below threshold - a and no easy answer one above threshold + a. In the unit of s.
 
-    References
-    ----------
-    Not in the book; replaces the margin of Theorem 3.26. P(fail at i) <= E[e^(|rho|/2s)] e^(-a/2s)/2 with
-    |rho| at most the largest of c exponentials, E = Gamma(c+1) Gamma(1/2)/Gamma(c+1/2).
+    Not in the book; replaces the margin of Theorem 3.26 (theory 6.5).
     """
     cutoff, queries = (
         checked_integer("cutoff", cutoff, at_least=1),

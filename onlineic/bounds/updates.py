@@ -1,8 +1,9 @@
 """T(alpha) of the update rules: how many hard queries a rule can need, as a real number.
 
-A T(alpha)-update rule admits no more than T(alpha) steps with |f(x) - f(D)| > alpha (strictly) and
-|f(x) - v| < alpha (Dwork & Roth 2014, Definition 5.3 with a strict gap; the printed >= breaks the
-median rule). All weights lie in [0, 1]. Every T is non-increasing in alpha, so a solver may bisect.
+A T(alpha)-update rule admits no more than T(alpha) steps with |f(x) - f(D)| > alpha (strictly) and |f(x) - v|
+< alpha (Dwork & Roth 2014, Definition 5.3; the printed >= breaks the median rule). All weights lie in [0, 1].
+Every T is non-increasing in alpha, so a solver may bisect. Throughout size >= 1 is |X|, the number of cells,
+and alpha > 0 the gap that makes a query hard, a fraction of records.
 
 Proof: docs/theory/updates.md, 7.2, 7.3, 7.4.
 """
@@ -15,20 +16,6 @@ from onlineic.errors import checked_integer, checked_real
 def mw_book_bound(size: int, alpha: float) -> float:
     """Return 4 ln|X| / alpha^2: multiplicative weights from uniform with the book's rate alpha/2.
 
-    Parameters
-    ----------
-    size : int, >= 1
-        |X|, cells.
-    alpha : float, > 0
-        Gap that makes a query hard, fraction of records.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 4.10 without its "+1", which its proof does not need.
     """
     return 4 * math.log(_size(size)) / _alpha(alpha) ** 2
@@ -37,23 +24,10 @@ def mw_book_bound(size: int, alpha: float) -> float:
 def mw_tight_bound(size: int, alpha: float, divergence: float | None = None, width: float = 1.0) -> float:
     """Return KL w^2 / (2 alpha^2): multiplicative weights with rate 4 alpha / w^2.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    divergence : float, >= 0, nats, optional
-        Public bound on KL(x || start); None: ln|X|, the bound for the uniform start.
-    width : float, in (0, 1]
-        w, public bound on max - min weight of every query.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Not in the book: by Hoeffding's lemma a step gains rate * gap - rate^2 w^2/8 >= 2 alpha^2/w^2.
+    Args:
+        divergence: At least 0, nats. Public bound on KL(x || start); None: ln|X|, the bound for the uniform
+            start.
+        width: In (0, 1]. w, public bound on max - min weight of every query.
     """
     start = math.log(_size(size))
     if divergence is not None:
@@ -65,21 +39,11 @@ def mw_tight_bound(size: int, alpha: float, divergence: float | None = None, wid
 def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     """Return p2 |X| / alpha^2: the perceptron from zero with step alpha/|X|.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    p2 : float, in [1/|X|, 1]
-        Public bound on the squared norm of the normalised data; the norm itself is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.11 with a public p2 in place of ||x||^2.
+
+    Args:
+        p2: In [1/|X|, 1]. Public bound on the squared norm of the normalised data; the norm itself is
+            private.
     """
     return _p2(p2, size) * _cells(size) / _alpha(alpha) ** 2
 
@@ -87,19 +51,7 @@ def perceptron_book_bound(size: int, alpha: float, p2: float = 1.0) -> float:
 def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
     """Return (|X| p2 - 1) / (4 alpha^2): from uniform, along f - mean(f), step 4 alpha/|X|.
 
-    Parameters
-    ----------
-    size, alpha, p2
-        As in `perceptron_book_bound`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Not in the book: ||f - mean||^2 <= |X|/4, so the squared distance falls by 4 alpha^2/|X| a step.
+    p2 as in `perceptron_book_bound`.
     """
     return max(0.0, _cells(size) * _p2(p2, size) - 1) / (4 * _alpha(alpha) ** 2)
 
@@ -107,21 +59,10 @@ def perceptron_centred_bound(size: int, alpha: float, p2: float = 1.0) -> float:
 def median_book_bound(size: int, alpha: float, max_queries: int) -> float:
     """Return log2|X| ln Q / alpha^2: median over all databases of size ln Q / alpha^2.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    max_queries : int, >= 2
-        Q, queries that the net serves.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.8 and Theorem 4.2; sharper nets below.
+
+    Args:
+        max_queries: At least 2. Q, queries that the net serves.
     """
     queries = checked_integer("max_queries", max_queries, at_least=2)
     return math.log2(_size(size)) * math.log(queries) / _alpha(alpha) ** 2
@@ -130,23 +71,11 @@ def median_book_bound(size: int, alpha: float, max_queries: int) -> float:
 def median_sampling_bound(size: int, alpha: float, max_queries: int, n: int) -> float:
     """Return min(log2 C(|X|+m-1, m), log2 C(|X|+n-1, n)) with m = floor(ln(2Q)/(2 alpha^2)) + 1.
 
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-    max_queries : int, >= 1
-        Q, queries that the net serves.
-    n : int, >= 1
-        Records.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 5.8 with multisets counted once and m from Hoeffding's inequality.
+
+    Args:
+        max_queries: At least 1. Q, queries that the net serves.
+        n: At least 1. Records.
     """
     queries, n = checked_integer("max_queries", max_queries, at_least=1), checked_integer("n", n, at_least=1)
     rows = math.floor(math.log(2 * queries) / (2 * _alpha(alpha) ** 2)) + 1
@@ -155,22 +84,7 @@ def median_sampling_bound(size: int, alpha: float, max_queries: int, n: int) -> 
 
 
 def median_dimension_bound(size: int, alpha: float) -> float:
-    """Return log2 C(|X|+m-1, m) with m = ceil(|X|/(4 alpha)): a net for every query at once.
-
-    Parameters
-    ----------
-    size, alpha
-        As in `mw_book_bound`.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Not in the book: rounding x to multiples of 1/m moves at most |X|/(4m) in total variation.
-    """
+    """Return log2 C(|X|+m-1, m) with m = ceil(|X|/(4 alpha)): a net for every query at once."""
     cells = _cells(size)
     if math.isinf(cells):
         return math.inf
@@ -181,19 +95,11 @@ def log_multisets(size: int, rows: int) -> float:
     """Return ln C(|X| + m - 1, m), natural log of the number of databases of m rows.
 
     Relative error below 1e-12 at any size: a difference of lgamma values would cancel.
-
-    Raises
-    ------
-    InvalidParameterError
-        If size or rows is below 1.
-
-    References
-    ----------
-    Stirling's series, three terms, beyond 1000.
     """
     first, second = sorted((_size(size) - 1, checked_integer("rows", rows, at_least=1)))
     if first <= 1000:
         return math.fsum(math.log1p(second / i) for i in range(1, first + 1))
+    # Stirling's series, three terms
     entropy = first * math.log1p(second / first) + second * math.log1p(first / second)
     middle = math.log((1 / first + 1 / second) / (2 * math.pi)) / 2
     return entropy + middle + _stirling(first + second) - _stirling(first) - _stirling(second)

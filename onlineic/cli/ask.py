@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import csv
 import io
+import itertools
 import json
 import math
 import sys
@@ -35,6 +36,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.sqlite import read
 from onlineic.queries.answers import Answer
+from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.session import OnlineIC
@@ -201,7 +203,7 @@ def _agreed(session: "OnlineIC | Remote", asked: Asked) -> bool:
 
 
 def _print_answer(
-    answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int, form: Form
+    answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int, form: Form
 ) -> None:
     """Write one answer, at once: whoever reads the pipe may choose the next question by it."""
     write: dict[Form, Callable[..., None]] = {"text": _text, "csv": _rows, "json": _object}
@@ -209,7 +211,7 @@ def _print_answer(
     sys.stdout.flush()
 
 
-def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+def _text(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
     said = asked if len(asked) <= SHOWN else asked[: SHOWN - 3] + "..."
     if isinstance(answer, Answer) and not isinstance(answer.value, np.ndarray):
         bounded = math.isfinite(answer.error_bound)
@@ -222,7 +224,7 @@ def _text(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line
         print(f"{answer!s}\n  {spent:.0%} spent  {said}")
 
 
-def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+def _object(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
     said: dict[str, Any] = answer.to_dict()
     if isinstance(answer, AnswerTable):  # whose columns are called as the domain and the statement please
         sure, off = (
@@ -234,14 +236,14 @@ def _object(answer: Answer | Derived | AnswerTable, asked: str, spent: float, li
     print(json.dumps(strict({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
 
 
-def _rows(answer: Answer | Derived | AnswerTable, asked: str, spent: float, line: int) -> None:
+def _rows(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
     """Write one row a number; of a table, `cell` tells in JSON which."""
     for cell, value, count, status, bound, bias, error in _numbers(answer):
         known = "" if error is None or math.isnan(error) else error
         _row((line, asked, cell, value, count, status, bound, spent, bias, known))
 
 
-def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]]:
+def _numbers(answer: Answer | Derived | AnswerTable | Groups) -> Iterator[tuple[Any, ...]]:
     if isinstance(answer, AnswerTable):
         for place, labels in enumerate(answer.labels):
             for column, name in enumerate(answer.names):
@@ -251,9 +253,16 @@ def _numbers(answer: Answer | Derived | AnswerTable) -> Iterator[tuple[Any, ...]
                 value, bound, expected = (float(one[place, column]) for one in measures)
                 status = FEW if answer.few_records[place, column] else ""
                 yield cell, value, "", status, bound, answer.biases[column], expected
+    elif isinstance(answer, Groups):
+        columns = (answer.values, answer.error_bounds, answer.expected_errors, answer.few_records)
+        told = zip(itertools.product(*answer.labels), *(one.ravel().tolist() for one in columns), strict=True)
+        for labels, value, bound, expected, few in told:
+            cell = json.dumps(dict(zip(answer.keys, labels, strict=True)))
+            yield cell, value, "", FEW if few else "", bound, answer.bias, expected
     elif isinstance(answer, Derived):
         bounds = (answer.error_bound, answer.bias, answer.expected_error)
-        yield "", answer.value, round(answer.count, 6), FEW if answer.few_records else "", *bounds
+        count = "" if answer.count is None else round(answer.count, 6)
+        yield "", answer.value, count, FEW if answer.few_records else "", *bounds
     elif isinstance(answer.value, np.ndarray):
         names, errors = list(answer.labels), answer.expected_error
         for at in np.ndindex(answer.value.shape):

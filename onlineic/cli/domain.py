@@ -8,6 +8,7 @@ import argparse
 import csv
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 from onlineic.cli.table import add_form, form_of
 from onlineic.data.frames import frame_columns, is_parquet, opened_frame
 from onlineic.data.table_file import CsvFormat, unquoted, unreadable
-from onlineic.domain.attributes import number
-from onlineic.domain.columns import whole
+from onlineic.data.workbooks import is_workbook, workbook_columns
+from onlineic.domain.attributes import boolean, number
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
+from onlineic.domain.proposals import Proposal, kind_of, proposals
 from onlineic.errors import (
     InvalidDataError,
     InvalidDomainError,
@@ -26,14 +28,15 @@ from onlineic.errors import (
 )
 
 HELP = (
-    "range 17 90 | labels F, M | number 0 50000 | bins 0 20000 50000 inf | dates 2020-01 2024-12 month | "
-    "skip; then, after ';': optional, missing ?, NA, others missing, clip, other, whole, round, "
-    "zone Europe/Paris"
+    "range 17 90 | labels F, M | boolean yes no | number 0 50000 | bins 0 20000 50000 inf | "
+    "dates 2020-01 2024-12 month | skip; then, after ';': optional, missing ?, NA, others missing, clip, "
+    "other, whole, round, written $1,234.5, clock hours, zone Europe/Paris, format %b-%Y, epoch s"
 )
 FLAGS = {"clip": "clip", "other": "other", "whole": "integer", "round": "round"}
+LISTED = {"written": "written", "format": "formats"}  # said again for more
 LOUD = "labels were read from the private table"
 MOST_LABELS = 1000  # of a column that is taken from rows
-RANGE_FROM = 20  # distinct whole numbers from which a column is taken for a range
+RANGE_FROM = 20  # distinct numbers from which a column is taken for numbers
 
 
 def _draft(arguments: argparse.Namespace) -> int:
@@ -50,9 +53,12 @@ def _draft(arguments: argparse.Namespace) -> int:
     _check_names("--from-rows", rows, header)
     open_names = [name for name in header if name not in given and name not in rows]
     if open_names and not sys.stdin.isatty():
+        options = " ".join(f"--attribute {shlex.quote(f'{name}=KIND')}" for name in open_names[:8])
+        options += " .." * (len(open_names) > 8)
         raise InvalidParameterError(
-            f"every column must have a kind, got none for {', '.join(open_names)}; write --attribute "
-            f"'{open_names[0]}=range 0 9' or '{open_names[0]}=skip' for each, or run it on a terminal."
+            f"every column must have a kind where nobody can be asked, got none for {', '.join(open_names)}; "
+            f"write {options}, with a KIND such as 'range 17 90', 'labels F, M' or 'skip', or run it on a "
+            "terminal. Nothing was written."
         )
     for name in open_names:
         given[name] = _asked(name)
@@ -86,6 +92,8 @@ def _header(path: str, form: CsvFormat) -> list[str]:
     """Return the names of the columns: the one line of the table that is read."""
     if is_parquet(path):
         return opened_frame(path)[1]
+    if is_workbook(path):
+        return list(workbook_columns(path))
     try:
         with form.open(path) as file:
             header, _ = form.headed(file)
@@ -166,17 +174,27 @@ def _written(name: str, answer: str) -> dict[str, Any]:
     if word == "range" and len(parts) == 2:
         kind = {"range": [_number(part) for part in parts]}
     elif word == "number" and len(parts) in (2, 3):
-        low, high, bins = map(_number, [*parts, "64"][:3])
+        low, high, *bins = map(_number, parts)
         try:
-            kind = json.loads(Domain.of({name: number(low, high, bins=bins)}).to_json())[name]
+            declared = number(low, high, bins=bins[0] if bins else None)
+            kind = json.loads(Domain.of({name: declared}).to_json())[name]
         except (InvalidDomainError, InvalidParameterError) as error:
             raise InvalidDomainError(f"{name}: {error}") from None
     elif word == "bins" and len(parts) > 1:
         kind = {"edges": [part if part in ("inf", "-inf") else _number(part) for part in parts]}
     elif word == "dates" and len(parts) in (2, 3):
         kind = {"dates": parts[:2], "by": parts[2] if len(parts) == 3 else "day"}
+    elif word == "boolean" and len(parts) in (0, 2):
+        words = [_number(part) for part in parts]
+        kind = json.loads(Domain.of({name: boolean(*words)}).to_json())[name]
     elif word == "labels" and rest:
         labels = [label.strip() for label in rest.split(",")]
+        if len(labels) == 1 and " " in labels[0]:
+            raise InvalidDomainError(
+                f"{name} must have labels with commas between them, got the one label {shown(labels[0])}; "
+                f"write labels {', '.join(labels[0].split())}, or if it is one label "
+                f"{json.dumps({'labels': labels})}."
+            )
         kind = {"labels": labels}
     else:
         raise InvalidDomainError(f"{name} must have a kind, got {shown(answer)}; write {HELP}.")
@@ -188,8 +206,10 @@ def _written(name: str, answer: str) -> dict[str, Any]:
             kind["missing"] = [text.strip() for text in rest.split(",")]
         elif word in FLAGS and not rest:
             kind[FLAGS[word]] = True
-        elif word in ("others", "zone") and rest:
+        elif word in ("others", "zone", "clock", "epoch") and rest:
             kind[word] = rest.strip()
+        elif word in LISTED and rest:
+            kind.setdefault(LISTED[word], []).append(rest.strip())
         else:
             raise InvalidDomainError(
                 f"{name} must have words after ';' that are known, got {shown(flag)}; write {HELP}."
@@ -209,8 +229,8 @@ def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any
     if not names:
         return {}
     found: dict[str, set[str]] = {name: set() for name in names}
-    if is_parquet(path):
-        held = frame_columns(path, names)
+    if is_parquet(path) or is_workbook(path):
+        held = frame_columns(path, names) if is_parquet(path) else workbook_columns(path)
         found = {name: {"" if value is None else str(value) for value in held[name]} for name in names}
         return {name: _seen(name, texts, form) for name, texts in found.items()}
     try:
@@ -236,10 +256,21 @@ def _seen(name: str, texts: set[str], form: CsvFormat) -> dict[str, Any]:
     gaps = texts & {"", *form.missing}
     missing = {"missing": sorted(gaps - {""}) or True} if gaps else {}
     texts = texts - gaps
-    numbers = [whole(_number(text)) if text.lstrip("-").isdigit() else None for text in texts]
-    if texts and None not in numbers and len(texts) >= RANGE_FROM:
-        values = [number for number in numbers if number is not None]
-        kind: dict[str, Any] = {"range": [min(values), max(values)]}
+    many = len(texts) >= RANGE_FROM
+    ways = [way for way in proposals(sorted(texts)) if many or not _may_be_labels(way)]
+    plain = next((way for way in ways if way.plain), None)
+    declared = [way for way in ways if not way.plain]
+    if plain is not None or len(ways) == 1:
+        kind = kind_of(plain or ways[0])
+        if declared and plain is not None:
+            others = " or ".join(way.said for way in declared)
+            print(f"{name}: read as it stands; it may be meant as {others}.", file=sys.stderr)
+    elif declared:
+        said = " and ".join(way.said for way in declared)
+        raise InvalidDomainError(
+            f"{name} must be read in one way, got texts that fit {said}; write "
+            f"--attribute '{name}=..; {_worded(declared[0])}', or another."
+        )
     elif not 0 < len(texts) <= MOST_LABELS:
         raise InvalidDomainError(
             f"{name} must have 1 to {MOST_LABELS:,} labels to be taken from rows, got "
@@ -248,6 +279,21 @@ def _seen(name: str, texts: set[str], form: CsvFormat) -> dict[str, Any]:
     else:
         kind = {"labels": sorted(texts)}
     return {**kind, **missing, FROM_ROWS: LOUD}
+
+
+def _may_be_labels(way: Proposal) -> bool:
+    """Return whether few texts that are read so may be labels as well: codes, or numbers with a word."""
+    forms = way.options.get("written", [])
+    return way.plain or way.what == "epoch" or any(letter.isalpha() for form in forms for letter in form)
+
+
+def _worded(way: Proposal) -> str:
+    """Return what to write after ';' for a way to read texts."""
+    words = {name: word for word, name in LISTED.items()}
+    each = ((words.get(key, key), value) for key, value in way.options.items())
+    return "; ".join(
+        f"{word} {one}" for word, value in each for one in (value if isinstance(value, list) else [value])
+    )
 
 
 def _public(kind: Any) -> Any:

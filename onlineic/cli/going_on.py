@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import attrs
 
 from onlineic.errors import LedgerMismatchError
-from onlineic.ledger.lines import Line
+from onlineic.ledger.kinds import Line
 from onlineic.plan.settings import Settings
 from onlineic.session.durable import counted_of, unit_of
 
@@ -16,14 +16,11 @@ OPTIONS = ("hard_answers", "certify", "questions", "max_queries", "restarts", "r
 def check_options(beginning: Line, arguments: argparse.Namespace, *, left_out: bool) -> None:
     """Raise `LedgerMismatchError` that says what to type, where an option is another than in the ledger.
 
-    Parameters
-    ----------
-    beginning : dict
-        The first line of the ledger.
-    arguments : Namespace
-        As they were typed.
-    left_out : bool
-        Whether an option that was left out stands for its default; else it leaves what the ledger says.
+    Args:
+        beginning: The first line of the ledger.
+        arguments: As they were typed.
+        left_out: Whether an option that was left out stands for its default; else it leaves what the ledger
+            says.
     """
     if beginning.get("total") or arguments.table not in (None, beginning["table"]):
         return  # this session does not go on with it, as it tells by itself

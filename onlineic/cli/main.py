@@ -114,16 +114,12 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; by default those of the process.
+    Args:
+        argv: Arguments without the program's name; by default those of the process.
 
-    Returns
-    -------
-    int
-        0; 1 if a line or a file failed; 2 for arguments that cannot be used; 130 after Ctrl-C; 141 if
-        the reader of the output has gone.
+    Returns:
+        0; 1 if a line or a file failed; 2 for arguments that cannot be used; 130 after Ctrl-C; 141 if the
+        reader of the output has gone.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

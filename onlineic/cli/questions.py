@@ -7,6 +7,7 @@ from typing import Any, final
 import attrs
 
 from onlineic.ask.json import parsed_query
+from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
 
 HELP = """\
@@ -16,6 +17,7 @@ One question a line:
   {"sex": {"one_of": ["F", "M"]}}  {"sex": {"not": "F"}}  {"sex": null}
   {"not": {"age": 30, "sex": "F"}}  {"or": [{..}, {..}]}   all other records; either
   {"marginal": ["sex", "region"], "where": {"age": 30}}   a cross table
+  {"share": {"sex": "F"}, "where": {"age": 30}, "by": ["region"]}   a rate, by group or not
   age BETWEEN 30 AND 50 AND sex = 'F'                  a condition (needs onlineic[sql])
   SELECT sex, COUNT(*) FROM t WHERE age > 30 GROUP BY sex   a statement about t (needs onlineic[sql])
 Lines that begin with # and empty ones are skipped.
@@ -36,13 +38,13 @@ class Asked:
 def read_question(text: str, domain: Domain) -> Asked:
     """Return the question that a line is.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it cannot be read; with a remedy in the line's own language.
+    Raises:
+        InvalidQueryError: If it cannot be read; with a remedy in the line's own language.
     """
     if text.startswith("{"):
         question = parsed_query(text, domain)
+        if isinstance(question, Share):
+            return Asked(question, question.asked)
         return Asked(question, lambda session: session.answer(question))
     if SELECT.match(text):
         return Asked(text, lambda session: session.sql(text))

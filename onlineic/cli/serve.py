@@ -34,14 +34,19 @@ A root ledger of onlineic periods is served with all of its periods."""
 
 def _serve(arguments: argparse.Namespace) -> int:
     try:
-        from onlineic.service.serving import host_and_port
+        from onlineic.service.serving import bound, host_and_port
     except ImportError:
         raise MissingExtraError(
-            "starlette and uvicorn must be installed to serve; write pip install 'onlineic[serve]'."
+            "starlette, uvicorn and jinja2 must be installed to serve; write pip install 'onlineic[serve]'."
         ) from None
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
-    host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
+    host, port = host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
+    with contextlib.closing(bound(host, port)) as arguments.line:  # before a ledger is made
+        return _served_there(arguments)
+
+
+def _served_there(arguments: argparse.Namespace) -> int:
     if exists(arguments.ledger) and read(arguments.ledger).beginning.get("periods"):
         return _serve_periods(arguments)
     if arguments.domain is None:
@@ -133,11 +138,17 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
 
     try:
         check_served(session)
-        print(f"onlineic: serving on {arguments.listen}; {session!r}", file=sys.stderr, flush=True)
+        said = repr(session)
+
+        def begun(address: str) -> None:
+            print(f"onlineic: serving on {address}; {said}", file=sys.stderr, flush=True)
+
         serve(
             session,
             arguments.users,
             listen=arguments.listen,
+            line=arguments.line,
+            begun=begun,
             hosts=tuple(arguments.host),
             ssl_certfile=arguments.ssl_certfile,
             ssl_keyfile=arguments.ssl_keyfile,

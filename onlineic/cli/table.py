@@ -15,6 +15,7 @@ from onlineic.ask.places import without_python
 from onlineic.data.frames import is_parquet
 from onlineic.data.private import PrivateData
 from onlineic.data.table_file import CsvFormat
+from onlineic.data.workbooks import is_workbook
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
@@ -72,12 +73,12 @@ def protected_by(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def form_of(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
-    """Return what was said of the form of a file, as `from_csv` takes it; of Parquet nothing can be."""
+    """Return what was said of the form of a file, as `from_csv` takes it; of others nothing can be."""
     form = {name: value for name in FORM if (value := getattr(arguments, name)) is not None}
-    if form and is_parquet(path):
+    if form and (is_parquet(path) or is_workbook(path)):
         raise InvalidParameterError(
-            "--delimiter, --missing and their like must be left out for a Parquet file, got one; declare "
-            "gaps in the domain file."
+            "--delimiter, --missing and their like must be left out for a Parquet file or a workbook, got "
+            "one; declare gaps in the domain file."
         )
     return form
 
@@ -89,12 +90,11 @@ def read_table(
     protected: dict[str, Any],
     fits: str = "its domain",
 ) -> PrivateData:
-    """Return the private table of a CSV or Parquet file, or the one that is shipped.
+    """Return the private table of a CSV or Parquet file or a workbook, or the one that is shipped.
 
-    Raises
-    ------
-    InvalidDataError
-        If it does not fit. What is wrong quotes records: it is told on demand alone, on standard error.
+    Raises:
+        InvalidDataError: If it does not fit. What is wrong quotes records: it is told on demand alone, on
+            standard error.
     """
     if path == SHIPPED and not os.path.exists(path):
         from onlineic.datasets.adult import adult5
@@ -103,7 +103,7 @@ def read_table(
     os.stat(path)  # one that is not there is told as other files are
     form = form_of(arguments, path)
     try:
-        if is_parquet(path):
+        if is_parquet(path) or is_workbook(path):
             return PrivateData.from_frame(path, domain, **protected)
         return PrivateData.from_csv(path, domain, **form, **protected)
     except InvalidDataError:

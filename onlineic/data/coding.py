@@ -26,14 +26,11 @@ Places = tuple[Sequence[Any], Ints]  # distinct values, and for every row which 
 class Batch(NamedTuple):
     """Some rows of a table, or some groups of equal rows.
 
-    Attributes
-    ----------
-    columns : sequence of arrays of numbers, or of distinct values with places
-        One for every attribute of the domain, in its order.
-    records : int64 array, (rows,), or None
-        How many records every row stands for; None: one each.
-    total : int
-        Number of records of the whole table, as its source counted them, apart from the groups.
+    Attributes:
+        columns: Sequence of arrays of numbers, or of distinct values with places. One for every attribute of
+            the domain, in its order.
+        records: Shape (rows,). How many records every row stands for; None: one each.
+        total: Number of records of the whole table, as its source counted them, apart from the groups.
     """
 
     columns: Sequence[Column | Places]
@@ -44,11 +41,9 @@ class Batch(NamedTuple):
 def coded(batches: Iterable[Batch], domain: Domain | Parted) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and the number of records of every row.
 
-    Raises
-    ------
-    InvalidDataError
-        If a value lies outside the domain (the message names every column that does not fit), the records are
-        not as many as the source counted: nothing is dropped on the way.
+    Raises:
+        InvalidDataError: If a value lies outside the domain (the message names every column that does not
+            fit), the records are not as many as the source counted: nothing is dropped on the way.
     """
     columns = [_Coded(name, kind) for name, kind in domain]
     counts: list[Ints] = []
@@ -65,8 +60,8 @@ def coded(batches: Iterable[Batch], domain: Domain | Parted) -> tuple[list[Colum
             "table must not change while it is read, got groups of another sum than its number of rows; "
             "load a copy."
         )
-    refuse([misfit for column in columns for misfit in column.misfits()])
-    return [column.array() for column in columns], np.concatenate(counts) if counts else None
+    refuse([misfit for column in columns for misfit in column.codes.misfits()])
+    return [column.codes.array() for column in columns], np.concatenate(counts) if counts else None
 
 
 def places(values: Sequence[Any]) -> Places:
@@ -80,15 +75,46 @@ def places(values: Sequence[Any]) -> Places:
     return [key[1] for key in known], found
 
 
+def integers(column: Column | Places) -> Ints:
+    """Return a column of integers that are never missing as an array."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.int64)
+    values, found = column
+    return np.array(values, np.int64)[found]
+
+
+@final
+class Codes:
+    """The codes of one column, many rows at a time, and what is wrong with its values."""
+
+    def __init__(self, name: str, kind: Any) -> None:
+        self._name, self._kind, self._type = name, kind, narrowest(kind.size)
+        self._parts: list[Column] = []
+        self._marks: set[int] = set()
+
+    def keep(self, codes: Ints) -> None:
+        """Keep the codes of the next rows, or marks in their place."""
+        if codes.size and codes.min() < 0:
+            self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
+        self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks
+
+    def misfits(self) -> list[Misfit]:
+        """Return the rules that some value broke."""
+        return misfits(self._name, self._kind, np.array([*self._marks], np.int64))
+
+    def array(self) -> Column:
+        """Return the codes of all rows, which are let go."""
+        parts, self._parts = self._parts, []
+        return np.concatenate(parts) if parts else np.zeros(0, self._type)
+
+
 @final
 class _Coded:
     """One attribute's column, as it is read."""
 
     def __init__(self, name: str, kind: Attribute) -> None:
-        self._name, self._kind, self._type = name, kind, narrowest(kind.size)
+        self._name, self._kind, self.codes = name, kind, Codes(name, kind)
         self._known: dict[Any, int] = {}
-        self._parts: list[Column] = []
-        self._marks: set[int] = set()
 
     def take(self, values: Column | Places) -> int:
         """Take the next rows, as an array of numbers or as distinct values; return how many."""
@@ -97,22 +123,11 @@ class _Coded:
                 codes = self._kind.read(values)
             else:
                 distinct, found = values
-                codes = self._codes(distinct)[found]  # of those that no row has, nothing is asked further
-        if codes.size and codes.min() < 0:
-            self._marks |= {mark for mark in MARKS if np.any(codes == mark)}
-        self._parts.append(codes.astype(self._type))  # marks wrap around, and are raised before anybody looks
+                codes = self._read(distinct)[found]  # of those that no row has, nothing is asked further
+        self.codes.keep(codes)
         return len(codes)
 
-    def misfits(self) -> list[Misfit]:
-        """Return the rules that some value broke."""
-        return misfits(self._name, self._kind, np.array([*self._marks], np.int64))
-
-    def array(self) -> Column:
-        """Return the codes of all rows."""
-        parts, self._parts = self._parts, []
-        return np.concatenate(parts) if parts else np.zeros(0, self._type)
-
-    def _codes(self, values: Sequence[Any]) -> Ints:
+    def _read(self, values: Sequence[Any]) -> Ints:
         if len(self._known) > REMEMBERED:
             self._known.clear()
         try:

@@ -13,7 +13,8 @@ import numpy as np
 from onlineic._typing import Ints
 from onlineic.data import relations
 from onlineic.data.coding import Batch, coded, places
-from onlineic.data.frames import GROUPED, check_columns, grouped, streamed
+from onlineic.data.frames import GROUPED, check_columns, grouped, opened_frame, streamed
+from onlineic.data.frames import groups as counted
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import Pieces, pieces
 from onlineic.data.rows import Column
@@ -36,18 +37,16 @@ def read_table(
 ) -> tuple[list[Column], Ints | None, str]:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    InvalidDataError
-        If there is no such table or column, or a value lies outside the domain.
+    Raises:
+        InvalidParameterError: If an argument cannot be used.
+        InvalidDataError: If there is no such table or column, or a value lies outside the domain.
     """
     source, driver = checked_source(connection, table, domain, quote)
     few = domain.size <= GROUPED
     if driver == "duckdb":  # a cursor of its own would not see temporary tables
         relation = connection.sql(f"SELECT * FROM {source}")
-        batches = (relations.groups if few else relations.rows)(relation, domain)
+        frame = opened_frame(relation)[0] if few else None
+        batches = relations.rows(relation, domain) if frame is None else counted(frame, driver, domain)
         return *coded(batches, domain), (grouped if few else streamed)(driver, domain)
     cursor = connection.cursor()
     try:
@@ -61,10 +60,8 @@ def read_table(
 def checked_source(connection: Any, table: str, domain: Domain | Parted, quote: str) -> tuple[str, str]:
     """Return the quoted name of a table whose columns are known to hold the attributes, and the driver.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError
-        As `read_table`.
+    Raises:
+        InvalidParameterError, InvalidDataError: As `read_table`.
     """
     check_choice("quote", quote, *CLOSING)
     source = _table(table, quote)
@@ -99,8 +96,8 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
         edges.append(edge)
         return "?"
 
-    for at, (name, kind) in enumerate(domain):
-        column = quoted(name, quote)
+    for at, (source_, kind) in enumerate(zip(domain.columns, domain.attributes, strict=True)):
+        column = quoted(source_, quote)
         cut = pieces(kind, whole=False) if driver == "sqlite3" else None
         if cut is not None:  # SQLite has no NaN; any column may hold numbers and text
             number = cut.sql(column, "0", "9e999", parameter)
@@ -127,7 +124,7 @@ def groups(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver
 
 def _rows(cursor: Any, source: str, domain: Domain | Parted, quote: str, driver: str) -> Iterator[Batch]:
     """Yield the rows, and beside them their number."""
-    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.names))
+    names = ", ".join(f"{quoted(name, quote)} AS a{at}" for at, name in enumerate(domain.columns))
     _execute(cursor, f"SELECT {names}, (SELECT COUNT(*) FROM {source}) AS total FROM {source}")
     for *fields, total in _fetched(cursor):
         columns = [_read(kind, field, driver) for kind, field in zip(domain.attributes, fields, strict=True)]
@@ -168,6 +165,8 @@ def _read(kind: Attribute, column: Sequence[Any], driver: str) -> Sequence[Any]:
     """Return a column as it is; but where a database has no booleans, 0 and 1 stand for them."""
     if driver not in BOOLLESS or not isinstance(kind, Categorical) or not isinstance(kind.labels[0], bool):
         return column
+    if any(type(word) is int for word, _ in kind.synonyms):  # it says itself what numbers stand for
+        return column
     return [bool(value) if type(value) is int and value in (0, 1) else value for value in column]
 
 
@@ -176,7 +175,7 @@ def _is_textless(kind: Attribute) -> bool:
     if isinstance(kind, Categorical):
         words = [kind.labels[0], kind.other, *(word for word, _ in kind.synonyms)]
         return not kind.markers and not any(isinstance(word, str) for word in words)
-    return isinstance(kind, (IntegerRange, Binned)) and not kind.markers
+    return isinstance(kind, (IntegerRange, Binned)) and not (kind.markers or kind.numerals)
 
 
 def _table(table: object, quote: str) -> str:

@@ -36,15 +36,10 @@ KEPT = np.array([(1 << 8 * size) - 1 for size in range(WORD + 1)], np.uint64)  #
 class Fields:
     """Whole lines of as many plain fields each.
 
-    Parameters
-    ----------
-    block : bytes
-        The lines, without quotes.
-    ends : (rows, fields) int64
-        Where each field ends.
-    encoding : str
-    blanks : bool
-        Whether blanks at the start of a field are to be skipped.
+    Args:
+        block: The lines, without quotes.
+        ends: Shape (rows, fields). Where each field ends.
+        blanks: Whether blanks at the start of a field are to be skipped.
     """
 
     def __init__(self, block: bytes, ends: Ints, encoding: str, blanks: bool) -> None:
@@ -190,11 +185,10 @@ class Slots:
     ) -> Ints:
         """Return the number of every field of a column; what was not met before is read as text.
 
-        Parameters
-        ----------
-        read : (texts) -> int64 array
-        read_plain : (fields, starts, ends) -> (int64 array, mask), optional
-            The same of the plain ones among ever new texts, and which they are.
+        Args:
+            read: (texts) -> int64 array.
+            read_plain: (fields, starts, ends) -> (int64 array, mask). The same of the plain ones among ever
+                new texts, and which they are.
         """
         starts, ends = fields.column(place)
         sizes = ends - starts
@@ -271,10 +265,8 @@ def byte_parts(
 ) -> Iterator[list[str] | Rows | Fields]:
     """Yield the header, then the lines of a file in an encoding of `BYTEWISE`, in order.
 
-    Raises
-    ------
-    UnicodeError, csv.Error
-        As reading it as text does.
+    Raises:
+        UnicodeError, csv.Error: As reading it as text does.
     """
     lines = _Lines(file, encoding)
     header, reader = headed(lines, delimiter, blanks)

@@ -13,10 +13,8 @@ from onlineic.errors import (
 def opened(path: str | os.PathLike[str]) -> io.FileIO:
     """Return an open file, pipe or terminal, unbuffered.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the system does not open it, or it is a device, which need not have an end.
+    Raises:
+        InvalidParameterError: If the system does not open it, or it is a device, which need not have an end.
     """
     text = _text(path)
     try:
@@ -41,10 +39,8 @@ def opened(path: str | os.PathLike[str]) -> io.FileIO:
 def is_regular(path: str | os.PathLike[str]) -> bool:
     """Return whether a file can be read twice: of a pipe what was read is gone.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the system does not tell.
+    Raises:
+        InvalidParameterError: If the system does not tell.
     """
     text = _text(path)
     try:

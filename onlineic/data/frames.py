@@ -13,12 +13,11 @@ import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.data import relations
-from onlineic.data.coding import Batch, coded
+from onlineic.data.coding import Batch, coded, integers
 from onlineic.data.columns import of_any, of_arrow, of_pandas, of_polars
 from onlineic.data.files import is_regular, opened
 from onlineic.data.persons import Parted
 from onlineic.data.pieces import MISSING, NAN, NEGATIVE, POSITIVE, Pieces, by_days, pieces
-from onlineic.data.relations import of_sets
 from onlineic.data.rows import Column
 from onlineic.domain.domain import Domain, nearest_column, persons_of_column
 from onlineic.errors import (
@@ -39,14 +38,10 @@ Loaded = tuple[list[Column], Ints | None, str]  # codes, records of every row, a
 def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
-    Raises
-    ------
-    InvalidParameterError
-        If this is neither a table nor the path of a Parquet file.
-    InvalidDataError
-        If a column is absent or there twice, or a value lies outside the domain.
-    MissingExtraError
-        If the extra `frames`, or a reader of Parquet files, is not installed.
+    Raises:
+        InvalidParameterError: If this is neither a table nor the path of a Parquet file.
+        InvalidDataError: If a column is absent or there twice, or a value lies outside the domain.
+        MissingExtraError: If the extra `frames`, or a reader of Parquet files, is not installed.
     """
     frame, names = opened_frame(table)
     check_columns(names, domain, index=getattr(getattr(table, "index", None), "names", ()))
@@ -54,10 +49,10 @@ def read_frame(table: Any, domain: Domain | Parted) -> Loaded:
     engine = str(frame.implementation)
     if not hasattr(frame, "collect"):
         return *coded(
-            _in_memory(frame, domain.names), domain
+            _in_memory(frame, domain.columns), domain
         ), f"read from memory, column by column ({engine})"
     if engine in COUNTING and domain.size <= GROUPED:
-        return *coded(_grouped(frame, engine, domain), domain), grouped(engine, domain)
+        return *coded(groups(frame, engine, domain), domain), grouped(engine, domain)
     return *coded(_streamed(frame, engine, domain), domain), streamed(engine, domain)
 
 
@@ -69,10 +64,9 @@ def is_cluster(table: Any, domain: Domain) -> bool:
 def frame_columns(table: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     """Return the values of those of the named columns that a table has, for a report on all of them.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidDataError, MissingExtraError
-        As `read_frame`, but for what a report tells.
+    Raises:
+        InvalidParameterError, InvalidDataError, MissingExtraError: As `read_frame`, but for what a report
+            tells.
     """
     frame, known = opened_frame(table)
     columns: dict[str, list[Any]] = {name: [] for name in known}  # the others by name alone, for hints
@@ -129,7 +123,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
     Names of the `index` of a frame of pandas are none of its columns.
     """
     person = domain.unit.person if isinstance(domain, Parted) else None
-    for name in domain.names:
+    for name in dict.fromkeys(domain.columns):
         if names.count(name) != 1:
             what = persons_of_column(person) if name == person else "every attribute"
             remedy = "rename one" if name in names else nearest_column(name, [*map(str, names)])
@@ -143,7 +137,7 @@ def check_columns(names: list[str], domain: Domain | Parted, index: Iterable[Any
 def check_flat(frame: Any, domain: Domain | Parted) -> None:
     """Raise `InvalidDataError` if a column that is read has lists or structures, by its type."""
     for name, kind in frame.collect_schema().items():
-        if name in domain.names and kind.is_nested():
+        if name in domain.columns and kind.is_nested():
             raise InvalidDataError(
                 f"{name} must hold one value a record, got a column of lists or structures; load a column of "
                 "single values made of it."
@@ -161,10 +155,8 @@ def is_frame(table: Any) -> bool:
 def is_parquet(table: Any) -> bool:
     """Return whether this is the path of a Parquet file.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is that of no file.
+    Raises:
+        InvalidParameterError: If it is that of no file.
     """
     if not isinstance(table, (str, os.PathLike)) or not is_regular(table):
         return False
@@ -216,8 +208,10 @@ def _chosen(frame: Any, names: Sequence[str]) -> Any:
     """Return some columns of a frame, named a0, a1, ..; polars reads "*" and "^b$" as patterns of names."""
     import narwhals.stable.v2 as nw
 
-    places = _places(names)
-    if str(frame.implementation) == "polars":
+    places, engine = _places(names), str(frame.implementation)
+    if engine == "duckdb":
+        return nw.from_native(relations.chosen(frame.to_native(), names))
+    if engine == "polars":
         from polars import selectors
 
         columns = [selectors.by_name(name).alias(place) for name, place in zip(names, places, strict=True)]
@@ -239,7 +233,7 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
     if engine == "duckdb":
         yield from relations.rows(frame.to_native(), domain)
         return
-    chosen = _chosen(frame, domain.names)
+    chosen = _chosen(frame, domain.columns)
     table = chosen.to_native()
     if engine == "polars" and hasattr(table, "collect_batches"):
         total = 0
@@ -253,94 +247,129 @@ def _streamed(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batc
 # ---------------------------------------------------------------- groups
 
 
-def _grouped(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
-    """Yield the groups of equal records that the engine finds, and the number of all rows, in one run."""
-    import narwhals.stable.v2 as nw
+def groups(frame: Any, engine: str, domain: Domain | Parted) -> Iterator[Batch]:
+    """Yield the groups of equal records that the engine finds, and the number of all rows, in one run.
 
+    Args:
+        frame: Narwhals' view of a table. Every attribute has a column of its name.
+    """
+    batches: Iterable[list[Any]]
     if engine == "duckdb":
-        yield from relations.groups(frame.to_native(), domain)
-        return
-    if engine == "polars":
+        keyed, cuts = _keyed(frame, engine, domain)
+        found = relations.handed_out(_counted(keyed), frame.to_native())
+        batches = ([read(column) for column in columns] for columns, read in found)
+    elif engine == "polars":
         import polars
 
-        chosen = _chosen(frame, domain.names)
-        keys, cuts = _keys(chosen, _places(domain.names), domain, engine)
+        keyed, cuts = _keyed(frame, engine, domain)
         whole = frame.to_native().select(polars.len())
-        found, total = polars.collect_all([_counted(chosen, keys).to_native(), whole])
-        columns, n = [of_polars(column) for column in found.iter_columns()], total.item()
+        records, total = polars.collect_all([_counted(keyed), whole])
+        batches = [[*map(of_polars, records.iter_columns()), np.full(1, total.item())]]
     else:
-        from pyspark.sql import Observation
-        from pyspark.sql.functions import count, lit
-
-        keys, cuts = _keys(frame, domain.names, domain, engine)
-        passed = Observation()  # counts the rows on their way into the groups
-        watched = nw.from_native(frame.to_native().observe(passed, count(lit(1)).alias("total")))
-        found = _counted(watched, keys).collect(backend="pyarrow").to_native()
-        columns, n = [_decoded(column) for column in found.columns], passed.get["total"]
-    *groups, records = columns
-    parts = [
-        column if cut is None else cut.places(_integers(column))
-        for column, cut in zip(groups, cuts, strict=True)
-    ]
-    yield Batch(parts, _integers(records), n)
+        watched, passed = _observed(frame)
+        keyed, cuts = _keyed(watched, engine, domain)
+        table = _fetched(_counted(keyed))
+        batches = [[*map(_read_spark, table.columns), np.full(1, passed.get["total"])]]
+    for *columns, counts, total in batches:
+        yield Batch(_cut(columns, cuts), integers(counts), int(integers(total)[0]))
 
 
-def spark_sets(
-    frame: Any, domain: Domain, sets: Sequence[tuple[int, ...]]
+def grouping_sets(
+    frame: Any, engine: str, domain: Domain, sets: Sequence[tuple[int, ...]]
 ) -> list[tuple[list[Column], Ints]]:
-    """Return the codes and records of the groups over each set of attributes of a Spark frame: one job.
+    """Return the codes and records of the groups over each set of attributes, of DuckDB or Spark: one run.
 
-    Parameters
-    ----------
-    frame : narwhals' view of it
-    domain : Domain
-    sets : sequence of tuple of int
-        Rising places in the domain.
+    Args:
+        frame: Narwhals' view of a table.
+        engine: "duckdb" or "pyspark".
+        sets: Rising places in the domain.
     """
-    import narwhals.stable.v2 as nw
-    import pyarrow
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as spark
-
     used = sorted({axis for axes in sets for axis in axes})
     part = domain.project(*(domain.names[axis] for axis in used))
-    passed = Observation()  # counts the rows on their way into the groups
-    watched = nw.from_native(frame.to_native().observe(passed, spark.count(spark.lit(1)).alias("total")))
-    keys, cuts = _keys(watched, part.names, part, "pyspark")
-    names = _places(keys)
-    chosen = watched.select(*(key.alias(name) for key, name in zip(keys, names, strict=True))).to_native()
     places = [[used.index(axis) for axis in axes] for axes in sets]
-    grouped = chosen.groupingSets([[names[place] for place in held] for held in places], *names).agg(
-        spark.grouping_id().alias("beside"), spark.count(spark.lit(1)).alias("records")
-    )
-    table = nw.from_native(grouped).collect(backend="pyarrow").to_native().combine_chunks()
-    columns: list[Any] = table.columns
-    *columns, beside, records = columns
-    total = pyarrow.array(np.full(len(records), passed.get["total"], np.int64))
-    rows = [*columns, records, total]
-    return of_sets([(rows, _integers(of_arrow(beside)), _spark_rows)], part, places, cuts)
+    found: Iterable[tuple[list[Any], Any]]
+    if engine == "duckdb":
+        keyed, cuts = _keyed(frame, engine, part)
+        every = ", ".join(_places(used))
+        named = ", ".join(f"({', '.join(f'a{place}' for place in held)})" for held in places)
+        records = keyed.to_native().aggregate(
+            f"{every}, GROUPING({every}) AS beside, COUNT(*) AS records", f"GROUPING SETS ({named})"
+        )
+        found = relations.handed_out(records, frame.to_native())
+    else:
+        import pyarrow
+        from pyspark.sql import functions as spark
+
+        watched, passed = _observed(frame)
+        keyed, cuts = _keyed(watched, engine, part)
+        chosen = [[f"a{place}" for place in held] for held in places]
+        grouped = keyed.to_native().groupingSets(chosen, *_places(used))
+        counts = spark.grouping_id().alias("beside"), spark.count(spark.lit(1)).alias("records")
+        table = _fetched(grouped.agg(*counts)).combine_chunks()
+        total = pyarrow.array(np.full(len(table), passed.get["total"], np.int64))
+        found = [([*table.columns, total], _read_spark)]
+    return _of_sets(found, part, places, cuts)
 
 
-def _spark_rows(column: Any, rows: Ints) -> Any:
-    """Return some rows of a column of Spark's groups."""
-    return _decoded(column.take(rows))
+def _of_sets(
+    found: Iterable[tuple[list[Any], Any]],
+    domain: Domain,
+    sets: Sequence[Sequence[int]],
+    cuts: Sequence[Pieces | None],
+) -> list[tuple[list[Column], Ints]]:
+    """Return the codes and records of the groups over each set, from the groups over all of them.
+
+    With the columns comes which attributes a group does not tell apart, the first one the highest bit.
+    """
+    last = len(domain.names) - 1
+    marks = [2 ** (last + 1) - 1 - sum(1 << (last - place) for place in held) for held in sets]
+    batches: list[list[Batch]] = [[] for _ in sets]
+    for (*columns, beside, records, total), read in found:
+        grouped = integers(read(beside))
+        for held, mark, of_set in zip(sets, marks, batches, strict=True):
+            rows = np.flatnonzero(grouped == mark)
+            if len(rows):
+                values = _cut([read(columns[place], rows) for place in held], [cuts[place] for place in held])
+                counts, n = (integers(read(column, rows)) for column in (records, total))
+                of_set.append(Batch(values, counts, int(n[0])))
+    result = []
+    for held, of_set in zip(sets, batches, strict=True):
+        codes, weights = coded(of_set, domain.project(*(domain.names[place] for place in held)))
+        result.append((codes, np.zeros(0, np.int64) if weights is None else weights))
+    return result
 
 
-def _counted(frame: Any, keys: list[Any]) -> Any:
+def _observed(frame: Any) -> tuple[Any, Any]:
+    """Return a Spark frame whose rows are counted on their way into the groups, and what counts them."""
+    import narwhals.stable.v2 as nw
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    passed = Observation()
+    return nw.from_native(frame.to_native().observe(passed, count(lit(1)).alias("total"))), passed
+
+
+def _fetched(frame: Any) -> Any:
+    """Return a Spark frame as an Arrow table."""
     import narwhals.stable.v2 as nw
 
-    names = _places(keys)
-    groups = frame.select(*(key.alias(name) for key, name in zip(keys, names, strict=True))).group_by(*names)
-    return groups.agg(nw.len().alias("records")).select(*names, "records")
+    return nw.from_native(frame).collect(backend="pyarrow").to_native()
 
 
-def _keys(
-    frame: Any, names: Sequence[str], domain: Domain | Parted, engine: str
-) -> tuple[list[Any], list[Pieces | None]]:
-    """Return what to group by for every attribute, and the pieces of those that are cut by the engine."""
+def _counted(keyed: Any) -> Any:
+    """Return the groups of equal rows, and how many each has, as the engine's own table."""
     import narwhals.stable.v2 as nw
 
-    schema = frame.collect_schema()
+    names = keyed.collect_schema().names()
+    return keyed.group_by(*names).agg(nw.len().alias("records")).select(*names, "records").to_native()
+
+
+def _keyed(frame: Any, engine: str, domain: Domain | Parted) -> tuple[Any, list[Pieces | None]]:
+    """Return what to group by for every attribute, named a0, a1, .., and the pieces of those that are cut."""
+    import narwhals.stable.v2 as nw
+
+    chosen, names = _chosen(frame, domain.columns), _places(domain.columns)
+    schema = chosen.collect_schema()
     keys: list[Any] = []
     cuts: list[Pieces | None] = []
     for name, kind in zip(names, domain.attributes, strict=True):
@@ -348,19 +377,19 @@ def _keys(
         whole = dtype in (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32)
         cut = pieces(kind, whole=whole) if whole or dtype.is_float() else None
         if cut is not None:
-            column = _piece(column, cut, dtype.is_float())
+            column = _piece(column, cut, dtype.is_float(), engine)
         elif (
             dtype == nw.String and engine == "pyspark"
         ):  # a column may have another collation, of which 'a' is 'A'
             column = column.cast(nw.Binary)
         elif dtype == nw.Datetime and dtype.time_zone is None and dtype.time_unit != "ms" and by_days(kind):
             column = column.dt.date()  # else every row would be a group; no day of some ms is a date
-        keys.append(column)
+        keys.append(column.alias(name))
         cuts.append(cut)
-    return keys, cuts
+    return chosen.select(*keys), cuts
 
 
-def _piece(column: Any, cut: Pieces, is_float: bool) -> Any:
+def _piece(column: Any, cut: Pieces, is_float: bool, engine: str) -> Any:
     """Return the expression of the piece of a number; missing is asked first, else it would fall through."""
     import narwhals.stable.v2 as nw
 
@@ -369,22 +398,24 @@ def _piece(column: Any, cut: Pieces, is_float: bool) -> Any:
         lambda edge: number < edge, lambda test, yes, no: nw.when(test).then(yes).otherwise(no), nw.lit
     )
     if is_float:
-        for test, piece in (
-            (number == -np.inf, NEGATIVE),
-            (number == np.inf, POSITIVE),
-            (number.is_nan(), NAN),
-        ):
+        # DuckDB's isnan() is never true in a file whose statistics, without NaN, hold one number alone
+        is_nan = number.cast(nw.String).str.contains("nan") if engine == "duckdb" else number.is_nan()
+        for test, piece in ((number == -np.inf, NEGATIVE), (number == np.inf, POSITIVE), (is_nan, NAN)):
             code = nw.when(test).then(nw.lit(piece)).otherwise(code)
     return nw.when(column.is_null()).then(nw.lit(MISSING)).otherwise(code)
 
 
-def _decoded(column: Any) -> Any:
-    """Return a column of Spark's groups, with text that came as bytes."""
+def _cut(columns: Sequence[Any], cuts: Sequence[Pieces | None]) -> list[Any]:
+    """Return columns with pieces of numbers as the values that stand for them."""
+    return [
+        column if cut is None else cut.places(integers(column))
+        for column, cut in zip(columns, cuts, strict=True)
+    ]
+
+
+def _read_spark(column: Any, rows: Ints | None = None) -> Any:
+    """Return a column of Spark's groups, or some rows of it, with text that came as bytes."""
     import pyarrow
 
-    return of_arrow(column.cast(pyarrow.string()) if pyarrow.types.is_binary(column.type) else column)
-
-
-def _integers(column: Any) -> Any:
-    """Return a column of integers that are never missing as an array."""
-    return np.asarray(column).astype(np.int64)
+    binary = pyarrow.types.is_binary(column.type)
+    return relations.read_arrow(column.cast(pyarrow.string()) if binary else column, rows)

@@ -18,8 +18,7 @@ from onlineic._typing import Ints
 from onlineic.data.rows import Column
 from onlineic.domain.attributes import Attribute, Binned, FineBins
 from onlineic.domain.columns import OUTSIDE, STRANGE, absent, is_number, plain, read_distinct, whole
-from onlineic.domain.domain import Domain, Records
-from onlineic.domain.misfits import Misfit, misfits, reading, refuse
+from onlineic.domain.domain import Domain, Records, codes_of
 from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidParameterError
 
@@ -81,12 +80,8 @@ class Persons:
 
 @final
 class Parted:
-    """A domain as loaders see it: numbers with two ends are finer, and a column of identifiers is the last.
-
-    Parameters
-    ----------
-    domain : Domain
-    unit : Unit
+    """A domain as loaders see it: numbers with two ends are finer, and a column of identifiers is the
+    last.
     """
 
     def __init__(self, domain: Domain, unit: Unit) -> None:
@@ -94,6 +89,7 @@ class Parted:
         kinds = [FineBins(kind, STEPS) if has_ends(kind) else kind for kind in domain.attributes]
         self.domain, self.persons = domain, None if person is None else Persons()
         self.names = domain.names if person is None else (*domain.names, person)
+        self.columns = domain.columns if person is None else (*domain.columns, person)
         self.attributes: tuple[Any, ...] = tuple(kinds if person is None else [*kinds, self.persons])
         self.size = domain.size
         if unit.at_most is not None and any(map(has_ends, domain.attributes)):
@@ -113,14 +109,7 @@ class Parted:
 
     def encoded(self, columns: Records) -> list[Column]:
         """Return the codes of records, attribute by attribute, those of persons last."""
-        arrays = self.domain.columns_of(columns, self.unit.person)
-        found, codes = list[Misfit](), []
-        for name, kind in self:
-            with reading(name):
-                codes.append(kind.read(arrays.pop(name)))
-            found += misfits(name, kind, codes[-1])
-        refuse(found)
-        return codes
+        return [*codes_of(self, self.domain.columns_of(columns, self.unit.person))]
 
     def parts(self, columns: Sequence[Column], rows: Ints | None) -> tuple[list[Column], Ints]:
         """Return the cells of the domain on which parts lie, and how many lie there; all is as was read.
@@ -198,18 +187,12 @@ def in_runs(
     The first j parts of a run are to lie so many steps in all above their lower ends, S_j of STEPS; that many
     of them lie at upper ends is floor((S_j + V) / STEPS), with V in [0, STEPS) by the run's hash.
 
-    Parameters
-    ----------
-    columns : sequence of (rows,) arrays
-        Run by run.
-    parts, owner : (rows,) int64
-        Of each row, how many parts it has, and of which run.
-    offsets : (runs,) uint64
-        A public hash of each.
-    times : (runs,) int64
-        How many runs it stands for.
-    axes : sequence of int
-        Of the numbers.
+    Args:
+        columns: Each of shape (rows,). Run by run.
+        parts, owner: Shape (rows,). Of each row, how many parts it has, and of which run.
+        offsets: Shape (runs,). A public hash of each.
+        times: Shape (runs,). How many runs it stands for.
+        axes: Of the numbers.
     """
     found: list[list[Column]] = []
     for rows in _whole_runs(parts, owner):
@@ -304,29 +287,20 @@ def shared_out(
 ) -> tuple[list[Column], Ints, Ints]:
     """Return cells and whole parts of all persons: each has exactly `units` of them.
 
-    Parameters
-    ----------
-    columns : sequence of (rows,) arrays
-        Codes of one attribute each.
-    rows : (rows,) int64, or None
-        How many equal rows each stands for; None: one.
-    persons : (rows,) int64
-        The number of each row's person.
-    offsets : (persons,) uint64
-        A public hash of each.
-    units : int, or (persons,) int64
-        Of each. Where there are no more than the person has rows, no row has two.
-
-    Returns
-    -------
-    columns, parts, persons
-        Rows that have some, person by person.
-
-    Notes
-    -----
     A person's R rows lie one after the other in the order of their cells, and the person's parts are drawn
     from them systematically: the first t rows get floor((units t + V) / R) of them, with V in [0, R) by the
     hash. Every cell, and every run of cells, gets its share rounded up or down; over V, the share itself.
+
+    Args:
+        columns: Each of shape (rows,). Codes of one attribute each.
+        rows: Shape (rows,). How many equal rows each stands for; None: one.
+        persons: Shape (rows,). The number of each row's person.
+        offsets: Shape (persons,). A public hash of each.
+        units: One number, or shape (persons,). Of each. Where there are no more than the person has rows, no
+            row has two.
+
+    Returns:
+        Rows that have some, person by person.
     """
     order = np.lexsort((*reversed(columns), persons))
     owner = persons[order].astype(np.int64)

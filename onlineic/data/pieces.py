@@ -25,12 +25,10 @@ class Pieces:
 
     Piece p holds the finite numbers that are below the edge p, and not below the one before it.
 
-    Attributes
-    ----------
-    edges : list of float
-        Finite, increasing.
-    values : list
-        A value of every piece: first those of `MISSING`, `NAN`, `POSITIVE` and `NEGATIVE`, then of 0, 1, ..
+    Attributes:
+        edges: Finite, increasing.
+        values: A value of every piece: first those of `MISSING`, `NAN`, `POSITIVE` and `NEGATIVE`, then of 0,
+            1, ..
     """
 
     __slots__ = ("edges", "values")
@@ -55,14 +53,11 @@ class Pieces:
     def sql(self, number: str, is_nan: str, infinity: str, double: Callable[[float], str]) -> str:
         """Return the SQL expression of the piece of a column of doubles; missing is asked first.
 
-        Parameters
-        ----------
-        number, is_nan : str
-            Expressions: the double, and whether it is NaN, which equals itself in some engines.
-        infinity : str
-            How the engine writes it.
-        double : callable (edge) -> str
-            How it writes an edge; called in the order of the text.
+        Args:
+            number, is_nan: Expressions: the double, and whether it is NaN, which equals itself in some
+                engines.
+            infinity: How the engine writes it.
+            double: How it writes an edge; called in the order of the text.
         """
         chosen = self.tree(
             lambda edge: f"{number} < {double(edge)}",
@@ -87,12 +82,10 @@ class Pieces:
 def pieces(kind: Attribute, *, whole: bool) -> Pieces | None:
     """Return the pieces of an attribute that is cut at edges, None for others.
 
-    Parameters
-    ----------
-    kind : Attribute
-    whole : bool
-        Whether the column can hold whole numbers only. If not, an attribute that asks for whole numbers has
-        to see every value. If so, no edge may be so large that a number beside it is no double.
+    Args:
+        whole: Whether the column can hold whole numbers only. If not, an attribute that asks for whole
+            numbers has to see every value. If so, no edge may be so large that a number beside it is no
+            double.
     """
     if not isinstance(kind, Binned) or kind.ends or len(kind.edges) > EDGES or (kind.integer and not whole):
         return None

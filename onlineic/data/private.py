@@ -29,6 +29,7 @@ from onlineic.data.spent import GATE, Load, Spent
 from onlineic.data.standing import Source, StandingTables
 from onlineic.data.table_file import CsvFormat, read_csv
 from onlineic.display.html import card, facts
+from onlineic.domain.columns import source_of
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
 from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
@@ -54,6 +55,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.forks import renewed_by_forks
 from onlineic.ledger.records import Ledger
+from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.total import TableBudget
 from onlineic.queries.batch import Queries
 from onlineic.queries.cuts import long_axes
@@ -79,6 +81,7 @@ Counting = Literal["rows", "at load", "on demand"]
 COUNTINGS = ("rows", "at load", "on demand")
 RELATIONS: Mapping[str, Neighbours] = {"replace-one": REPLACE_ONE, "add-remove": ADD_REMOVE}
 NO_RECORDS = "records must be one or more, got none; load some."
+Warned = list[tuple[str, type[Warning]]]
 _log = logging.getLogger("onlineic")
 
 
@@ -92,34 +95,24 @@ class PrivateData(metaclass=Spelled):
     depends on the number of rows given to `from_counts` too, which is then public: pad it where it may not
     be.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-        Number of records, public; of a table of persons their number. With neighbours="add-remove" it is
-        private, and refused: a session releases one of its own.
-    mass : int
-        What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n; refused
-        as n is.
-    neighbours : Neighbours
-        Between which tables the promise holds: one record, or person, is replaced, or added or removed.
-    n_at_most : int or None
-        The most records, or persons, that the table can have, where their number is private.
-    unit : Unit or None
-        Who is protected. None: one record. If a person can have several, the guarantee is per row then.
-    reads : int
-        How many times `exact_counts` was called: public, since it depends on released facts alone.
-    budgets : tuple of Budget
-        Of all that was released of it in this process, each as it is for a person with `rows_per_person`
-        rows; without a total they add.
-    rows_per_person : int
-        The most rows of a person to whom anything was promised; 1: all budgets are those of a row.
-    total : TableBudget or None
-        On which all of them draw, see `draw_on`.
-    loading : str
-        How the records came in, in words: public, since it depends on domain and kind of source alone.
-    reach : Reach or None
-        Of which sets of attributes the table can be counted, if it stays where it lives; None: of all.
+    Attributes:
+        n: Number of records, public; of a table of persons their number. With neighbours="add-remove" it is
+            private, and refused: a session releases one of its own.
+        mass: What all exact counts of disjoint cells sum to: n, of a table of persons `unit.units` times n;
+            refused as n is.
+        neighbours: Between which tables the promise holds: one record, or person, is replaced, or added or
+            removed.
+        n_at_most: The most records, or persons, that the table can have, where their number is private.
+        unit: Who is protected. None: one record. If a person can have several, the guarantee is per row then.
+        reads: How many times `exact_counts` was called: public, since it depends on released facts alone.
+        budgets: Of all that was released of it in this process, each as it is for a person with
+            `rows_per_person` rows; without a total they add.
+        rows_per_person: The most rows of a person to whom anything was promised; 1: all budgets are those of
+            a row.
+        total: On which all of them draw, see `draw_on`.
+        loading: How the records came in, in words: public, since it depends on domain and kind of source
+            alone.
+        reach: Of which sets of attributes the table can be counted, if it stays where it lives; None: of all.
     """
 
     __slots__ = (
@@ -136,6 +129,8 @@ class PrivateData(metaclass=Spelled):
         neighbours: Relation = "replace-one",
         n_at_most: int = MOST_RECORDS,
     ) -> None:
+        if hasattr(self, "_spent"):
+            raise SessionStateError("a table must be loaded once, got __init__ again; load another.")
         relation = _check_domain(domain, None, neighbours, n_at_most)
         if domain.size > MAX_CELLS:
             raise TooLargeError(
@@ -174,11 +169,9 @@ class PrivateData(metaclass=Spelled):
     def _protecting(self, neighbours: Neighbours, n_at_most: int) -> "PrivateData":
         """Return the table as one whose number of records is private, or refuse what it must not hold.
 
-        Raises
-        ------
-        InvalidDataError
-            If there are no records where their number is public, or more than `n_at_most`. To leave some out
-            would change two records where one is added (theory 1.9).
+        Raises:
+            InvalidDataError: If there are no records where their number is public, or more than `n_at_most`.
+                To leave some out would change two records where one is added (theory 1.9).
         """
         if neighbours == REPLACE_ONE:
             if self._mass < 1:
@@ -221,28 +214,20 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return the table of one record a row, or of the persons that `unit` tells rows of.
 
-        Parameters
-        ----------
-        columns : mapping of name to array or list, list of mappings, or structured array
-            At least the domain's attributes; in a list of mappings, of every record. Frames of pandas are
-            mappings too; for other tables see `from_frame`.
-        domain : Domain
-            Written down from public knowledge.
-        unit : Unit, optional
-            Names the column that tells whose row it is: all rows of a person are protected together.
-        neighbours : "replace-one" or "add-remove"
-            Whether the number of records, or persons, is public, and the promise is about what one of them
-            is; or private, and the promise is about whether one is there at all.
-        n_at_most : int
-            With "add-remove": the most that there can be, from public knowledge.
+        Args:
+            columns: Mapping of name to array or list, list of mappings, or structured array. At least the
+                domain's attributes; in a list of mappings, of every record. Frames of pandas are mappings
+                too; for other tables see `from_frame`.
+            domain: Written down from public knowledge.
+            unit: Names the column that tells whose row it is: all rows of a person are protected together.
+            neighbours: Whether the number of records, or persons, is public, and the promise is about what
+                one of them is; or private, and the promise is about whether one is there at all.
+            n_at_most: With "add-remove": the most that there can be, from public knowledge.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the unit is none of this table.
-        InvalidDataError
-            If a value lies outside the domain, or a row is nobody's: nothing is ever dropped silently, since
-            n is public.
+        Raises:
+            InvalidParameterError: If the unit is none of this table.
+            InvalidDataError: If a value lies outside the domain, or a row is nobody's: nothing is ever
+                dropped silently, since n is public.
         """
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         seen = seen_by(domain, unit)
@@ -253,22 +238,17 @@ class PrivateData(metaclass=Spelled):
     def union(cls, tables: "Sequence[PrivateData]") -> "PrivateData":
         """Return the table of all records of some disjoint tables over one domain.
 
-        Parameters
-        ----------
-        tables : sequence of PrivateData
-            Of different records: each is there once. Where their numbers are private so is that of the
-            union, and `n_at_most` is the sum of theirs.
+        Args:
+            tables: Of different records: each is there once. Where their numbers are private so is that of
+                the union, and `n_at_most` is the sum of theirs.
 
-            What is spent on the union is spent on each of them, and what is spent on one, on the union.
+                What is spent on the union is spent on each of them, and what is spent on one, on the union.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is none, records are there twice, they are of persons, who could have rows in several, or
-            the numbers of some are private and others public, or at most too many together; if they draw on
-            different totals.
-        DomainMismatchError
-            If their domains are not the same.
+        Raises:
+            InvalidParameterError: If there is none, records are there twice, they are of persons, who could
+                have rows in several, or the numbers of some are private and others public, or at most too
+                many together; if they draw on different totals.
+            DomainMismatchError: If their domains are not the same.
         """
         return cls._united(tables, None)
 
@@ -326,6 +306,7 @@ class PrivateData(metaclass=Spelled):
 
     def _paid_by(self, payer: object) -> "PrivateData":
         """Return this table, of which all that is spent is paid by the account of this payer."""
+        GATE.run(self._settle)
         same = type(self).__new__(type(self))._begin(self.domain, self._mass, self._tables)
         same._door, same._spent = self._door, Spent(self._spent.loads, payer)
         same.neighbours, same.n_at_most = self.neighbours, self.n_at_most
@@ -338,22 +319,13 @@ class PrivateData(metaclass=Spelled):
 
         What is spent on one of the two is spent on the other.
 
-        Raises
-        ------
-        InvalidQueryError
-            If an attribute is unknown or there twice.
-        InvalidParameterError
-            If the table is one of persons in several parts.
+        Raises:
+            InvalidQueryError: If an attribute is unknown or there twice.
+            InvalidParameterError: If the table is one of persons in several parts.
         """
         domain, axes = self.domain.project(*names), self.domain.project_axes(*names)
-        if self.unit is not None and self.unit.moved > 1:
-            raise InvalidParameterError(
-                f"data must be of one record a row to be projected, got {self.unit}; load it over fewer "
-                "attributes."
-            )
         self.check_here()
-        with GATE.lock:
-            self._read = None  # cut into parts again, it would count them where the other counts persons
+        GATE.run(self._check_rows_alone)
         tables = self._tables
         if isinstance(tables, Tables):
             cells = Tables(np.rint(tables.table(axes)), prefix_cells=MAX_CELLS)
@@ -364,6 +336,15 @@ class PrivateData(metaclass=Spelled):
         made.unit, made.whole = self.unit, False
         made._spent = Spent(self._spent.loads)
         return made._protecting(self.neighbours, self.n_at_most or 0)
+
+    def _check_rows_alone(self) -> None:
+        """Raise `InvalidParameterError` if a person has several parts here, and let nobody change that."""
+        if self.unit is not None and self.unit.moved > 1:
+            raise InvalidParameterError(
+                f"data must be of one record a row to be projected, got {self.unit}; load it over fewer "
+                "attributes."
+            )
+        self._settle()  # cut into parts again, it would count them where the other counts persons
 
     @classmethod
     @loader
@@ -379,10 +360,8 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return an aggregated table: `counts[i]` records have the values of row i; rows may repeat.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a `unit` is given: counts do not tell whose rows they count.
+        Raises:
+            InvalidParameterError: If a `unit` is given: counts do not tell whose rows they count.
         """
         relation = _check_domain(domain, None, neighbours, n_at_most)
         if unit is not None:
@@ -412,36 +391,24 @@ class PrivateData(metaclass=Spelled):
     ) -> "PrivateData":
         """Return the table of a CSV file with a header line; an empty field is a missing value.
 
-        Parameters
-        ----------
-        path : str or path
-            Of a file, a pipe such as "/dev/stdin", or a terminal.
-        domain : Domain
-            Says how each column is read: whole numbers, numbers, dates or text. Other columns are ignored.
-        count : str, optional
-            Column that says how many records a line stands for.
-        delimiter : str
-            One character between fields.
-        encoding : str
-            Of the file; a byte order mark is skipped in UTF-8.
-        decimal : {".", ","}
-            What stands before the fraction of a number.
-        skipinitialspace : bool
-            Whether blanks after a delimiter are no part of the field.
-        missing : list of str
-            Texts that are missing values in every column, but where they are labels, such as ["NA", "?"].
-        unit : Unit, optional
-            As for `from_records`; not with `count`.
-        neighbours, n_at_most
-            As for `from_records`.
+        Args:
+            path: Of a file, a pipe such as "/dev/stdin", or a terminal.
+            domain: Says how each column is read: whole numbers, numbers, dates or text. Other columns are
+                ignored.
+            count: Column that says how many records a line stands for.
+            delimiter: One character between fields.
+            encoding: Of the file; a byte order mark is skipped in UTF-8.
+            decimal: "." or ",". What stands before the fraction of a number.
+            skipinitialspace: Whether blanks after a delimiter are no part of the field.
+            missing: Texts that are missing values in every column, but where they are labels, such as ["NA",
+                "?"].
+            unit: As for `from_records`; not with `count`.
+            neighbours, n_at_most: As for `from_records`.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the file cannot be opened, or is a device.
-        InvalidDataError
-            If the table does not fit the domain: every column that does not is named, with the rule and a
-            remedy. `PrivateData.check` tells the curator which values and lines.
+        Raises:
+            InvalidParameterError: If the file cannot be opened, or is a device.
+            InvalidDataError: If the table does not fit the domain: every column that does not is named, with
+                the rule and a remedy. `PrivateData.check` tells the curator which values and lines.
         """
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         form = CsvFormat(delimiter, encoding, decimal, skipinitialspace, missing)
@@ -466,31 +433,31 @@ class PrivateData(metaclass=Spelled):
     ) -> TableReport:
         """Return everything in a table that does not fit its domain, without loading it.
 
-        Parameters
-        ----------
-        table : str or path, what `from_records` takes, or table of `from_frame`
-            A text is the path of a CSV or Parquet file.
-        domain : Domain
-        count : str, optional
-            Column that says how many records a row stands for.
-        unit : Unit, optional
-            Whose column of persons is looked at too.
-        **options
-            How the file is written, as for `from_csv`.
+        Args:
+            table: A path, what `from_records` takes, or a table of `from_frame`. A text is the path of a CSV
+                or Parquet file, or of a workbook.
+            count: Column that says how many records a row stands for.
+            unit: Whose column of persons is looked at too.
+            **options: How the file is written, as for `from_csv`.
 
-        Returns
-        -------
-        TableReport
+        Returns:
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
-        check_unit(unit, domain.names, n_private=True)  # any unit's column can be looked at
+        check_unit(
+            unit, (*domain.names, *domain.columns), n_private=True
+        )  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
-        if is_frame(table):
-            table = frame_columns(table, (*(name for name, _ in kinds), *(() if count is None else (count,))))
+        if is_workbook(table):
+            table = workbook_columns(table)
+        elif is_frame(table):
+            held = dict.fromkeys(source_of(name, kind) for name, kind in kinds)
+            held |= {} if count is None else {count: None}
+            table = frame_columns(table, held)
         return checked_table(table, kinds, count, options)
 
     @classmethod
@@ -507,7 +474,7 @@ class PrivateData(metaclass=Spelled):
         sets: Iterable[Iterable[str]] = (),
         version: Callable[[], Hashable] | None = None,
     ) -> "PrivateData":
-        """Return the table of a data frame, of a table that another engine holds, or of a Parquet file.
+        """Return the table of a data frame, of a table that another engine holds, or of a file of one.
 
         One snapshot is taken, and nothing of `table` is asked later. A table that is held elsewhere is
         counted there, by one GROUP BY, if the domain has at most 2^20 cells and the engine is one that
@@ -515,42 +482,37 @@ class PrivateData(metaclass=Spelled):
         codes are kept; or no row comes by, and sets of attributes are counted where the rows are, as
         `counting` says. Which of them depends on public facts alone; `loading` and the log say it.
 
-        Parameters
-        ----------
-        table : pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path
-            What narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
-            needs duckdb, polars or pyarrow. Columns that are no attributes are ignored.
-        domain : Domain
-        unit : Unit, optional
-            As for `from_records`: the GROUP BY counts the rows of each person then.
-        neighbours, n_at_most
-            As for `from_records`.
-        counting : "rows", "at load" or "on demand", optional
-            How a table is counted whose domain is too wide for one GROUP BY. "rows": all rows come by, once.
-            "at load": DuckDB or Spark counts all pairs of attributes, and `sets`, by one statement; questions
-            about others are refused. "on demand": other sets are counted when a question or a purchase needs
-            them, and the time of an answer tells how long that took. None: "at load" for Spark, else "rows".
-        sets : iterable of iterables of str
-            Attributes that will be asked about together, counted at load.
-        version : callable () -> value, optional
-            Tells one state of the table from another, before and after each count; of a Parquet file, and of
-            a Spark frame of files, it is not needed.
+        Args:
+            table: Pandas or polars frame, Arrow table, DuckDB relation, Spark or other frame, or path. What
+                narwhals (extra `frames`) reads, of one record a row; a path is that of a Parquet file, which
+                needs duckdb, polars or pyarrow, or of a workbook (Excel, OpenDocument) of one sheet. Columns
+                that are no attributes are ignored.
+            unit: As for `from_records`: the GROUP BY counts the rows of each person then.
+            neighbours, n_at_most: As for `from_records`.
+            counting: How a table is counted whose domain is too wide for one GROUP BY. "rows": all rows come
+                by, once. "at load": DuckDB or Spark counts all pairs of attributes, and `sets`, by one
+                statement; questions about others are refused. "on demand": other sets are counted when a
+                question or a purchase needs them, and the time of an answer tells how long that took. None:
+                "at load" for Spark, else "rows".
+            sets: Attributes that will be asked about together, counted at load.
+            version: Tells one state of the table from another, before and after each count; of a Parquet
+                file, and of a Spark frame of files, it is not needed.
 
-        Raises
-        ------
-        InvalidParameterError
-            If this is no table, or its engine cannot count it so.
-        TooLargeError
-            If what is to be counted at load is too much.
-        InvalidDataError
-            If a column is absent or there twice, or a value lies outside the domain. Nothing is dropped.
-        MissingExtraError
-            If the extra, or a reader of Parquet files, is not installed.
+        Raises:
+            InvalidParameterError: If this is no table, or its engine cannot count it so.
+            TooLargeError: If what is to be counted at load is too much.
+            InvalidDataError: If a column is absent or there twice, or a value lies outside the domain.
+                Nothing is dropped.
+            MissingExtraError: If the extra, or a reader of Parquet files, is not installed.
         """
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
+        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         chosen = _check_counting(counting, sets, domain, unit, neighbours)
+        if chosen is None and is_workbook(table):
+            columns = workbook_columns(table)
+            return cls.from_records(columns, domain, unit=unit, neighbours=neighbours, n_at_most=n_at_most)
         if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
             chosen = _check_counting("at load", sets, domain, unit, neighbours)
         if chosen is not None:
@@ -582,30 +544,20 @@ class PrivateData(metaclass=Spelled):
         attribute can hold text. Otherwise the rows come by once, since a collation could make 'a' and 'A'
         one. `loading` and the log say which.
 
-        Parameters
-        ----------
-        connection : DB-API connection
-            Nothing is written, committed or closed.
-        table : str
-            Of a table or view, `name` or `schema.name`; never a condition or a statement.
-        domain : Domain
-            Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels, 0 and 1
-            are read as False and True there.
-        quote : str
-            How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
-        unit : Unit, optional
-            As for `from_frame`.
-        neighbours, n_at_most
-            As for `from_records`.
-        counting, sets, version
-            As for `from_frame`, of DuckDB and SQLite; None: "rows". SQLite tells itself when it changes.
+        Args:
+            connection: DB-API connection. Nothing is written, committed or closed.
+            table: Of a table or view, `name` or `schema.name`; never a condition or a statement.
+            domain: Its attributes name columns, letter by letter. SQLite has no booleans: of boolean labels,
+                0 and 1 are read as False and True there.
+            quote: How the database quotes names: '"' by the standard, '`' for MySQL, '[' for SQL Server.
+            unit: As for `from_frame`.
+            neighbours, n_at_most: As for `from_records`.
+            counting, sets, version: As for `from_frame`, of DuckDB and SQLite; None: "rows". SQLite tells
+                itself when it changes.
 
-        Raises
-        ------
-        InvalidParameterError
-            If an argument cannot be used.
-        InvalidDataError
-            If the database refuses, a column is absent, or a value lies outside the domain.
+        Raises:
+            InvalidParameterError: If an argument cannot be used.
+            InvalidDataError: If the database refuses, a column is absent, or a value lies outside the domain.
         """
         from onlineic.data.databases import read_table
 
@@ -718,22 +670,26 @@ class PrivateData(metaclass=Spelled):
     def cut_into(self, unit: Unit | None) -> None:
         """Let the persons of the table have so many parts: those of `units`, before anything is released.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is another one.
+        Raises:
+            InvalidParameterError: If it is another one.
         """
-        with GATE.lock:  # no other session cuts, or spends on parts that are about to be others
-            if unit == self.unit:
-                return
-            if self._read is None or unit is None or unit not in self.units():
-                raise InvalidParameterError(
-                    f"unit must be the one that the table was loaded with, {self.unit}, or coarser before "
-                    f"its first session, got {unit}; load the table anew."
-                )
-            columns, weights, seen = self._read
-            other = self._of_rows(iter(columns), weights, seen.cut_into(unit))
-            self._tables, self._mass, self.unit = other._tables, other._mass, unit
+        GATE.run(partial(self._cut_into, unit))  # nobody spends on parts that are about to be others
+
+    def _cut_into(self, unit: Unit | None) -> None:
+        if unit == self.unit:
+            return
+        if self._read is None or unit is None or unit not in self.units():
+            raise InvalidParameterError(
+                f"unit must be the one that the table was loaded with, {self.unit}, or coarser before "
+                f"its first session, got {unit}; load the table anew."
+            )
+        columns, weights, seen = self._read
+        other = self._of_rows(iter(columns), weights, seen.cut_into(unit))
+        self._tables, self._mass, self.unit = other._tables, other._mass, unit
+
+    def _settle(self) -> None:
+        """Let the parts of persons be those that they are: another table of the same records counts them."""
+        self._read = None
 
     @classmethod
     def _of_cells(
@@ -771,10 +727,8 @@ class PrivateData(metaclass=Spelled):
     def exact_counts(self, target: Query | Partition) -> int | Ints:
         """Return m 2^k f(D) of mass m as an exact integer, or the (blocks,) counts of a partition. PRIVATE.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            Bound to this domain, with m 2^grid_bits <= 2^53.
+        Args:
+            target: Bound to this domain, with m 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
         return self._door.run(partial(self._counted, target))
@@ -832,7 +786,7 @@ class PrivateData(metaclass=Spelled):
 
     @property
     def rows_per_person(self) -> int:
-        return max(self._spent.rows, 1 if self.total is None else self.total.rows_per_person)
+        return max(self._spent.rows, *(total.rows_per_person for total in self._spent.totals), 1)
 
     @property
     def total(self) -> TableBudget | None:
@@ -849,57 +803,67 @@ class PrivateData(metaclass=Spelled):
 
         It holds for all tables that are made of these records, before or after: projections and unions.
 
-        Parameters
-        ----------
-        total : TableBudget
-            It may be that of several loads of one table, over domains of their own.
+        Args:
+            total: It may be that of several loads of one table, over domains of their own.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is none, or some of the records have another.
-        SessionStateError
-            If something was released of them before, which the total would not know.
+        Raises:
+            InvalidParameterError: If it is none, or some of the records have another.
+            SessionStateError: If something was released of them before, which the total would not know.
 
-        Warns
-        -----
-        LargeDeltaWarning
-            If delta exceeds 1/n.
+        Warns:
+            LargeDeltaWarning: If delta exceeds 1/n.
         """
         self._check_process()
         if type(total) is not TableBudget:
             raise InvalidParameterError(
                 f"total must be a TableBudget, got a {type(total).__name__}; write TableBudget(Budget(..))."
             )
-        with GATE.lock:
-            if self.total not in (None, total):
-                raise InvalidParameterError(
-                    "total must be the one that the table has, got another; leave it."
-                )
-            if not self._spent.is_free(total):
-                raise SessionStateError(
-                    "total must be given before anything is released, got one after it; load the table anew, "
-                    "with what was released before taken off the budget of the total."
-                )
-            if total.budget.neighbours != self.neighbours:
-                raise InvalidParameterError(
-                    f"total must be for the neighbours of the table, {self.neighbours}, got one for "
-                    f"{total.budget.neighbours}; write TableBudget(Budget(.., neighbours=..)) of "
-                    "accounting.ADD_REMOVE, or load the table without neighbours=."
-                )
-            if self.neighbours == ADD_REMOVE and self.unit is not None and self.unit.units > 1:
-                raise InvalidParameterError(
-                    f"total must be left out with parts of persons whose number is private, got {self.unit}: "
-                    "it pays by the part, and their number moves by a person; write Unit(.., units=1), or "
-                    "give each session a Budget of its own (budgets add)."
-                )
-            if self.unit is not None and total.rows_per_person != self.unit.moved:
-                raise InvalidParameterError(
-                    f"total must be one of persons as the table counts them, got rows_per_person="
-                    f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
-                )
-            self._check_delta(per_row(total.budget, total.rows_per_person))
+        self._warned_first(partial(self._cover, total))
+
+    def _cover(self, total: TableBudget, warned: Warned) -> Warned | None:
+        """Let the total cover the records, or return what is to be warned of first."""
+        if self.total not in (None, total):
+            raise InvalidParameterError("total must be the one that the table has, got another; leave it.")
+        if not self._spent.is_free(total):
+            raise SessionStateError(
+                "total must be given before anything is released, got one after it; load the table anew, "
+                "with what was released before taken off the budget of the total."
+            )
+        if total.budget.neighbours != self.neighbours:
+            raise InvalidParameterError(
+                f"total must be for the neighbours of the table, {self.neighbours}, got one for "
+                f"{total.budget.neighbours}; write TableBudget(Budget(.., neighbours=..)) of "
+                "accounting.ADD_REMOVE, or load the table without neighbours=."
+            )
+        if self.neighbours == ADD_REMOVE and self.unit is not None and self.unit.units > 1:
+            raise InvalidParameterError(
+                f"total must be left out with parts of persons whose number is private, got {self.unit}: "
+                "it pays by the part, and their number moves by a person; write Unit(.., units=1), or "
+                "give each session a Budget of its own (budgets add)."
+            )
+        if self.unit is not None and total.rows_per_person != self.unit.moved:
+            raise InvalidParameterError(
+                f"total must be one of persons as the table counts them, got rows_per_person="
+                f"{total.rows_per_person}; write TableBudget(budget, rows_per_person={self.unit.moved})."
+            )
+        first = self._large_delta(per_row(total.budget, total.rows_per_person))
+        if first == warned:
             self._spent.cover(total)
+            return None
+        return first
+
+    def _warned_first(self, act: Callable[[Warned], Warned | None]) -> None:
+        """Run `act` alone until it returns None, with the warnings that it asked for the time before.
+
+        Warnings are shown outside: whoever shows them may ask anything of this table, and what is to be
+        warned of may be another thing then.
+        """
+        warned: Warned = []
+        while (first := GATE.run(partial(act, warned))) is not None:
+            for one in first:
+                if one not in warned:
+                    warnings.warn(*one, stacklevel=callers_line())
+            warned = first
 
     def check_affords(self, budget: Budget, account: Filter | None = None) -> None:
         """Raise `BudgetExceededError` if the total of the table does not pay this; nothing is spent.
@@ -920,47 +884,52 @@ class PrivateData(metaclass=Spelled):
     ) -> None:
         """Spend a budget on the records of this table, before they are read: on the total, or beside others.
 
-        Parameters
-        ----------
-        budget : Budget
-            For one row.
-        account, what, file
-            As in `Drawn`.
-        rows_per_person : int, >= 1
-            The most rows of those to whom this was promised.
+        Args:
+            budget: For one row.
+            account, what, file: As in `Drawn`.
+            rows_per_person: At least 1. The most rows of those to whom this was promised.
 
-        Raises
-        ------
-        BudgetExceededError, InvalidParameterError, LedgerError
-            If the total does not pay it; nothing was spent.
-        ForkedSessionError
-            In a process that was forked from the one that loaded the table: what all of them spend adds up,
-            and none would know of the others.
+        Raises:
+            BudgetExceededError, InvalidParameterError, LedgerError: If the total does not pay it; nothing was
+                spent.
+            ForkedSessionError: In a process that was forked from the one that loaded the table: what all of
+                them spend adds up, and none would know of the others.
 
-        Warns
-        -----
-        BudgetsAddWarning, LargeDeltaWarning
-            If some records have no total, and this is not their first; if delta exceeds 1/n.
+        Warns:
+            BudgetsAddWarning, LargeDeltaWarning: If some records have no total, and this is not their first;
+                if delta exceeds 1/n.
         """
         check_kind("budget", budget, Budget, remedy="write Budget(epsilon=1.0, delta=1e-9)")
         self._check_process()
         promised = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        self._warned_first(partial(self._spend, budget, account, what, file, promised))
+
+    def _spend(
+        self,
+        budget: Budget,
+        account: Filter | None,
+        what: Literal["session", "release"],
+        file: str,
+        promised: int,
+        warned: Warned,
+    ) -> Warned | None:
+        """Spend a budget, or return what is to be warned of first: no other comes in between."""
         self.check_promised(promised, what)
         self.check_neighbours(budget)
-        with GATE.lock:  # no total, and no budget of another table of these records, comes in between
-            if (total := self.total) is not None:
-                total.check(budget, account, file)
-            if self._spent.uncovered:
-                self._check_delta(budget)
-            if before := self._spent.beside:
-                rows = max(self._spent.rows, promised)
-                warnings.warn(
-                    _added(before, budget, rows, self.unit), BudgetsAddWarning, stacklevel=callers_line()
-                )
-            if total is not None:
-                total.draw(budget, account, what, file)
-            self._spent.add(budget, promised)
-            self._read = None
+        if (total := self.total) is not None:
+            total.check(budget, account, file)
+        first = self._large_delta(budget) if self._spent.uncovered else []
+        if before := self._spent.beside:
+            rows = max(self._spent.rows, promised)
+            first.append((_added(before, budget, rows, self.unit), BudgetsAddWarning))
+        if first != warned:
+            return first
+        if total is not None:
+            total.draw(budget, account, what, file)
+        self._spent.add(budget)
+        self._spent.promise(promised)
+        self._settle()
+        return None
 
     def check_promised(self, rows: int, what: Literal["session", "release"] = "release") -> None:
         """Raise `InvalidParameterError` unless a promise for so many rows is one for a person of this table.
@@ -995,10 +964,10 @@ class PrivateData(metaclass=Spelled):
                 "beside its parent, and neither would count the other's; load the table in one process."
             )
 
-    def _check_delta(self, budget: Budget) -> None:
-        """Warn where a mechanism that gives away one row in full would keep the promise."""
-        if self.neighbours == REPLACE_ONE:  # of another the session asks, by the n that it releases
-            warn_large_delta(budget, self.mass)
+    def _large_delta(self, budget: Budget) -> Warned:
+        """Return the warning of a promise that a mechanism would keep that gives away one row in full."""
+        # where the number is private the session asks, by the n that it releases
+        return large_delta(budget, self.mass) if self.neighbours == REPLACE_ONE else []
 
     def enter(
         self,
@@ -1008,38 +977,59 @@ class PrivateData(metaclass=Spelled):
         account: Filter | None = None,
         rows_per_person: int = 1,
         paid: bool = False,
-    ) -> bool:
-        """Enter a budget that a ledger is about to spend on this table; whether the ledger was known.
+    ) -> None:
+        """Enter a budget that a ledger is about to spend on this table.
 
         Once a ledger with one budget and account: a constructor that was interrupted may be called on it
         again, but with another budget, or noise that is not simulated any more, it spends another one; and
         once a ledger `file`, known by the link of its beginning. None: simulated. The budget is that of one
         row, as for `spend`; where it is `paid`, it was spent before.
         """
-        with GATE.lock:
-            self._read = None  # who is in parts stays in these
-            self.check_file(owner, file)
-            if self._spent.known(owner, budget, account):
-                return True
-            if budget is not None and not self._spent.knows_file(file) and not paid:
-                self.spend(budget, account, "session", file, rows_per_person)
+        if budget is not None:
+            self._check_process()
+        rows = checked_integer("rows_per_person", rows_per_person, at_least=1)
+        self._warned_first(partial(self._enter, owner, budget, file, account, rows, paid))
+
+    def _enter(
+        self,
+        owner: Any,
+        budget: Budget | None,
+        file: str,
+        account: Filter | None,
+        rows: int,
+        paid: bool,
+        warned: Warned,
+    ) -> Warned | None:
+        """Enter a ledger, or return what is to be warned of first."""
+        self.check_file(owner, file)
+        if budget is not None:
+            self.check_promised(rows, "session")
+        if not self._spent.known(owner, budget, account):
+            if budget is not None and not paid and not self._spent.knows_file(file):
+                first = self._spend(budget, account, "session", file, rows, warned)
+                if first is not None:
+                    return first
             self._spent.enter(owner, budget, account, file)
-            return False
+        if budget is not None:
+            self._spent.promise(rows)
+        self._settle()  # who is in parts stays in these
+        return None
 
     def knows(self, ledger: Ledger) -> bool:
         """Whether a ledger was entered, and so its budget among those of this table."""
         return self._spent.holds(ledger)
 
     def begun(self, ledger: Ledger) -> None:
-        """Let the total of the table know how far a ledger is whose run begins, before it reads the table.
+        """Let the table, and its total, know how far a ledger is whose run begins, before it reads the table.
 
-        Raises
-        ------
-        LedgerError
-            If that cannot be made durable.
+        Raises:
+            LedgerError: If that cannot be made durable.
         """
-        if getattr(ledger, "file", "") and (total := self.total) is not None:
+        if not isinstance(ledger, SqliteLedger):
+            return
+        if (total := self.total) is not None:
             total.note(ledger)
+        GATE.run(partial(self._spent.note, ledger))
 
     def leave(self, ledger: Ledger) -> None:
         """Let the total of the table, if it is open, know how far a ledger is that is about to be closed.
@@ -1053,14 +1043,10 @@ class PrivateData(metaclass=Spelled):
     def check_file(self, account: Any, file: str) -> None:
         """Raise unless this ledger `file` is the one that is spent from.
 
-        Raises
-        ------
-        LedgerLockedError
-            If another account that is held is a copy of it.
-        LedgerRollbackError
-            If the total of the table knows it to be longer: it is an older copy.
-        ForkedSessionError
-            As `spend`.
+        Raises:
+            LedgerLockedError: If another account that is held is a copy of it.
+            LedgerRollbackError: If the table, or its total, knows it to be longer: it is an older copy.
+            ForkedSessionError: As `spend`.
         """
         if file:
             self._check_process()
@@ -1074,6 +1060,8 @@ class PrivateData(metaclass=Spelled):
                 "ledger must be used by one session at a time, got a copy of one that is open on this table: "
                 "both would spend one budget; close that session, and go on with its file."
             )
+        if isinstance(account, SqliteLedger):
+            self._spent.check_newest(account)
 
     @property
     def reads(self) -> int:
@@ -1131,15 +1119,21 @@ def _added(before: Sequence[Budget], budget: Budget, rows: int, unit: Unit | Non
     )
 
 
+def large_delta(budget: Budget, n: int) -> Warned:
+    """Return the warning of a promise that a mechanism would keep that gives away one of n rows in full."""
+    if budget.delta_exact * n <= 1:
+        return []
+    text = (
+        f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
+        "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9."
+    )
+    return [(text, LargeDeltaWarning)]
+
+
 def warn_large_delta(budget: Budget, n: int) -> None:
     """Warn where a mechanism that gives away one of n rows in full would keep the promise."""
-    if budget.delta_exact * n > 1:
-        warnings.warn(
-            f"delta must be below 1/n to protect a row, got delta={budget.delta:.4g} for n={n}: "
-            "a mechanism that shows one row at random, in full, keeps it too; take 1/n^2, or 1e-9.",
-            LargeDeltaWarning,
-            stacklevel=callers_line(),
-        )
+    for one in large_delta(budget, n):
+        warnings.warn(*one, stacklevel=callers_line())
 
 
 def _check_domain(
@@ -1153,7 +1147,7 @@ def _check_domain(
     Return who differs between tables that are neighbours, and the most records of them.
     """
     check_domain(domain)
-    check_unit(unit, domain.names, neighbours == "add-remove")
+    check_unit(unit, (*domain.names, *domain.columns), neighbours == "add-remove")
     long = long_axes(domain)
     for axis, (name, size) in enumerate(zip(domain.names, domain.shape, strict=True)):
         most_codes = MOST_CODES if axis in long else MAX_CELLS
@@ -1185,10 +1179,8 @@ def _check_counting(
 ) -> list[Axes] | None:
     """Return the sets to count at load where the rows are, or None if all come here or one GROUP BY does.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If this cannot be done, or a name is no attribute.
+    Raises:
+        InvalidParameterError, InvalidQueryError: If this cannot be done, or a name is no attribute.
     """
     if counting is not None:
         check_choice("counting", counting, *COUNTINGS)

@@ -17,9 +17,9 @@ import numpy as np
 from onlineic.data.persons import Persons
 from onlineic.data.table_file import (
     RAGGED,
+    Counts,
     CsvFormat,
     TextCodes,
-    TextNumbers,
     header_places,
     is_header,
     text_columns,
@@ -27,11 +27,12 @@ from onlineic.data.table_file import (
     unreadable,
 )
 from onlineic.display.html import card, escaped, facts, note
-from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange
-from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain
+from onlineic.domain.attributes import Attribute, Categorical
+from onlineic.domain.columns import ABSENT, MARKS, OUTSIDE, Column, column_array, is_number, plain, source_of
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import nearest_column, persons_of_column
 from onlineic.domain.misfits import Misfit, misfit, reading
+from onlineic.domain.proposals import proposals
 from onlineic.errors import InvalidDataError, InvalidParameterError, checked_integer, shown
 from onlineic.slips import meant, nearest, public
 
@@ -70,12 +71,9 @@ class TableReport:
     Shown by itself it names columns, rules and remedies, and tells no value and no number of rows but n.
     Copies and pickles are refused: they would hold private values.
 
-    Attributes
-    ----------
-    n : int
-        Rows of the table.
-    misfits : tuple of Misfit
-        Every rule that some column breaks: column, rule, remedy.
+    Attributes:
+        n: Rows of the table.
+        misfits: Every rule that some column breaks: column, rule, remedy.
     """
 
     n: int
@@ -93,13 +91,10 @@ class TableReport:
 
         For the curator's eyes alone: this text holds values of the private table. A notebook shows its lines.
 
-        Parameters
-        ----------
-        values : int, >= 1, optional
-            Most values shown of one column and rule, the most frequent first; None: all.
-        lines : int, >= 1, optional
-            Most lines (of a file; the header is line 1) or rows (counted from 0) shown of one value;
-            None: all.
+        Args:
+            values: At least 1. Most values shown of one column and rule, the most frequent first; None: all.
+            lines: At least 1. Most lines (of a file; the header is line 1) or rows (counted from 0) shown of
+                one value; None: all.
         """
         most = [
             None if given is None else checked_integer(name, given, at_least=1, remedy="None shows all")
@@ -160,9 +155,11 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
         table = {name: table[name] for name in table.dtype.names}
     found: list[_Found] = []
     persons = [name for name, kind in kinds if isinstance(kind, Persons)]
-    names = (*(name for name, _ in kinds), *(() if count is None else (count,)))
+    sources = {name: source_of(name, kind) for name, kind in kinds}
+    sources |= {} if count is None else {count: count}
+    columns = dict.fromkeys(sources.values())
     if isinstance(table, (list, tuple)) and all(isinstance(row, Mapping) for row in table):
-        for name in names:
+        for name in columns:
             without = [place for place, row in enumerate(table) if name not in row]
             if 0 < len(without) < len(table):
                 what = persons_of_column(name) if name in persons else name
@@ -171,7 +168,7 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
                 entry = _Found(Misfit(name, rule, remedy))
                 entry.rows[None] = without
                 found.append(entry)
-        held = dict.fromkeys(name for row in table for name in row) if table else names
+        held = dict.fromkeys(name for row in table for name in row) if table else columns
         table = {name: [row.get(name) for row in table] for name in held}
     if not hasattr(table, "keys"):
         raise InvalidParameterError(
@@ -180,30 +177,26 @@ def _checked_columns(table: Any, kinds: Kinds, count: str | None) -> TableReport
         )
     arrays: dict[str, Column] = {}
     known: list[Any] = list(table.keys())
-    for name in names:
-        if name not in table:
-            what = persons_of_column(name) if name in persons else name
+    for name, source in sources.items():
+        if source not in table:
+            what = persons_of_column(name) if name in persons else source
             rule = f"records must have a column for {what}, got none"
-            found.append(_Found(Misfit(name, rule, nearest_column(name, known))))
+            found.append(_Found(Misfit(name, rule, nearest_column(source, known))))
             continue
         try:
-            arrays[name] = column_array(name, table[name])
+            arrays[name] = column_array(name, table[source])
         except InvalidDataError as error:
             rule, _, remedy = str(error).rstrip(".").partition("; ")
             found.append(_Found(Misfit(name, rule, remedy)))
     if len({*map(len, arrays.values())}) > 1:
         rule = "columns must have equal lengths, got others"
         found.append(_Found(Misfit("", rule, "give every row all of its values")))
-    for name, kind in kinds:
+    for name, kind in (*kinds, *(() if count is None else ((count, Counts()),))):
         if name in arrays:
             with reading(name):
                 codes = kind.read(arrays[name])
             for mark in MARKS:
                 _enter(found, misfit(name, kind, mark), kind, mark, arrays[name], codes == mark)
-    if count in arrays:
-        array, column = arrays[count], TextNumbers(count)
-        good = np.fromiter((type(plain(value)) is int and value >= 0 for value in array), bool, len(array))
-        _enter(found, column.rule, None, OUTSIDE, array, ~good)
     rows = max(map(len, arrays.values()), default=0)
     return _reported(rows, found, "row")
 
@@ -250,7 +243,7 @@ def _checked_file(
     with form.open(path, errors="surrogateescape") as file:
         try:
             header, reader = form.headed(file)
-            form.check_delimiter(header, [column.name for column in columns])
+            form.check_delimiter(header, [column.source for column in columns])
             places, missing = header_places(header, columns)
             lines = _numbered(reader)
             while chunk := list(itertools.islice(lines, LINES)):
@@ -290,19 +283,18 @@ def _numbered(reader: Any) -> Iterable[tuple[int, list[str]]]:
 
 def _enter_texts(
     entries: dict[tuple[str, int], _Found],
-    column: TextCodes | TextNumbers,
+    column: TextCodes,
     texts: Sequence[str],
     lines: Sequence[int],
 ) -> None:
     codes = column.codes(texts)
     if not codes.size or codes.min() >= 0:
         return
-    kind = column.kind if isinstance(column, TextCodes) else None
     for row in np.flatnonzero(codes < 0).tolist():
         mark = int(codes[row])
         if (column.name, mark) not in entries:
-            rule = column.rule if kind is None else misfit(column.name, kind, mark)  # type: ignore[union-attr]
-            entries[column.name, mark] = _Found(rule, kind, mark)
+            rule = misfit(column.name, column.kind, mark)
+            entries[column.name, mark] = _Found(rule, column.kind, mark)
         entries[column.name, mark].rows.setdefault(_Shown.of(texts[row]), []).append(lines[row])
 
 
@@ -330,8 +322,8 @@ def _values_shown(found: _Found, place: str, values: int | None, lines: int | No
 
 
 def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
-    """Return what would take the values, written as code."""
-    if kind is None or mark == ABSENT or not values or isinstance(kind, Persons):
+    """Return the code that would accept the values, as a remedy."""
+    if kind is None or mark == ABSENT or not values or isinstance(kind, Persons | Counts):
         return ""
     texts = [value for value in values if isinstance(value, str)]
     blank = [text for text in texts if text.strip().lower() in BLANKS]
@@ -347,10 +339,12 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
             hints.append(f"categorical(..., synonyms={{{rest[0]!r}: {kind.labels[0]!r}}}) if it means that")
     elif rest and mark == OUTSIDE:
         hints.append(_ends(kind, rest))
-    elif any("," in text for text in texts) and isinstance(kind, (Binned, IntegerRange)):
-        hints.append("decimal=',' if it stands before the fraction")
     elif rest and isinstance(kind, Dates):
         hints.append(_of_dates(kind, rest))
+    elif rest and len(texts) == len(values) and (ways := _of_texts(map(str, rest))):
+        hints.append(ways)
+    elif any("," in text for text in texts):
+        hints.append("decimal=',' if it stands before the fraction")
     elif any(_fraction(value) for value in rest):
         hints.append("binned([...]) takes numbers with a fraction")
     elif rest and all(isinstance(value, str) for value in rest):
@@ -358,8 +352,24 @@ def _hint(kind: Attribute | None, mark: int, values: Sequence[Any]) -> str:
     return "; ".join(hints)
 
 
+def _of_texts(texts: Iterable[str]) -> str:
+    """Return how numbers that stand in texts are declared, or times of day."""
+    ways = [one for one in proposals(texts) if one.what in ("number", "time")]
+    said = [one.said or "written='1234.5'" for one in ways]
+    comma = any("4,5" in one for one in said)
+    return (
+        " or ".join(said)
+        + " says how they are written" * bool(said)
+        + "; decimal=',' for all columns" * comma
+    )
+
+
 def _of_dates(kind: Dates, values: Sequence[Any]) -> str:
-    """Return what would take texts that are no dates as they stand."""
+    """Return the code that would accept texts that are no dates as they stand."""
+    if all(isinstance(value, str) or is_number(value) for value in values):
+        ways = [one for one in proposals(map(str, values)) if {"formats", "epoch"} & one.options.keys()]
+        if ways:
+            return " or ".join(f"dates(..., {one.said})" for one in ways) + " takes them"
     zoned = attrs.evolve(kind, zone="UTC")
     if kind.zone is None and (zoned.read(column_array("dates", list(values))) >= 0).any():
         return "dates(..., zone='Europe/Paris') takes times with an offset, in that zone"
@@ -423,6 +433,8 @@ def _ends(kind: Attribute, values: Sequence[Any]) -> str:
     if isinstance(kind, Dates):
         first, last = min(map(str, values)), max(map(str, values))
         return f"they lie between {first} and {last}; widen the dates, or clip=True"
+    if not isinstance(kind, Categorical):
+        values = [kind.numerals.number(value) for value in values]
     numbers = [float(value) for value in values if is_number(value)]
     for text in (value for value in values if isinstance(value, str)):
         try:

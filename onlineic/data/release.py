@@ -37,10 +37,8 @@ def check_data(data: object) -> None:
 def checked_noise(noise: Noise | None) -> Noise:
     """Return the source to draw from: the system's entropy where none is given.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no `Noise`.
+    Raises:
+        InvalidParameterError: If it is no `Noise`.
     """
     return SystemNoise() if noise is None else checked_source(noise)
 
@@ -48,10 +46,8 @@ def checked_noise(noise: Noise | None) -> Noise:
 def checked_release(data: PrivateData, epsilon: float, noise: Noise | None) -> tuple[Noise, Budget]:
     """Return source and budget of one pure release.
 
-    Raises
-    ------
-    InvalidParameterError
-        If noise, epsilon or data are not what they must be.
+    Raises:
+        InvalidParameterError: If noise, epsilon or data are not what they must be.
     """
     source = checked_noise(noise)
     check_types(data, Budget(epsilon))
@@ -61,10 +57,8 @@ def checked_release(data: PrivateData, epsilon: float, noise: Noise | None) -> t
 def records_of(data: PrivateData, counted: Counted | None) -> tuple[int, int]:
     """Return how many records there are, and by how many that may be off: none where the number is public.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the number is private and was not counted, or public and was.
+    Raises:
+        InvalidParameterError: If the number is private and was not counted, or public and was.
     """
     check_kind("data", data, PrivateData)
     if counted is None:
@@ -107,15 +101,12 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
 
     Everything public must be checked before: from here on the budget is spent, whatever happens.
 
-    Raises
-    ------
-    InvalidParameterError
-        If data or budget are of another type, or the table is one of persons, or stays where it lives;
-        nothing was spent.
-    BudgetExceededError, LedgerError
-        If the table has a total that does not pay it; nothing was spent.
-    SessionStateError
-        In the middle of a read of this table, or of a draw, of the same thread; nothing was spent.
+    Raises:
+        InvalidParameterError: If data or budget are of another type, or the table is one of persons, or stays
+            where it lives; nothing was spent.
+        BudgetExceededError, LedgerError: If the table has a total that does not pay it; nothing was spent.
+        SessionStateError: In the middle of a read of this table, or of a draw, of the same thread; nothing
+            was spent.
     """
     check_types(data, budget)
     data.check_here()
@@ -128,12 +119,10 @@ def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:
 def released(data: PrivateData, budget: Budget, noise: Noise, private: Callable[[], T]) -> T:
     """Charge `budget` to the table, then run `private`, which reads the data and draws.
 
-    Raises
-    ------
-    InvalidParameterError, BudgetExceededError, LedgerError, SessionStateError
-        As `charged`.
-    SessionSealedError
-        If `private` failed. Its cause is not chained: a traceback could hold a private number.
+    Raises:
+        InvalidParameterError, BudgetExceededError, LedgerError, SessionStateError: As `charged`.
+        SessionSealedError: If `private` failed. Its cause is not chained: a traceback could hold a private
+            number.
     """
     charged(data, budget, noise)
     return guarded(private, log_failure, FAILED)
@@ -147,20 +136,15 @@ def log_failure(name: str, place: str, interrupted: bool) -> None:
 def guarded(private: Callable[[], T], failed: Callable[[str, str, bool], None], message: str) -> T:
     """Return what `private` returns; from a failure let out neither its frames nor its text nor its cause.
 
-    Parameters
-    ----------
-    private : () -> result
-        Reads the data. Its frames are the only ones that hold private numbers.
-    failed : (name of the exception, file and line, whether an interrupt passes on) -> None
-        Called once after a failure, outside of the handler.
-    message : str
-        Of the `SessionSealedError`; says nothing about the failure.
+    Args:
+        private: Reads the data. Its frames are the only ones that hold private numbers.
+        failed: (name of the exception, file and line, whether an interrupt passes on) -> None. Called once
+            after a failure, outside of the handler.
+        message: Of the `SessionSealedError`; says nothing about the failure.
 
-    Raises
-    ------
-    SessionSealedError
-        For all but Ctrl-C and the like, which pass on without the frames that they came from: what an engine
-        raises beside `Exception`, as a panic, may quote a row.
+    Raises:
+        SessionSealedError: For all but Ctrl-C and the like, which pass on without the frames that they came
+            from: what an engine raises beside `Exception`, as a panic, may quote a row.
     """
     interrupt: BaseException | None = None
     name = place = "?"

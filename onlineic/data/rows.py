@@ -48,14 +48,10 @@ class Rows:
     attributes that are asked often, from bitmaps of the rows below each code; and for sets of attributes that
     are, by the corners of a summed-area table. All give the same integers.
 
-    Parameters
-    ----------
-    columns : sequence of unsigned arrays, (rows,) each
-        Codes inside the domain; not copied.
-    weights : float64 array of integers, (rows,), or None
-        Records of every row, of a sum below 2^53; None: one each.
-    shape : tuple of int
-        Of the domain.
+    Args:
+        columns: Each of shape (rows,). Codes inside the domain; not copied.
+        weights: Whole numbers, shape (rows,). Records of every row, of a sum below 2^53; None: one each.
+        shape: Of the domain.
     """
 
     __slots__ = (

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineic.data import databases, relations
 from onlineic.data.coding import coded
-from onlineic.data.frames import check_columns, check_flat, is_parquet, opened_frame, spark_sets
+from onlineic.data.frames import check_columns, check_flat, grouping_sets, is_parquet, opened_frame
 from onlineic.data.standing import Groups, Source
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, shown
@@ -26,12 +26,9 @@ QUOTE = '"'  # that SQLite takes around the name of a file
 def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Source, str]:
     """Return the snapshot of a DuckDB relation, a Spark frame or a Parquet file, and its engine.
 
-    Raises
-    ------
-    InvalidParameterError
-        If its engine cannot count it so.
-    InvalidDataError
-        If a column is absent or there twice.
+    Raises:
+        InvalidParameterError: If its engine cannot count it so.
+        InvalidDataError: If a column is absent or there twice.
     """
     _check(version)
     frame, names = opened_frame(table)
@@ -42,13 +39,13 @@ def of_frame(table: Any, domain: Domain, version: Version | None) -> tuple[Sourc
         if is_parquet(table):
             version = partial(_of_file, os.path.abspath(os.fsdecode(table)))
         held = frame.to_native()
-        count = partial(relations.grouping_sets, held, domain)
+        count = partial(grouping_sets, frame, engine, domain)
         return Source(domain, partial(relations.number, held), count, version), engine
     if engine == "pyspark":
         native = frame.to_native()
         if version is None and native.inputFiles():
             version = partial(_of_spark, native)
-        return Source(domain, native.count, partial(spark_sets, frame, domain), version), engine
+        return Source(domain, native.count, partial(grouping_sets, frame, engine, domain), version), engine
     raise InvalidParameterError(
         f"counting must be None for a table of {engine}, which is read once, got another; only DuckDB, Spark "
         "and SQLite count sets of attributes where the rows are."
@@ -60,23 +57,19 @@ def of_database(
 ) -> tuple[Source, str]:
     """Return the snapshot of a table of DuckDB or SQLite, by a DB-API connection, and its engine.
 
-    Parameters
-    ----------
-    later : bool
-        Whether more is counted after the load: then no transaction may be open that could be rolled back.
+    Args:
+        later: Whether more is counted after the load: then no transaction may be open that could be rolled
+            back.
 
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    InvalidDataError
-        If there is no such table or column.
+    Raises:
+        InvalidParameterError: If an argument cannot be used.
+        InvalidDataError: If there is no such table or column.
     """
     _check(version)
     source, driver = databases.checked_source(connection, table, domain, quote)
     if driver == "duckdb":
         relation = connection.sql(f"SELECT * FROM {source}")
-        count = partial(relations.grouping_sets, relation, domain)
+        count = partial(grouping_sets, opened_frame(relation)[0], driver, domain)
         return Source(domain, partial(relations.number, relation), count, version), driver
     if driver != "sqlite3":
         raise InvalidParameterError(

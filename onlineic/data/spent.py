@@ -4,34 +4,49 @@ Proof: docs/theory/ledger-and-restarts.md, 4.7.
 """
 
 import itertools
-import os
-import threading
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, final
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar, final
 
 import attrs
 
 from onlineic.accounting.budget import Budget, Filter
+from onlineic.door import Door
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger.forks import renewed_by_forks
+from onlineic.ledger.forks import renewed_by_forks, this_process
+from onlineic.ledger.lines import Receipt
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
+from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.total import TableBudget
+
+T = TypeVar("T")
 
 _NUMBERS = itertools.count()  # in the order in which budgets were spent
 
 
 @final
 class Gate:
-    """One lock of the process, held from the look at what was spent to the entry."""
+    """One lock for all tables of the process, from the look at what was spent to the entry.
+
+    A signal's handler in the same thread is refused. Nothing that a caller can replace is called inside, as
+    what shows a warning: it could wait for another thread that waits here.
+    """
 
     def __init__(self) -> None:
         self.renew_locks()
         renewed_by_forks(self)
 
     def renew_locks(self) -> None:
-        """Let nobody hold it."""
-        self.lock = threading.RLock()
+        """Make a new lock, which nobody holds."""
+        self._door = Door("a table")
+
+    def run(self, act: Callable[[], T]) -> T:
+        """Return what `act` returns, alone.
+
+        Raises:
+            SessionStateError: If the thread is inside already; nothing is run.
+        """
+        return self._door.run(act)
 
 
 GATE = Gate()
@@ -48,27 +63,21 @@ class _Entry(NamedTuple):
 class Load:
     """Records that were loaded together, and what all tables that hold them have spent.
 
-    Attributes
-    ----------
-    entries : list
-        Of budgets, in order.
-    rows : int
-        The most rows of a person to whom anything was promised.
-    total : TableBudget or None
-    sessions : Sessions
-        Of all tables that hold them; with a total, of all that draw on it.
-    files : set of str
-        Ledgers that were entered, by the link of their beginning.
-    process : int
-        That loaded them.
+    Attributes:
+        entries: Of budgets, in order.
+        rows: The most rows of a person to whom anything was promised.
+        sessions: Of all tables that hold them; with a total, of all that draw on it.
+        files: Ledgers that were entered, by the link of their beginning, and how far each was as its last run
+            began.
+        process: That loaded them.
     """
 
     entries: list[_Entry] = attrs.field(factory=list)
     rows: int = 1
     total: TableBudget | None = None
     sessions: Sessions = attrs.field(factory=Sessions)
-    files: set[str] = attrs.field(factory=set)
-    process: int = attrs.field(factory=os.getpid)
+    files: dict[str, Receipt] = attrs.field(factory=dict)
+    process: tuple[int, int] = attrs.field(factory=this_process)
 
 
 @final
@@ -76,12 +85,9 @@ class Load:
 class Spent:
     """What was spent on the records of one table: those of one load or, of a union, of several.
 
-    Attributes
-    ----------
-    loads : tuple of Load
-    payer : object, optional
-        Whose account pays for what is spent together with all else of the same payer, as the root of a table
-        that grows does; None: nobody's.
+    Attributes:
+        payer: Whose account pays for what is spent together with all else of the same payer, as the root of a
+            table that grows does; None: nobody's.
     """
 
     loads: tuple[Load, ...]
@@ -91,10 +97,9 @@ class Spent:
     def together(cls, several: "Sequence[Spent]", payer: object | None = None) -> "Spent":
         """Return what was spent on a union.
 
-        Raises
-        ------
-        InvalidParameterError
-            If some records are there twice: one of them would count, and move an answer, as often.
+        Raises:
+            InvalidParameterError: If some records are there twice: one of them would count, and move an
+                answer, as often.
         """
         loads = tuple(load for one in several for load in one.loads)
         if len({*map(id, loads)}) < len(loads):
@@ -115,7 +120,7 @@ class Spent:
 
     @property
     def beside(self) -> list[Budget]:
-        """Those to which another one adds: without a total, and of another payer."""
+        """Budgets to which another one adds: of records without a total, and of other payers."""
         return _in_order(
             entry
             for load in self.uncovered
@@ -137,18 +142,20 @@ class Spent:
     def total(self) -> TableBudget | None:
         """The total that covers the records, or some of them.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there are several: what is planned as a share of one is none of another.
+        Raises:
+            InvalidParameterError: If there are several: what is planned as a share of one is none of another.
         """
-        found = {id(load.total): load.total for load in self.loads if load.total is not None}
-        if len(found) > 1:
+        if len(found := self.totals) > 1:
             raise InvalidParameterError(
                 "total must be one for all records of a table, got a union of tables with several; let these "
                 "draw on one total."
             )
-        return next(iter(found.values()), None)
+        return next(iter(found), None)
+
+    @property
+    def totals(self) -> list[TableBudget]:
+        """Those that cover some of the records: parts of a union can draw on others once it is made."""
+        return [*{id(load.total): load.total for load in self.loads if load.total is not None}.values()]
 
     @property
     def ledgers(self) -> list[Ledger]:
@@ -163,11 +170,15 @@ class Spent:
         """Return whether a ledger was entered on all records."""
         return all(any(one is ledger for one in held.ledgers()) for held in self._sessions)
 
-    def add(self, budget: Budget, rows: int) -> None:
-        """Enter a budget, for one row, that was promised to those with so many."""
+    def add(self, budget: Budget) -> None:
+        """Enter a budget, for one row."""
         entry = _Entry(next(_NUMBERS), budget, self.payer)
         for load in self.loads:
             load.entries.append(entry)
+
+    def promise(self, rows: int) -> None:
+        """Enter that something was promised to those with so many rows."""
+        for load in self.loads:
             load.rows = max(load.rows, rows)
 
     def knows_file(self, file: str) -> bool:
@@ -182,8 +193,20 @@ class Spent:
         """Enter a ledger, and its file."""
         for held in self._sessions:
             held.add(ledger, budget, account)
+        if file:
+            for load in self.loads:
+                load.files.setdefault(file, Receipt(1, bytes.fromhex(file)))
+
+    def note(self, ledger: SqliteLedger) -> None:
+        """Enter how far the file of a ledger is whose run begins: an older copy of it would spend again."""
         for load in self.loads:
-            load.files |= {file} - {""}
+            load.files[ledger.file] = ledger.receipt
+
+    def check_newest(self, ledger: SqliteLedger) -> None:
+        """Raise `LedgerRollbackError` if the file of a ledger was longer as its last run began."""
+        for load in self.loads:
+            if (known := load.files.get(ledger.file)) is not None:
+                ledger.check_newest(known, "what the table knows")
 
     def is_free(self, total: TableBudget) -> bool:
         """Return whether nothing was spent that this total would not know."""
@@ -197,7 +220,7 @@ class Spent:
     @property
     def is_here(self) -> bool:
         """Whether this process has loaded the records."""
-        return all(load.process == os.getpid() for load in self.loads)
+        return all(load.process == this_process() for load in self.loads)
 
 
 def _in_order(entries: Iterator[_Entry]) -> list[Budget]:

@@ -41,16 +41,12 @@ Groups = tuple[list[Column], Ints]  # codes of every attribute of a set, and the
 class Source:
     """One immutable snapshot of a table, in the engine that holds it.
 
-    Attributes
-    ----------
-    domain : Domain
-    rows : () -> int
-        Asks the engine for the number of records.
-    count : (sets of attributes) -> groups of each
-        Asks the engine for the groups of equal records over each set, and their numbers.
-    version : () -> value, or None
-        What tells this snapshot from any other: it stays in this process. None: nothing does, and the table
-        is counted once.
+    Attributes:
+        rows: Asks the engine for the number of records.
+        count: (sets of attributes) -> groups of each. Asks the engine for the groups of equal records over
+            each set, and their numbers.
+        version: What tells this snapshot from any other: it stays in this process. None: nothing does, and
+            the table is counted once.
     """
 
     domain: Domain
@@ -63,27 +59,17 @@ class Source:
 class StandingTables:
     """Sums over boxes and weighted boxes of a table that another engine holds, from counts of sets.
 
-    Parameters
-    ----------
-    source : Source
-    announced : sequence of tuple of int
-        Sets of attributes that are counted at load, besides all of two.
-    on_demand : bool
-        Whether other sets are counted as questions ask for them.
+    Args:
+        announced: Sets of attributes that are counted at load, besides all of two.
+        on_demand: Whether other sets are counted as questions ask for them.
 
-    Attributes
-    ----------
-    n : int
-        Number of records.
-    reach : Reach
-        What can be counted.
+    Attributes:
+        n: Number of records.
+        reach: What can be counted.
 
-    Raises
-    ------
-    TooLargeError
-        If what is to be counted at load is too much, or an announced set is too large.
-    InvalidDataError
-        If there are no records, or the table changed meanwhile.
+    Raises:
+        TooLargeError: If what is to be counted at load is too much, or an announced set is too large.
+        InvalidDataError: If there are no records, or the table changed meanwhile.
     """
 
     __slots__ = (
@@ -114,14 +100,14 @@ class StandingTables:
         return self._counts
 
     def booked(self, axes: Axes) -> int:
-        """Return for how many bytes the table of a set is counted, whatever is in it."""
+        """Return the bytes that the table of a set is taken to need, whatever it holds."""
         cells = self._cells(axes)
         if self._is_array(cells):
             return 16 * cells  # and its prefix sums
         return self.n * (8 + sum(narrowest(self._shape[axis]).itemsize for axis in axes))
 
     def fetch(self, sets: Iterable[Axes], partitions: Sequence[Partition] = ()) -> None:
-        """Have the tables of these sets, and the blocks of partitions, counted: what is here is not asked.
+        """Have the tables of these sets, and the blocks of partitions, counted, unless they are kept already.
 
         Every set must be one that `reach` holds. What the engine raises leaves nothing changed.
         """
@@ -349,12 +335,9 @@ class _Sums:
 class _Groups:
     """The groups of equal records over a set with more cells than records, padded to as many as records.
 
-    Attributes
-    ----------
-    columns : list of unsigned arrays, (n,)
-    records : float64 array of integers, (n,)
-        0 for what was added.
-    sizes : tuple of int
+    Attributes:
+        columns: Each of shape (n,).
+        records: Whole numbers, shape (n,). 0 for what was added.
     """
 
     columns: list[Column]

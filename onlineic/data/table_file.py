@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Bools, Ints
+from onlineic.data.coding import Codes
 from onlineic.data.file_parts import (
     BYTEWISE,
     DELIMITERS,
@@ -27,12 +28,12 @@ from onlineic.data.file_parts import (
 )
 from onlineic.data.files import opened
 from onlineic.data.persons import Parted, Persons
-from onlineic.data.rows import Column, narrowest
-from onlineic.domain.attributes import EXACT, Attribute, Binned, Categorical, FineBins, IntegerRange
-from onlineic.domain.columns import MARKS, column_array, decimal_read
+from onlineic.data.rows import Column
+from onlineic.domain.attributes import EXACT, Binned, Categorical, FineBins, IntegerRange
+from onlineic.domain.columns import STRANGE, column_array, decimal_read, plain, source_of
 from onlineic.domain.dates import Dates
 from onlineic.domain.domain import Domain, nearest_column, persons_of_column
-from onlineic.domain.misfits import Misfit, misfit, refuse
+from onlineic.domain.misfits import Misfit, refuse
 from onlineic.errors import (
     InvalidParameterError,
     shown,
@@ -43,7 +44,7 @@ TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def _texts(given: Any) -> tuple[Any, ...]:
-    """Return a list of texts, one given alone too; of what is none, itself, to be refused."""
+    """Return texts as a tuple, a single one too; anything else comes back in a tuple, and is refused."""
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
@@ -52,18 +53,13 @@ def _texts(given: Any) -> tuple[Any, ...]:
 class CsvFormat:
     """How a CSV file is written.
 
-    Parameters
-    ----------
-    delimiter : str
-        One character.
-    encoding : str
-        Name of the encoding; a byte order mark is skipped in UTF-8.
-    decimal : {".", ","}
-        What stands before the fraction of a number.
-    skipinitialspace : bool
-        Whether blanks after a delimiter are no part of the field.
-    missing : sequence of str
-        Texts that are missing values in every column, but where they are labels. An empty field always is.
+    Args:
+        delimiter: One character.
+        encoding: Name of the encoding; a byte order mark is skipped in UTF-8.
+        decimal: "." or ",". What stands before the fraction of a number.
+        skipinitialspace: Whether blanks after a delimiter are no part of the field.
+        missing: Texts that are missing values in every column, but where they are labels. An empty field
+            always is.
     """
 
     delimiter: str = ","
@@ -138,19 +134,17 @@ def read_csv(
 ) -> tuple[list[Column], Ints | None]:
     """Return the column of codes of every attribute, and that of the counts, if there is one.
 
-    Raises
-    ------
-    InvalidParameterError
-        If its header has the columns between other delimiters.
-    InvalidDataError
-        If this is no CSV table with these columns, or values lie outside the domain: all columns are named.
+    Raises:
+        InvalidParameterError: If its header has the columns between other delimiters.
+        InvalidDataError: If this is no CSV table with these columns, or values lie outside the domain: all
+            columns are named.
     """
-    columns: list[TextCodes | TextNumbers] = text_columns(domain, count, form)
+    columns = text_columns(domain, count, form)
     found: list[Misfit] = []
     try:
         parts = form.parts(path)
         header = cast("list[str]", next(parts))
-        form.check_delimiter(header, [column.name for column in columns])
+        form.check_delimiter(header, [column.source for column in columns])
         places, found = header_places(header, columns)
         ragged = False
         for part in parts:
@@ -177,17 +171,15 @@ def read_csv(
     return codes[: len(domain.names)], None if count is None else codes[-1]
 
 
-def text_columns(
-    domain: Iterable[tuple[str, Attribute]], count: str | None, form: CsvFormat
-) -> "list[TextCodes | TextNumbers]":
-    """Return the columns that are to be read, each with what it has read."""
-    attributes: list[TextCodes | TextNumbers] = [TextCodes(name, kind, form) for name, kind in domain]
-    return attributes if count is None else [*attributes, TextNumbers(count)]
+def text_columns(domain: Iterable[tuple[str, Any]], count: str | None, form: CsvFormat) -> "list[TextCodes]":
+    """Return the columns that are to be read, each with what it has read; that of counts is the last."""
+    kinds = [*domain, *([] if count is None else [(count, Counts())])]
+    return [TextCodes(name, kind, form) for name, kind in kinds]
 
 
 def header_places(
-    header: list[str], columns: "Sequence[TextCodes | TextNumbers]"
-) -> "tuple[list[tuple[TextCodes | TextNumbers, int]], list[Misfit]]":
+    header: list[str], columns: "Sequence[TextCodes]"
+) -> "tuple[list[tuple[TextCodes, int]], list[Misfit]]":
     """Return the place of each column in the header, and what is wrong with those that have none.
 
     A first line without any of the names may be a record: nothing of it is told.
@@ -195,26 +187,25 @@ def header_places(
     places, found = [], []
     is_named = is_header(header, columns)
     for column in columns:
-        times = header.count(column.name)
+        times = header.count(column.source)
         if times == 1:
-            places.append((column, header.index(column.name)))
+            places.append((column, header.index(column.source)))
         else:
-            of_persons = isinstance(getattr(column, "kind", None), Persons)
-            what = persons_of_column(column.name) if of_persons else column.name
+            what = persons_of_column(column.name) if isinstance(column.kind, Persons) else column.source
             rule = f"the file must have one column for {what}, got {times}"
             if times:
                 remedy = "rename one of them"
             elif is_named:
-                remedy = nearest_column(column.name, header)
+                remedy = nearest_column(column.source, header)
             else:
                 remedy = "give it a header line"
             found.append(Misfit(column.name, rule, remedy))
     return places, found
 
 
-def is_header(line: list[str], columns: "Sequence[TextCodes | TextNumbers]") -> bool:
+def is_header(line: list[str], columns: "Sequence[TextCodes]") -> bool:
     """Return whether a line names any of the columns."""
-    return any(column.name in line for column in columns)
+    return any(column.source in line for column in columns)
 
 
 RAGGED = Misfit(
@@ -223,13 +214,13 @@ RAGGED = Misfit(
 
 
 def unreadable(form: CsvFormat) -> Misfit:
-    """Return what to say of a file that is none."""
+    """Return the misfit of a file in another encoding."""
     rule = f"the file must be a CSV table in {form.encoding.upper()}, got other bytes"
     return Misfit("", rule, "name its encoding=, or convert it")
 
 
 def unquoted() -> Misfit:
-    """Return what to say of a file whose fields do not end."""
+    """Return the misfit of a file with a quote that is not closed, or with a field that is too long."""
     rule = (
         f"the file must be a CSV table of fields of at most {csv.field_size_limit():,} characters, in quotes "
         "that end before a delimiter or a line does, got others"
@@ -238,28 +229,45 @@ def unquoted() -> Misfit:
 
 
 @final
-class TextCodes:
-    """One attribute's column, as it is read."""
+class Counts:
+    """The column of how many records a row stands for, read as an attribute is."""
 
-    def __init__(self, name: str, kind: Attribute, form: CsvFormat) -> None:
-        self.name, self.kind, self._form, self._type = name, kind, form, narrowest(kind.size)
+    size, missing, ordered, markers = 2**63, False, False, ()
+    rule = wider = ""  # nothing is of the right type and outside
+    form, readable = "whole numbers >= 0", "correct the column"
+
+    def read(self, column: Column) -> Ints:
+        """Return the number of every row, marks where there is none."""
+        numbers = map(plain, column)
+        good = (value if type(value) is int and 0 <= value < self.size else STRANGE for value in numbers)
+        return np.fromiter(good, np.int64, len(column))
+
+
+@final
+class TextCodes:
+    """One column of a file, as it is read."""
+
+    def __init__(self, name: str, kind: Any, form: CsvFormat) -> None:
+        self.name, self.kind, self._form, self._codes = name, kind, form, Codes(name, kind)
+        self.source = source_of(name, kind)
         self._known: dict[str, int] = {}
-        self._parts: list[Column] = []
-        self._marks: set[int] = set()
         self._slots = Slots()
         # a marker that may read as a number is looked for as text
         marked = any(character.isdigit() for text in (*kind.markers, *form.missing) for character in text)
-        zoned = isinstance(kind, Dates) and kind.zone is not None
-        plain = isinstance(kind, Binned | IntegerRange | Dates) and not (marked or zoned)
-        self._read_plain = self._plain if plain else None
+        # texts that the kind reads in a way of its own may look like plain ones
+        if isinstance(kind, Dates):
+            plain = kind.zone is None and kind.epoch is None
+        else:
+            plain = isinstance(kind, Binned | IntegerRange) and not kind.numerals
+        self._read_plain = self._plain if plain and not marked else None
 
     def take(self, texts: Sequence[str]) -> None:
         """Read some fields more."""
-        self._keep(self.codes(texts))
+        self._codes.keep(self.codes(texts))
 
     def take_fields(self, fields: Fields, place: int) -> None:
         """Read one column of some lines more."""
-        self._keep(self._slots.numbers(fields, place, self.codes, self._read_plain))
+        self._codes.keep(self._slots.numbers(fields, place, self.codes, self._read_plain))
 
     def _plain(self, fields: Fields, starts: Ints, ends: Ints) -> tuple[Ints, Bools]:
         """Return the codes of plain numbers or moments, as `codes` has them, and which fields are such."""
@@ -278,11 +286,6 @@ class TextCodes:
         codes[known] = self.kind.read(column[known])
         return codes, known
 
-    def _keep(self, codes: Ints) -> None:
-        if codes.size and codes.min() < 0:
-            self._marks |= set(MARKS) & set(codes.tolist())
-        self._parts.append(codes.astype(self._type))
-
     def codes(self, texts: Sequence[str]) -> Ints:
         """Return the code of every text, or the mark of what is wrong with it."""
         new = [text for text in set(texts) if text not in self._known]
@@ -296,61 +299,11 @@ class TextCodes:
 
     def misfits(self) -> list[Misfit]:
         """Return which rules the column broke so far."""
-        return [misfit(self.name, self.kind, mark) for mark in MARKS if mark in self._marks]
+        return self._codes.misfits()
 
     def array(self) -> Column:
         """Return the codes of all rows."""
-        parts, self._parts = self._parts, []
-        return np.concatenate(parts) if parts else np.zeros(0, self._type)
-
-
-@final
-class TextNumbers:
-    """The column of counts, as it is read."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._known: dict[str, int] = {}
-        self._parts: list[Ints] = []
-        self._bad = False
-        self._slots = Slots()
-
-    def take(self, texts: Sequence[str]) -> None:
-        """Read some fields more."""
-        self._keep(self.codes(texts))
-
-    def take_fields(self, fields: Fields, place: int) -> None:
-        """Read one column of some lines more."""
-        self._keep(self._slots.numbers(fields, place, self.codes))
-
-    def _keep(self, codes: Ints) -> None:
-        self._bad |= bool(codes.size and codes.min() < 0)
-        self._parts.append(codes)
-
-    def codes(self, texts: Sequence[str]) -> Ints:
-        """Return the number of every text, or -1 where it is none."""
-        if len(self._known) > DISTINCT:
-            self._known.clear()
-        for text in set(texts) - self._known.keys():
-            try:
-                self._known[text] = max(int(np.int64(_integer(text))), -1)
-            except (ValueError, OverflowError):
-                self._known[text] = -1
-        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
-
-    def misfits(self) -> list[Misfit]:
-        """Return what was wrong so far."""
-        return [self.rule] * self._bad
-
-    @property
-    def rule(self) -> Misfit:
-        """What is asked of the column."""
-        rule = f"{self.name} must hold whole numbers >= 0, got other values"
-        return Misfit(self.name, rule, "correct the column")
-
-    def array(self) -> Column:
-        """Return the counts of all rows."""
-        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
+        return self._codes.array()
 
 
 def _integer(text: str) -> int:
@@ -360,8 +313,13 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
-    """Read one field as the attribute's type; text that is not of the type is left for the kind to refuse."""
+def parsed(kind: Any, text: str, form: CsvFormat) -> Any:
+    """Read one field as its kind's type; text that is not of the type is left for the kind to refuse."""
+    if isinstance(kind, Counts):
+        try:
+            return _integer(text)
+        except ValueError:
+            return text
     if text in kind.markers:
         return None
     if isinstance(kind, Categorical):
@@ -377,8 +335,8 @@ def parsed(kind: Attribute, text: str, form: CsvFormat) -> Any:
         return None
     if isinstance(kind, Categorical) and isinstance(kind.labels[0], bool):
         return TRUTHS.get(text.lower(), text)
-    if isinstance(kind, (Dates, Persons)):
-        return text
+    if isinstance(kind, (Dates, Persons)) or (not isinstance(kind, Categorical) and kind.numerals):
+        return text  # read by the kind itself
     if form.decimal != ".":
         if "." in text:  # of thousands, perhaps
             return text

@@ -17,17 +17,12 @@ def adult5() -> tuple[dict[str, NDArray[Any]], Ints]:
 
     The table fits `adult5_domain`, 23,680 cells.
 
-    Returns
-    -------
-    columns : dict of (5162,) arrays
-        ``age`` and ``education_num`` in int64; ``race``, ``sex`` and ``income`` as text. Rows are distinct
-        and sorted.
-    counts : (5162,) int64, >= 1
-        Records per row; the sum is 48,842.
-
-    References
-    ----------
     Becker, B. and Kohavi, R. (1996), Adult, UCI Machine Learning Repository.
+
+    Returns:
+        columns: Dict of (5162,) arrays. ``age`` and ``education_num`` in int64; ``race``, ``sex`` and
+            ``income`` as text. Rows are distinct and sorted.
+        counts: Shape (5162,), at least 1. Records per row; the sum is 48,842.
     """
     packed = importlib.resources.files("onlineic.datasets").joinpath("adult5.csv.gz").read_bytes()
     header, *rows = csv.reader(gzip.decompress(packed).decode("ascii").splitlines())

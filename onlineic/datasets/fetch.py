@@ -27,25 +27,16 @@ TIMEOUT = 30.0  # seconds without a byte, after which a download is given up
 class Dataset:
     """A public table that can be fetched: one file, known by its digest.
 
-    Attributes
-    ----------
-    name : str
-        What `fetch` and `find` call it.
-    about : str
-        What it holds, in a line.
-    records : int
-        Number of records.
-    path : str
-        Its file below the folder of data, parts joined by "/".
-    address : str
-        Where it is downloaded from. Of a repository a commit is part of it: it goes on
-        meaning one file.
-    licence : str
-        As stated where the file is offered. "none stated" is what it says, not a permission.
-    size : int
-        Bytes.
-    sha256 : str
-        Digest of the file, in hexadecimal.
+    Attributes:
+        name: What `fetch` and `find` call it.
+        about: What it holds, in a line.
+        records: Number of records.
+        path: Its file below the folder of data, parts joined by "/".
+        address: Where it is downloaded from. Of a repository a commit is part of it: it goes on meaning one
+            file.
+        licence: As stated where the file is offered. "none stated" is what it says, not a permission.
+        size: Bytes.
+        sha256: Digest of the file, in hexadecimal.
     """
 
     name: str
@@ -145,8 +136,6 @@ CATALOGUE = {
 def folder_of_data() -> Path:
     """Return the folder of fetched tables: ``ONLINEIC_DATA``, else ``onlineic`` in the user's cache.
 
-    References
-    ----------
     XDG Base Directory Specification: the cache is ``XDG_CACHE_HOME`` where that is an absolute path, else
     ``~/.cache``.
     """
@@ -159,21 +148,14 @@ def folder_of_data() -> Path:
 def find(name: str, folder: Path | str | None = None) -> Path:
     """Return the file of a table that was fetched, its digest checked.
 
-    Parameters
-    ----------
-    name : str
-        A name of `CATALOGUE`.
-    folder : path, optional
-        Folder of fetched tables; by default `folder_of_data`.
+    Args:
+        name: A name of `CATALOGUE`.
+        folder: Folder of fetched tables; by default `folder_of_data`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is no table of this name.
-    MissingDataError
-        If it has not been fetched.
-    DigestMismatchError
-        If another file lies in its place.
+    Raises:
+        InvalidParameterError: If there is no table of this name.
+        MissingDataError: If it has not been fetched.
+        DigestMismatchError: If another file lies in its place.
     """
     dataset, path = _placed(name, folder)
     if not path.is_file():
@@ -190,23 +172,15 @@ def fetch(name: str, folder: Path | str | None = None) -> Path:
 
     A file appears whole or not at all, and none is ever overwritten.
 
-    Parameters
-    ----------
-    name : str
-        A name of `CATALOGUE`.
-    folder : path, optional
-        Where to keep it; by default `folder_of_data`.
+    Args:
+        name: A name of `CATALOGUE`.
+        folder: Where to keep it; by default `folder_of_data`.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is no table of this name.
-    DownloadError
-        If its source cannot be reached or does not have it.
-    DigestMismatchError
-        If the source, or the folder, holds another file.
-    OSError
-        If the folder cannot be written.
+    Raises:
+        InvalidParameterError: If there is no table of this name.
+        DownloadError: If its source cannot be reached or does not have it.
+        DigestMismatchError: If the source, or the folder, holds another file.
+        OSError: If the folder cannot be written.
     """
     try:
         return find(name, folder)

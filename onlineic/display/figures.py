@@ -33,10 +33,8 @@ WRITTEN = 150  # cells of a map that carry their number
 def new_figure(width: float, height: float) -> "Figure":
     """Return an empty figure of this size in inches.
 
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
     """
     try:
         from onlineic.display.pictures import Picture
@@ -65,10 +63,8 @@ def bare(axes: "Axes") -> None:
 def suited(kind: FigureKind | None, attributes: Sequence[tuple[int, bool]]) -> FigureKind:
     """Return the kind of figure for attributes of (size, ordered), None: that which suits them.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the kind does not suit them.
+    Raises:
+        InvalidParameterError: If the kind does not suit them.
     """
     allowed: tuple[FigureKind, ...] = ("map",) if len(attributes) == 2 else ("bars", "line")
     if kind is None:
@@ -85,12 +81,9 @@ def suited(kind: FigureKind | None, attributes: Sequence[tuple[int, bool]]) -> F
 def axes_for(ax: "Axes | None") -> "Axes":
     """Return what to draw on: None is a new figure.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is something else than axes.
-    MissingExtraError
-        If matplotlib is not installed.
+    Raises:
+        InvalidParameterError: If it is something else than axes.
+        MissingExtraError: If matplotlib is not installed.
     """
     if ax is None:
         return new_figure(7.0, 4.2).add_subplot()

@@ -20,10 +20,8 @@ class Framed(abc.ABC):
     def to_pandas(self) -> Any:
         """Return `to_dict` as a pandas DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Raises:
+            MissingExtraError: If pandas is not installed.
         """
         return pandas_frame(self.to_dict())
 
@@ -31,10 +29,8 @@ class Framed(abc.ABC):
     def to_polars(self) -> Any:
         """Return `to_dict` as a polars DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
+        Raises:
+            MissingExtraError: If polars is not installed.
         """
         return polars_frame(self.to_dict())
 
@@ -44,10 +40,8 @@ def pandas_frame(columns: Mapping[str, Any], note: str = "") -> Any:
 
     Labels keep their types: where one is missing beside whole numbers, the column holds objects.
 
-    Raises
-    ------
-    MissingExtraError
-        If pandas is not installed.
+    Raises:
+        MissingExtraError: If pandas is not installed.
     """
     try:
         import pandas
@@ -71,10 +65,8 @@ def pandas_frame(columns: Mapping[str, Any], note: str = "") -> Any:
 def polars_frame(columns: Mapping[str, Any]) -> Any:
     """Return a polars DataFrame of these columns.
 
-    Raises
-    ------
-    MissingExtraError
-        If polars is not installed.
+    Raises:
+        MissingExtraError: If polars is not installed.
     """
     try:
         import polars

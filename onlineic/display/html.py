@@ -67,18 +67,13 @@ def table(
 ) -> str:
     """Return a table, its middle rows and columns left out where it is large.
 
-    Parameters
-    ----------
-    head : sequence, (m,)
-    rows : sequence of sequences, each (m,)
-    left : int
-        How many columns are text, at the left; the others are numbers, at the right.
-    names : int
-        How many of them name the row.
-    longest : int
-        Characters of a cell.
-    gap : (int, int), optional
-        Where rows were left out of `rows` already, and how many.
+    Args:
+        head: Shape (m,).
+        rows: Each of shape (m,).
+        left: How many columns are text, at the left; the others are numbers, at the right.
+        names: How many of them name the row.
+        longest: Characters of a cell.
+        gap: Where rows were left out of `rows` already, and how many.
     """
     across, _ = cut_rows(len(head), MOST_COLUMNS + left)
     down, cut = (list(range(len(rows))), None) if gap is not None else cut_rows(len(rows), MOST_ROWS)
@@ -122,11 +117,9 @@ def bars(
 
     Neighbours are added up where there are more, and have no whiskers then: of a sum they would be others.
 
-    Parameters
-    ----------
-    labels, values, lows, highs : sequences, (m,)
-    title : str
-        What is shown, with its unit: the label for those who do not see it.
+    Args:
+        labels, values, lows, highs: Shape (m,).
+        title: What is shown, with its unit: the label for those who do not see it.
     """
     many = -(-len(values) // MOST_BARS)
     if many > 1:

@@ -29,10 +29,8 @@ def shortened(label: Any, longest: int = LONGEST) -> str:
 def records(count: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """Return a number of records as text: whole ones, with a decimal where there are few.
 
-    Parameters
-    ----------
-    rounding : str
-        As of `decimal`: `ROUND_FLOOR` and `ROUND_CEILING` for the ends of an interval.
+    Args:
+        rounding: As of `decimal`: `ROUND_FLOOR` and `ROUND_CEILING` for the ends of an interval.
     """
     if not abs(count) < MOST_EXACT:
         return f"{count:,.0f}"
@@ -106,14 +104,10 @@ def usually(expected: float | None, bound: float = math.inf) -> str:
 def usually_and_provably(expected: float | None, bound: float, confidence: float | None = None) -> str:
     """Return what an error is usually within, and provably, as one sentence without its end.
 
-    Parameters
-    ----------
-    expected : float or None
-        Root-mean-square error; None or NaN where it is unknown.
-    bound : float
-        inf where nothing bounds it.
-    confidence : float, optional
-        With which probability the bound holds.
+    Args:
+        expected: Root-mean-square error; None or NaN where it is unknown.
+        bound: inf where nothing bounds it.
+        confidence: With which probability the bound holds.
     """
     usual = usually(expected, bound)
     said = f"{usual} ({USUAL} expected errors), " if usual else ""

@@ -7,13 +7,14 @@ from onlineic.domain.attributes import (
     IntegerRange,
     Label,
     binned,
+    boolean,
     categorical,
     integers,
     number,
 )
 from onlineic.domain.columns import column_array
 from onlineic.domain.dates import Dates, dates
-from onlineic.domain.domain import Domain, optional
+from onlineic.domain.domain import Domain, from_column, optional
 from onlineic.domain.grid import Grid
 from onlineic.domain.misfits import Misfit
 from onlineic.domain.unit import Unit
@@ -30,9 +31,11 @@ __all__ = [
     "Misfit",
     "Unit",
     "binned",
+    "boolean",
     "categorical",
     "column_array",
     "dates",
+    "from_column",
     "integers",
     "number",
     "optional",

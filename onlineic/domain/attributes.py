@@ -1,6 +1,6 @@
 """What values an attribute takes: labels, a range of integers, a number cut into bins, or dates.
 
-A kind knows its size, the code of each label, and how to encode a column of records. The cell for
+A kind knows its size, the code of each label, and how to read a column of records. The cell for
 missing values, where there is one, is always the last.
 
 Proof: docs/theory/queries.md, 1.8.
@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from numbers import Real
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
@@ -31,8 +31,9 @@ from onlineic.domain.columns import (
     whole,
 )
 from onlineic.domain.dates import Dates
+from onlineic.domain.edges import beside, decimals, edge_at, even, is_at, rounded
 from onlineic.domain.hints import in_place_of, inside, no_missing_cell
-from onlineic.domain.misfits import encoded
+from onlineic.domain.written import Numerals, check_clock, checked_written
 from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
@@ -45,18 +46,20 @@ from onlineic.errors import (
 )
 from onlineic.slips import nearest, public
 
+Clock = Literal["hours", "minutes", "seconds"]
 Label = str | int | bool | float | None
 Word = str | int | bool | float
 
 
 SHOWN = 6  # labels quoted in a message
-
-
 MOST_BINS = 2**20  # of a number, of equal width
-
-
 EXACT = 2**53  # below, a double holds every whole number
 LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int64
+
+OF_TEXTS = (
+    "convert the column, or declare how its texts are written: written='1,234.5', clock='hours', or "
+    "optional(.., missing=['NA']) for gaps"
+)
 
 
 @final
@@ -64,20 +67,13 @@ LARGEST = 2**62  # ends of integer ranges: differences of codes stay inside int6
 class Categorical:
     """Finitely many labels without an order; all str, all int or all bool.
 
-    Parameters
-    ----------
-    labels : tuple
-        The distinct labels; a label's code is its position.
-    missing : bool
-        Whether a last cell holds missing values (None, NaN, NA).
-    other : str, optional
-        Name of a cell, after those of the labels, for every value of their type that is not listed.
-    synonyms : tuple of (value, label)
-        What else stands for a label; kept sorted, since it is a mapping.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
+    Args:
+        labels: The distinct labels; a label's code is its position.
+        missing: Whether a last cell holds missing values (None, NaN, NA).
+        other: Name of a cell, after those of the labels, for every value of their type that is not listed.
+        synonyms: Each (value, label). What else stands for a label; kept sorted, since it is a mapping.
+        markers: Texts that stand for a missing value.
+        others: Whether every value that fits nowhere counts as missing.
     """
 
     labels: tuple[str | int | bool, ...] = attrs.field(eq=lambda labels: (*map(type, labels[:1]), labels))
@@ -86,6 +82,7 @@ class Categorical:
     synonyms: tuple[tuple[Word, str | int | bool], ...] = attrs.field(default=(), eq=repr)  # True is not 1
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ordered = False
 
     def __attrs_post_init__(self) -> None:
@@ -191,10 +188,6 @@ class Categorical:
             return len(self.labels)
         return self._synonyms.get((type(value), value)) if isinstance(value, Word) else None
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column's values."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         missing = absent(column, self.markers)
@@ -219,19 +212,14 @@ class Categorical:
 class IntegerRange:
     """The integers start, ..., stop - 1, in order; the code of v is v - start.
 
-    Parameters
-    ----------
-    start, stop : int
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether smaller numbers count as the first integer and larger ones as the last.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    round : bool
-        Whether a number with a fraction counts as the nearest integer, a half as the even one.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
+    Args:
+        missing: Whether a last cell holds missing values.
+        clip: Whether smaller numbers count as the first integer and larger ones as the last.
+        markers: Texts that stand for a missing value.
+        round: Whether a number with a fraction counts as the nearest integer, a half as the even one.
+        others: Whether every value that fits nowhere counts as missing.
+        written: How texts write the number 1234.5: see `integers`.
+        clock: Unit in which a time of day is read: see `integers`.
     """
 
     start: int
@@ -241,9 +229,14 @@ class IntegerRange:
     markers: tuple[str, ...] = ()
     round: bool = attrs.field(default=False, kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
+    written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
+    clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
+    readable = OF_TEXTS
 
     def __attrs_post_init__(self) -> None:
+        check_clock(self.clock, self.written)
         if not all(type(end) is int and abs(end) <= LARGEST for end in (self.start, self.stop)):
             raise InvalidDomainError(
                 f"range must have integers of at most 2^62 as ends, got range({shown(self.start)}, "
@@ -271,7 +264,12 @@ class IntegerRange:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        return "numbers" if self.round else "whole numbers"
+        return _of_form("numbers" if self.round else "whole numbers", self.written, self.clock)
+
+    @cached_property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return Numerals(self.written, self.clock, floor=True)
 
     def label(self, code: int) -> Label:
         """Return the integer of a code, None for the missing cell."""
@@ -305,10 +303,6 @@ class IntegerRange:
             f"{near}, or at_least or below for one side."
         )
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of whole numbers."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column, marks where a value does not fit."""
         if column.dtype.kind in "iu":
@@ -319,6 +313,7 @@ class IntegerRange:
             return settled(codes, absent(column), self.size - 1, self.others)
         missing = absent(column, self.markers)
         cell = self.size - 1 if self.missing else None
+        column = self.numerals.column(column)
         return settled(read_distinct(column, self._lookup), missing, cell, self.others)
 
     def _lookup(self, value: Any) -> int:
@@ -340,25 +335,20 @@ class IntegerRange:
 class Binned:
     """A number cut at public edges into bins [e_0, e_1), [e_1, e_2), ...; the code is the bin.
 
-    Parameters
-    ----------
-    edges : tuple of float
-        At least two, strictly increasing; the first may be -inf and the last inf.
-    integer : bool
-        Whether the column and the finite edges are whole numbers only; then every comparison with a number
-        v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`, `at_least`, `below`.
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether smaller numbers count in the first bin and larger ones in the last, infinite ones too. An
-        infinite number is else in a bin with that infinite edge, and nowhere if there is none.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    others : bool
-        Whether every value that fits nowhere counts as missing.
-    ends : bool
-        Whether a record is shared out between the two ends of its bin, so that their mean is its value: see
-        `number`. Every bin has two cells then, first that of its lower end.
+    Args:
+        edges: At least two, strictly increasing; the first may be -inf and the last inf.
+        integer: Whether the column and the finite edges are whole numbers only; then every comparison with a
+            number v has an exact form at v or v + 1. Otherwise conditions must be cut with `span`,
+            `at_least`, `below`.
+        missing: Whether a last cell holds missing values.
+        clip: Whether smaller numbers count in the first bin and larger ones in the last, infinite ones too.
+            An infinite number is else in a bin with that infinite edge, and nowhere if there is none.
+        markers: Texts that stand for a missing value.
+        others: Whether every value that fits nowhere counts as missing.
+        ends: Whether a record is shared out between the two ends of its bin, so that their mean is its value:
+            see `number`. Every bin has two cells then, first that of its lower end.
+        written: How texts write the number 1234.5: see `number`.
+        clock: Unit in which a time of day is read: see `number`.
     """
 
     edges: tuple[float, ...]
@@ -367,10 +357,15 @@ class Binned:
     clip: bool = False
     markers: tuple[str, ...] = ()
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
     ends: bool = attrs.field(default=False, kw_only=True)
+    written: tuple[str, ...] = attrs.field(default=(), converter=checked_written, kw_only=True)
+    clock: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
+    readable = OF_TEXTS
 
     def __attrs_post_init__(self) -> None:
+        check_clock(self.clock, self.written)
         given: object = self.edges  # whatever was given
         if not isinstance(given, tuple | list):
             raise InvalidDomainError(
@@ -419,7 +414,12 @@ class Binned:
     @property
     def form(self) -> str:
         """What a column must hold, in words."""
-        return "whole numbers" if self.integer else "numbers"
+        return _of_form("whole numbers" if self.integer else "numbers", self.written, self.clock)
+
+    @cached_property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return Numerals(self.written, self.clock, floor=self.integer)
 
     def label(self, code: int) -> Label:
         """Return the bin of a code as text, with its end where it has two; None for the missing cell."""
@@ -470,24 +470,21 @@ class Binned:
     def _cut(self, name: str, value: float) -> int:
         if math.isinf(value):
             return 0 if value < 0 else len(self.edges) - 1
-        if value in self.edges:
-            return self.edges.index(value)
-        nearest = sorted(self.edges, key=lambda edge: abs(edge - value))[:2]
+        at = edge_at(self.edges, value)
+        if at is not None:
+            return at
         raise InvalidQueryError(
             f"{name} must be cut at a bin edge, got {short(value)}; the nearest edges are "
-            f"{' and '.join(map(short, sorted(nearest)))}."
+            f"{' and '.join(map(short, beside(self.edges, value)))}."
         )
-
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the bins of a numeric column."""
-        return encoded(name, self, self.read(column))
 
     def read(self, column: Column) -> Ints:
         """Return the bins of a column, marks where a value does not fit; of two ends the nearer one."""
         if self.ends:
             return FineBins(self, 1).read(column)
-        missing, kind = absent(column, self.markers), column.dtype.kind
-        bins = len(self.edges) - 1
+        missing = absent(column, self.markers)
+        column = self.numerals.column(column)
+        bins, kind = len(self.edges) - 1, column.dtype.kind
         if kind in "iu":
             return settled(self._inside(self._of_integers(column)), missing, bins, self.others)
         if kind == "f":
@@ -531,12 +528,10 @@ class Binned:
 class FineBins:
     """How far a number lies from the lower end of its bin to the upper one, in so many steps: for loaders.
 
-    Parameters
-    ----------
-    kind : Binned
-        With two ends a bin.
-    steps : int, >= 1
-        The code of bin b and of j steps, 0 <= j <= steps, is (steps + 1) b + j; the last one is missing.
+    Args:
+        kind: With two ends a bin.
+        steps: At least 1. The code of bin b and of j steps, 0 <= j <= steps, is (steps + 1) b + j; the last
+            one is missing.
     """
 
     kind: Binned
@@ -558,6 +553,16 @@ class FineBins:
         return self.kind.markers
 
     @property
+    def numerals(self) -> Numerals:
+        """What texts stand for as numbers."""
+        return self.kind.numerals
+
+    @property
+    def readable(self) -> str:
+        """How the domain takes a column of other texts."""
+        return self.kind.readable
+
+    @property
     def rule(self) -> str:
         """What a value must be, in words."""
         return self.kind.rule
@@ -577,7 +582,7 @@ class FineBins:
         edges = np.asarray(self.kind.edges)
         codes = attrs.evolve(self.kind, ends=False).read(column)
         inside, missing = (codes >= 0) & (codes < len(edges) - 1), codes == len(edges) - 1
-        bins = codes[inside]
+        bins, column = codes[inside], self.kind.numerals.column(column)
         if column.dtype.kind == "O":
             values = np.fromiter(map(as_float, column[inside]), float, len(bins))
         else:
@@ -599,6 +604,13 @@ def _floats(edges: Iterable[Any]) -> tuple[float, ...]:
         ) from None
 
 
+def _of_form(what: str, written: tuple[str, ...], clock: str | None) -> str:
+    """Return what a column must hold, with the texts that stand for it."""
+    if clock is not None:
+        return f"times of day such as 18:05:28, or {what} of {clock}"
+    return f"{what}, or texts as {' or '.join(map(shown, written))}" if written else what
+
+
 Attribute = Categorical | IntegerRange | Binned | Dates
 
 
@@ -608,26 +620,19 @@ def categorical(
 ) -> Categorical:
     """Return the kind of a value that is one of some labels.
 
-    Parameters
-    ----------
-    labels : iterable of str, int or bool
-        Distinct, of one type.
-    other : bool or str
-        Whether one more cell counts every value of that type that is not listed: a public cell, so that a
-        table may hold labels that nobody knew of. A text names it; True names it "other".
-    synonyms : mapping, optional
-        Value -> label that it stands for, such as {"male": "M"}.
+    Args:
+        labels: Distinct, of one type.
+        other: Whether one more cell counts every value of that type that is not listed: a public cell, so
+            that a table may hold labels that nobody knew of. A text names it; True names it "other".
+        synonyms: Value -> label that it stands for, such as {"male": "M"}.
 
-    Raises
-    ------
-    InvalidDomainError
-        If labels and synonyms are not distinct, of other types, or lead nowhere.
+    Raises:
+        InvalidDomainError: If labels and synonyms are not distinct, of other types, or lead nowhere.
 
-    Examples
-    --------
-    >>> kind = categorical(["F", "M"], other=True, synonyms={"female": "F"})
-    >>> kind.size, kind.code("sex", "female"), kind.label(2)
-    (3, 0, 'other')
+    Examples:
+        >>> kind = categorical(["F", "M"], other=True, synonyms={"female": "F"})
+        >>> kind.size, kind.code("sex", "female"), kind.label(2)
+        (3, 0, 'other')
     """
     if isinstance(labels, (str, bytes, Mapping, set, frozenset)) or not isinstance(labels, Iterable):
         raise InvalidDomainError(f"labels must be a list of labels, got {shown(labels)}; write a list.")
@@ -646,28 +651,77 @@ def categorical(
 
 
 @public
-def integers(first: int, last: int, *, clip: bool = False, round: bool = False) -> IntegerRange:
+def boolean(true: Any = (), false: Any = ()) -> Categorical:
+    """Return the kind of a value that is true or false; its mean is a rate.
+
+    True and False, 1 and 0 and the texts true and false are read as they are, with any case.
+
+    Args:
+        true: A word or a number of the table that stands for True, or a list of them, such as "yes".
+        false: Such as "no"; numbers that are given replace 1 and 0.
+
+    Raises:
+        InvalidDomainError: If a word stands for both, or for none that a table could hold.
+
+    Examples:
+        >>> boolean("yes", "no").code("smokes", "yes")
+        1
+        >>> boolean(1, 2).code("smokes", 2)
+        0
+    """
+    told = {True: _words("true", true), False: _words("false", false)}
+    numbers = any(type(word) is not str for words in told.values() for word in words)
+    synonyms: list[tuple[Word, bool]] = []
+    for label, words in told.items():
+        text = str(label)
+        given = [*words, text, text.lower(), text.upper()]
+        given += [] if numbers else [int(label)]
+        # a CSV file holds a number as a text
+        given += [str(word) for word in given if type(word) is int]
+        synonyms += [(word, label) for word in dict.fromkeys(given)]
+    return Categorical((False, True), synonyms=tuple(synonyms))
+
+
+def _words(name: str, given: Any) -> list[Word]:
+    """Return the words that stand for one of two values."""
+    alone = isinstance(given, str | int | float) or not isinstance(given, Iterable)
+    listed = [plain(word) for word in ([given] if alone else given)]
+    if not all(type(word) in (str, int) for word in listed):
+        raise InvalidDomainError(
+            f"{name} must be a word or a whole number of the table, got {shown(given)}; write "
+            "boolean('yes', 'no')."
+        )
+    return listed
+
+
+@public
+def integers(
+    first: int,
+    last: int,
+    *,
+    clip: bool = False,
+    round: bool = False,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> IntegerRange:
     """Return the kind of a whole number from `first` to `last`, both included.
 
-    Parameters
-    ----------
-    first, last : int
-        Public ends, of at most 2^62.
-    clip : bool
-        Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
-    round : bool
-        Whether a number with a fraction counts as the nearest integer, a half as the even one; else it is
-        refused.
+    Args:
+        first, last: Public ends, of at most 2^62.
+        clip: Whether smaller numbers count as `first` and larger ones as `last`; else they are refused.
+        round: Whether a number with a fraction counts as the nearest integer, a half as the even one; else it
+            is refused.
+        written: How texts of the table write the number 1234 (or 1234.5): "1,234", "1.234 €", "$1,234.5". A
+            text must have the signs of the example; of several examples those of one. "(1,234)" reads what is
+            below 0.
+        clock: Unit in which a time of day, such as 18:05:28, is read: the whole ones since midnight.
 
-    Raises
-    ------
-    InvalidDomainError
-        If an end is no integer, or the ends are swapped.
+    Raises:
+        InvalidDomainError: If an end is no integer, the ends are swapped, or an example is no 1234.
 
-    Examples
-    --------
-    >>> integers(17, 90).size
-    74
+    Examples:
+        >>> integers(17, 90).size
+        74
     """
     ends = plain(first), plain(last)
     if not all(type(end) is int for end in ends):
@@ -679,22 +733,28 @@ def integers(first: int, last: int, *, clip: bool = False, round: bool = False) 
         raise InvalidDomainError(
             f"integers must run upwards, got {ends[0]} to {ends[1]}; write integers({ends[1]}, {ends[0]})."
         )
-    return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round)
+    return IntegerRange(ends[0], ends[1] + 1, clip=clip, round=round, written=written, clock=clock)
 
 
 @public
-def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False) -> Binned:
+def binned(
+    edges: Iterable[float],
+    *,
+    integer: bool = False,
+    clip: bool = False,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> Binned:
     """Return the kind of a numeric attribute cut into bins [edge, next edge).
 
-    Parameters
-    ----------
-    edges : iterable of float
-        Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are then
-        in the bin that ends there.
-    integer : bool
-        Whether the column holds whole numbers only.
-    clip : bool
-        Whether numbers beyond the edges count in the first and the last bin; else they are refused.
+    Args:
+        edges: Public, strictly increasing; the first may be -inf and the last inf, and infinite numbers are
+            then in the bin that ends there. What arithmetic made, as of `np.arange(0, 1, 0.1)`, stands for
+            its decimal: .30000000000000004 for .3.
+        integer: Whether the column holds whole numbers only.
+        clip: Whether numbers beyond the edges count in the first and the last bin; else they are refused.
+        written: How texts of the table write the number 1234.5, as of `number`.
+        clock: Unit in which a time of day is read, as of `number`.
     """
     try:
         given = checked_list("edges", edges)
@@ -704,15 +764,22 @@ def binned(edges: Iterable[float], *, integer: bool = False, clip: bool = False)
         raise InvalidDomainError(
             f"edges must be a list of numbers, got {shown(edges)}; write e.g. binned([0, 20, 35, 50])."
         )
-    return Binned(tuple(given), integer, clip=clip)
+    return Binned(decimals(_floats(given)), integer, clip=clip, written=written, clock=clock)
 
 
 @public
-def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binned:
+def number(
+    low: float,
+    high: float,
+    *,
+    bins: int | Iterable[float] | None = None,
+    written: str | Iterable[str] = (),
+    clock: Clock | None = None,
+) -> Binned:
     """Return the kind of a real number whose sums and means need no midpoints, between two public ends.
 
     It is cut into bins, and each record is shared out between the two ends of its bin, so that their mean is
-    its value: a sum over records is a sum over ends, and no midpoints stand for values. What lies beyond
+    its value: sums need no midpoints. What lies beyond
     `low` and `high` counts as them. It can be cut at the edges of bins alone. A table with such an attribute
     is loaded in parts, 64 a record (see `Unit`): what lies in one cell is rounded to them together, by a
     public hash, up as often as down. `bias` of a mean or a sum says how much that can be, for every table: of
@@ -720,29 +787,35 @@ def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binn
     sharing out the rows of a person with several can do it does not say. Counts at a single end are counts of
     parts. Only sessions ask it.
 
-    Parameters
-    ----------
-    low, high : float
-        Public: never the least and the largest number of the table.
-    bins : int >= 1, or iterable of float
-        So many bins of equal width, or their public edges from `low` to `high`. Every bin has two cells. More
-        bins can be cut finer, and make sums no more accurate.
+    Args:
+        low, high: Public: never the least and the largest number of the table.
+        bins: A number of them, at least 1, or the values themselves. So many bins of equal width, or their
+            public edges from `low` to `high`. By default about 64, cut at multiples of a width 1, 2 or 5
+            times a power of ten. Every bin has two cells. More bins can be cut finer, and make sums no more
+            accurate.
+        written: How texts of the table write the number 1234.5: "1,234.5", "1.234,5 €", "$1,234.5", "1234,5",
+            "1234.5%". A text must have the signs of the example, of several examples those of one; what
+            stands around the digits is left out, so that 45% is 45. "(1,234.5)" reads what is below 0.
+        clock: Unit in which a time of day is read: 18:05:28, 6:05 pm, or a time of Python. 18:30 is 18.5
+            hours.
 
-    Raises
-    ------
-    InvalidDomainError
-        If the ends are no finite rising numbers, or the edges lead elsewhere.
+    Raises:
+        InvalidDomainError: If the ends are no finite rising numbers, the edges lead elsewhere, or an example
+            is no 1234.5.
 
-    Examples
-    --------
-    >>> number(0, 1000, bins=10).size
-    20
+    Examples:
+        >>> number(0, 1000, bins=10).size
+        20
+        >>> number(0, 50_000).edges[:4]
+        (0.0, 1000.0, 2000.0, 3000.0)
     """
     if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
         raise InvalidDomainError(
             f"number must have two finite ends that rise, got {shown(low)} and {shown(high)}; write "
             "number(0, 1000)."
         )
+    if bins is None:
+        return Binned(rounded(low, high), clip=True, ends=True, written=written, clock=clock)
     whole_bins = whole(bins)
     if whole_bins is None and not isinstance(bins, Iterable):
         raise InvalidDomainError(f"bins must be a number of bins or their edges, got {shown(bins)}.")
@@ -751,15 +824,15 @@ def number(low: float, high: float, *, bins: int | Iterable[float] = 64) -> Binn
             raise InvalidDomainError(
                 f"bins must be from 1 to {MOST_BINS:,}, got bins={shown(bins)}; change it."
             )
-        edges: list[Any] = np.linspace(float(low), float(high), whole_bins + 1).tolist()
+        edges = even(low, high, whole_bins)
     else:
-        edges = list(binned(bins, clip=True).edges)  # type: ignore[arg-type]  # no number
-        if (edges[0], edges[-1]) != (float(low), float(high)):
+        edges = binned(bins, clip=True).edges  # type: ignore[arg-type]  # no number
+        if not (is_at(low, edges[0]) and is_at(high, edges[-1])):
             raise InvalidDomainError(
                 f"bins must have edges from low to high, got {short(edges[0])} to {short(edges[-1])} for "
                 f"{short(float(low))} to {short(float(high))}; add the ends."
             )
-    return Binned(tuple(edges), clip=True, ends=True)
+    return Binned(edges, clip=True, ends=True, written=written, clock=clock)
 
 
 def _of_labels(kinds: Collection[type]) -> str:

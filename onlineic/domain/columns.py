@@ -162,6 +162,11 @@ def read_distinct(column: Column, lookup: Callable[[Any], int]) -> Ints:
     return np.fromiter(map(table.__getitem__, keys), np.int64, len(column))
 
 
+def source_of(name: str, kind: Any) -> str:
+    """Return the column of a table that fills an attribute: of its name, unless its kind names another."""
+    return getattr(kind, "column", None) or name
+
+
 def settled(codes: Ints, missing: Bools, cell: int | None, others: bool = False) -> Ints:
     """Return codes with the missing values in their cell, or marked where there is none.
 

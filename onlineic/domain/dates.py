@@ -8,8 +8,9 @@ import datetime
 import math
 import re
 from collections.abc import Iterable
-from functools import cached_property
-from typing import Any, final
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
@@ -20,12 +21,13 @@ from onlineic.domain.columns import (
     STRANGE,
     Column,
     absent,
+    decimal_read,
     is_missing,
+    is_number,
     read_distinct,
     settled,
 )
 from onlineic.domain.hints import in_place_of, no_missing_cell
-from onlineic.domain.misfits import encoded
 from onlineic.errors import (
     InvalidDomainError,
     InvalidParameterError,
@@ -62,6 +64,23 @@ TEXT = re.compile(
 
 Moment = datetime.datetime
 SAMPLE = Moment(2024, 3, 5)
+EPOCHS = {"s": 10**6, "ms": 10**3, "us": 1}  # microseconds of one
+MOST_TICKS = 2**62
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+    "november", "december",
+)  # fmt: skip
+SHORT = {name[:3]: at for at, name in enumerate(MONTHS, 1)} | {"sept": 9}
+# what the directives of a format read, in English whatever the locale is
+READS = {
+    "Y": r"[0-9]{4}", "y": r"[0-9]{2}", "m": r"[0-9]{1,2}", "B": "|".join(MONTHS),
+    "b": rf"(?:{'|'.join(sorted(SHORT, key=len, reverse=True))})\b", "d": r"[0-9]{1,2}",
+    "H": r"[0-9]{1,2}", "I": r"[0-9]{1,2}", "p": r"[ap]\.?(?:m\.?)?", "M": r"[0-9]{1,2}", "S": r"[0-9]{1,2}",
+    "f": r"[0-9]{1,9}", "z": r"Z|[+-][0-9]{2}:?[0-9]{2}",
+}  # fmt: skip
+TOLD_BY = {"y": "Y", "b": "m", "B": "m", "I": "H"}  # directives that tell the same
+PIVOT = 69  # two digits from here on are of the 20th century, as in POSIX
+EXPECTED = "a list of texts of %Y or %y, %m, %b or %B, %d, %H or %I with %p, %M, %S, %f and %z, each once"
 
 
 @final
@@ -69,25 +88,18 @@ SAMPLE = Moment(2024, 3, 5)
 class Dates:
     """The periods of one length from `first` to `last`, both included, in order.
 
-    Parameters
-    ----------
-    first, last : str
-        The first and the last cell, written as their labels.
-    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
-        Weeks begin on Monday, as in ISO 8601.
-    missing : bool
-        Whether a last cell holds missing values.
-    clip : bool
-        Whether earlier values count in the first cell and later ones in the last.
-    markers : tuple of str
-        Texts that stand for a missing value.
-    zone : str, optional
-        Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those without
-        are local time. Without it values with an offset are refused.
-    formats : tuple of str
-        How texts are written besides ISO 8601, such as "%d.%m.%Y".
-    others : bool
-        Whether every value that fits nowhere counts as missing.
+    Args:
+        first, last: The first and the last cell, written as their labels.
+        by: From year to minute, week and quarter too. Weeks begin on Monday, as in ISO 8601.
+        missing: Whether a last cell holds missing values.
+        clip: Whether earlier values count in the first cell and later ones in the last.
+        markers: Texts that stand for a missing value.
+        zone: Time zone, such as "Europe/Paris": values with an offset are taken to local time there, those
+            without are local time. Without it values with an offset are refused.
+        formats: How texts are written besides ISO 8601, such as "%d.%m.%Y" or "%b-%Y".
+        epoch: {"s", "ms", "us"}. Unit of numbers, and of texts of digits, that count from the beginning of
+            1970 in UTC.
+        others: Whether every value that fits nowhere counts as missing.
     """
 
     first: str
@@ -99,6 +111,8 @@ class Dates:
     zone: str | None = None
     formats: tuple[str, ...] = attrs.field(default=(), kw_only=True)
     others: bool = attrs.field(default=False, kw_only=True)
+    column: str | None = attrs.field(default=None, kw_only=True)
+    epoch: str | None = attrs.field(default=None, kw_only=True)
     ordered = True
 
     def __attrs_post_init__(self) -> None:
@@ -123,6 +137,11 @@ class Dates:
             )
         self._local  # noqa: B018  # an unknown time zone is refused now
         _check_formats(self.formats)
+        if self.epoch is not None and (type(self.epoch) is not str or self.epoch not in EPOCHS):
+            raise InvalidDomainError(
+                f"epoch must be one of {', '.join(EPOCHS)}, got {shown(self.epoch)}; write "
+                "epoch='s' for seconds since 1970."
+            )
 
     @cached_property
     def _start(self) -> int:
@@ -164,8 +183,9 @@ class Dates:
     def readable(self) -> str:
         """How the domain takes a column of other texts."""
         zoned = "dates(.., zone='Europe/Paris') for times with an offset such as Z, " * (self.zone is None)
+        counted = ", dates(.., epoch='s') for seconds since 1970" * (self.epoch is None)
         return (
-            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts, "
+            f"declare {zoned}dates(.., formats=['%d/%m/%Y']) for other texts{counted}, "
             "optional(.., missing=['NA']) for gaps, or convert the column"
         )
 
@@ -176,6 +196,7 @@ class Dates:
             "without offset, unless zone= is declared" if self.zone is None else "with or without offset"
         )
         forms = f" or as {', '.join(self.formats)}" if self.formats else ""
+        forms += f" or {self.epoch} since 1970" if self.epoch else ""
         return f"dates or ISO texts such as 2024-03-05{forms}, {offsets}, each inside one {self.by}"
 
     def label(self, code: int) -> str | None:
@@ -215,14 +236,12 @@ class Dates:
             last = self._cut(name, stretch[1] + INSTANT if closed else stretch[0])
         return first, max(first, last)
 
-    def encode(self, name: str, column: Column) -> Ints:
-        """Return the codes of a column of dates."""
-        return encoded(name, self, self.read(column))
-
     def read(self, column: Column) -> Ints:
         """Return the codes of a column of dates, marks where a value does not fit."""
         missing = absent(column, self.markers)
         cell = self._periods if self.missing else None
+        if column.dtype.kind in "iuf" and self.epoch is not None:
+            return settled(self._of_ticks(column), missing, cell, self.others)
         if column.dtype.kind == "M":
             return settled(self._of_stamps(column), missing, cell, self.others)
         if column.dtype.kind not in "OU":
@@ -258,11 +277,71 @@ class Dates:
         stretch = _stretch(self.last, self.by)
         return _microseconds((stretch or (SAMPLE, SAMPLE))[1] + INSTANT)
 
+    def instants(self) -> Column:
+        """Return the minutes in which the periods begin, (periods,) datetime64."""
+        index = np.arange(self._start, self._start + self._periods)
+        if self.by == "year":
+            return (index - 1970).astype("M8[Y]").astype("M8[m]")
+        if self.by in ("quarter", "month"):
+            months = index * (3 if self.by == "quarter" else 1) - 1970 * 12
+            return months.astype("M8[M]").astype("M8[m]")
+        if self.by in MINUTES:
+            return (index * MINUTES[self.by] - EPOCH * 1440).astype("M8[m]")
+        days = index if self.by == "day" else index * 7 + 1
+        return (days - EPOCH).astype("M8[D]").astype("M8[m]")
+
+    def within(self, unit: str) -> tuple[Ints, list[str]]:
+        """Return of every period the number of the longer one that it lies in, from 0, and their labels."""
+        index = _indices(self.instants(), unit)
+        return index - index[0], [_label(one, unit) for one in range(int(index[0]), int(index[-1]) + 1)]
+
     def holding(self, microsecond: int) -> int:
         """Return the code of the period in which a microsecond lies, if the domain has it."""
         return _index(_moment(microsecond), self.by) - self._start
 
+    def _of_ticks(self, column: Column) -> Ints:
+        """Return the codes of numbers since the beginning of 1970."""
+        if self._local is not None:
+            return read_distinct(column, self._lookup)
+        if column.dtype.kind == "f":
+            column = np.floor(np.where(np.isnan(column), 0.0, column))
+        ticks = np.clip(column, -MOST_TICKS, MOST_TICKS).astype(np.int64)
+        return self._of_stamps(ticks.astype(f"M8[{self.epoch}]"))
+
+    def _of_epoch(self, value: Any) -> int | None:
+        """Return the code of a number since the beginning of 1970, or of its text; None of anything else."""
+        if isinstance(value, str):
+            if re.fullmatch(r"[+-]?[0-9]+(\.[0-9]+)?", value.strip()) is None:
+                return None
+            value = decimal_read(Decimal(value.strip()))
+        if not is_number(value) or value != value:
+            return None
+        unit = EPOCHS[str(self.epoch)]
+        ticks = math.floor(min(max(value, -MOST_TICKS), MOST_TICKS))
+        past, future = value < -MOST_TICKS, value > MOST_TICKS
+        finer = (
+            0 if isinstance(value, int | np.integer) or past or future else int((float(value) - ticks) * unit)
+        )
+        moment = ticks * unit + finer + SINCE
+        try:
+            local = _moment(moment)
+            if self._local is not None:
+                local = local.replace(tzinfo=datetime.UTC).astimezone(self._local).replace(tzinfo=None)
+            index = _index(local, self.by)
+        except OverflowError:
+            index = self._start - 1 if moment < 0 else self._start + self._periods
+        return self._placed(index)
+
+    def _placed(self, index: int) -> int:
+        """Return the code of a period by its number."""
+        if self.clip:
+            index = min(max(index, self._start), self._start + self._periods - 1)
+        return index - self._start if 0 <= index - self._start < self._periods else OUTSIDE
+
     def _lookup(self, value: Any) -> int:
+        found = None if self.epoch is None else self._of_epoch(value)
+        if found is not None:
+            return found
         text = moment_text(value) or ""
         if self.formats and isinstance(value, str):
             text = _in_iso(text, self.formats)
@@ -275,9 +354,7 @@ class Dates:
             return STRANGE
         if shift is not None:
             index += shift[1] * CYCLE[self.by]
-        if self.clip:
-            index = min(max(index, self._start), self._start + self._periods - 1)
-        return index - self._start if 0 <= index - self._start < self._periods else OUTSIDE
+        return self._placed(index)
 
     def _of_stamps(self, column: Column) -> Ints:
         """Return the codes of numpy's dates; a column of months says nothing of days."""
@@ -334,34 +411,31 @@ def dates(
     clip: bool = False,
     zone: str | None = None,
     formats: Iterable[str] = (),
+    epoch: Literal["s", "ms", "us"] | None = None,
 ) -> Dates:
     """Return the kind of a date or a time: the periods from `first` to `last`, both included.
 
-    Parameters
-    ----------
-    first, last : str, date, datetime, datetime64, pandas Timestamp or Period
-        Public ends, such as "2020-01" and "2024-12".
-    by : {"year", "quarter", "month", "week", "day", "hour", "minute"}
-        Length of one cell; weeks begin on Monday.
-    clip : bool
-        Whether earlier values count in the first cell and later ones in the last; else they are refused.
-    zone : str, optional
-        Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one without
-        an offset is local time already. Without `zone` a value with an offset is refused.
-    formats : list of str
-        How texts of the table are written besides ISO 8601, by the directives %Y, %m, %d, %H, %M and %S, such
-        as ["%d.%m.%Y"]. A text that two of them read as different times is refused.
+    Args:
+        first, last: Text, date, datetime, datetime64, or a Timestamp or Period of pandas. Public ends, such
+            as "2020-01" and "2024-12".
+        by: From year to minute, week and quarter too. Length of one cell; weeks begin on Monday.
+        clip: Whether earlier values count in the first cell and later ones in the last; else they are
+            refused.
+        zone: Time zone such as "Europe/Paris". A value with an offset is taken to local time there, one
+            without an offset is local time already. Without `zone` a value with an offset is refused.
+        formats: How texts of the table are written besides ISO 8601, such as ["%d.%m.%Y", "%b-%Y"]: by %Y or
+            %y, %m, %b (Jan) or %B (January), %d, %H or %I with %p, %M, %S, %f and %z. Names are English. A
+            text that two of them read as different times is refused.
+        epoch: Numbers, and texts of digits, are seconds (thousandths, millionths) since the beginning of 1970
+            in UTC, taken to `zone` if there is one.
 
-    Raises
-    ------
-    InvalidDomainError
-        If an end is no date, the ends are swapped, or the unit or the zone is unknown.
+    Raises:
+        InvalidDomainError: If an end is no date, the ends are swapped, or the unit or the zone is unknown.
 
-    Examples
-    --------
-    >>> kind = dates("2023-11", "2024-02", by="month")
-    >>> kind.size, kind.label(1)
-    (4, '2023-12')
+    Examples:
+        >>> kind = dates("2023-11", "2024-02", by="month")
+        >>> kind.size, kind.label(1)
+        (4, '2023-12')
     """
     if type(by) is not str or by not in UNITS:
         raise InvalidDomainError(f"by must be one of {', '.join(UNITS)}, got {shown(by)}; choose one.")
@@ -380,7 +454,7 @@ def dates(
     except InvalidParameterError:
         listed = [None]
     _check_formats(listed)
-    return Dates(named[0], named[1], by, clip=clip, zone=zone, formats=tuple(listed))
+    return Dates(named[0], named[1], by, clip=clip, zone=zone, formats=tuple(listed), epoch=epoch)
 
 
 def _check_formats(formats: Any) -> None:
@@ -388,35 +462,68 @@ def _check_formats(formats: Any) -> None:
     given: list[Any] = [*formats] if isinstance(formats, (tuple, list)) else [None]
     for form in given:
         told = re.findall("%(.?)", form) if type(form) is str else [""]
-        if not set(told) <= set("YmdHMS") or len(told) > len(set(told)) or not told:
+        same = [TOLD_BY.get(letter, letter) for letter in told]
+        halves = "I" in told, "p" in told
+        if not told or not set(told) <= set(READS) or len(set(same)) < len(same) or halves[0] != halves[1]:
             raise InvalidDomainError(
-                "formats must be a list of texts of %Y, %m, %d, %H, %M and %S, each once, got "
-                f"{shown(form)}; write formats=['%d.%m.%Y']."
+                f"formats must be {EXPECTED}, got {shown(form)}; write formats=['%d.%m.%Y']."
             )
-        order = [letter for letter in "YmdHMS" if letter in told]
-        if order != list("YmdHMS"[: len(order)]):
+        order = [letter for letter in "YmdHMSf" if letter in same]
+        if order != list("YmdHMSf"[: len(order)]) or ("z" in told and "H" not in order):
             raise InvalidDomainError(
                 f"formats must tell all from the year down, got {shown(form)}; add what is missing."
             )
-        if TEXT.fullmatch(SAMPLE.strftime(form)):
+        if set(told) <= set("YmdHMS") and TEXT.fullmatch(SAMPLE.strftime(form)):
             raise InvalidDomainError(
                 f"formats must differ from ISO 8601, which is read anyway, got {shown(form)}; leave it out."
             )
 
 
+@lru_cache(maxsize=256)
+def _reader(form: str) -> re.Pattern[str]:
+    """Return the pattern of a format; blanks stand for any blanks."""
+    text = ""
+    for part in re.split(r"(%.|\s+)", form):
+        if part.startswith("%"):
+            text += f"(?P<{part[1]}>{READS[part[1]]})"
+        else:
+            text += r"\s+" if part.isspace() else re.escape(part)
+    return re.compile(text, re.IGNORECASE | re.ASCII)
+
+
 def _in_iso(text: str, formats: tuple[str, ...]) -> str:
     """Return a text that is written in one of the formats as ISO 8601 writes it; others as they are."""
-    found = set()
-    for form in formats:
-        try:
-            moment = Moment.strptime(text, form)
-        except ValueError:
-            continue
-        parts = ("%Y", "-%m", "-%d", "T%H", ":%M", ":%S")[: form.count("%")]
-        found.add(f"{moment.year:04}" + moment.strftime("".join(parts[1:])))
+    found = {iso for form in formats if (iso := by_format(text, form)) is not None}
     if len(found) > 1:
         return ""  # no time: nobody knows which was meant
     return found.pop() if found else text
+
+
+def by_format(text: str, form: str) -> str | None:
+    """Return what a format reads in a text, as ISO 8601 writes it; None if it reads nothing."""
+    match = _reader(form).fullmatch(text)
+    if match is None:
+        return None
+    held = {letter: part.lower() for letter, part in match.groupdict().items()}
+    numbers = {TOLD_BY.get(one, one): int(part) for one, part in held.items() if part.isdigit()}
+    if "y" in held:
+        numbers["Y"] += 1900 if numbers["Y"] >= PIVOT else 2000
+    if "b" in held or "B" in held:
+        numbers["m"] = SHORT.get(held.get("b", "")) or MONTHS.index(held["B"]) + 1
+    if "p" in held:
+        if not 1 <= numbers["H"] <= 12:
+            return None
+        numbers["H"] = numbers["H"] % 12 + 12 * held["p"].startswith("p")
+    try:
+        year, month, day, hour, minute, second = (int(numbers.get(one, one in "md")) for one in "YmdHMS")
+        Moment(year, month, day, hour, minute, second)
+    except ValueError:  # a 30th of February
+        return None
+    signs = zip(("", "-", "-", "T", ":", ":"), "YmdHMS", strict=True)
+    iso = "".join(f"{sign}{numbers[letter]:02}" for sign, letter in signs if letter in numbers)
+    iso += f".{held['f'][:6]}" if "f" in held else ""
+    offset = held.get("z", "").upper()
+    return iso + (offset if offset in ("", "Z") else f"{offset[:3]}:{offset[-2:]}")
 
 
 def moment_text(value: Any) -> str | None:
@@ -452,6 +559,12 @@ def _shift(text: str) -> tuple[str, int] | None:
 def names_time(text: str) -> bool:
     """Whether a text has the form of a date or a time."""
     return all(TEXT.fullmatch(part) for part in text.split("/", 1))
+
+
+def beginning(text: str) -> Moment | None:
+    """Return the first moment of what a text of ISO 8601 names, in UTC; None if it names no time."""
+    stretch = _stretch(text, "day", datetime.UTC)
+    return None if stretch is None else stretch[0]
 
 
 def _stretch(text: str, by: str, zone: datetime.tzinfo | None = None) -> tuple[Moment, Moment] | None:
@@ -578,6 +691,9 @@ def moment_written(microsecond: int) -> str:
         return _written(_moment(microsecond))
     except OverflowError:
         return "a time after 9999"
+
+
+SINCE = (Moment(1970, 1, 1) - Moment.min) // INSTANT
 
 
 def _microseconds(moment: Moment) -> int:

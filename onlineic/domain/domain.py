@@ -16,8 +16,9 @@ from onlineic._typing import Ints
 from onlineic.display.html import card, table
 from onlineic.display.text import GAP, cut_rows, shortened
 from onlineic.domain.attributes import Attribute, Binned, Categorical, IntegerRange, binned, categorical
-from onlineic.domain.columns import Column, column_array, is_number, plain, short
+from onlineic.domain.columns import Column, column_array, is_number, plain, source_of
 from onlineic.domain.dates import Dates, dates
+from onlineic.domain.edges import described
 from onlineic.domain.misfits import Misfit, loader, misfits, reading, refuse
 from onlineic.errors import (
     InvalidDataError,
@@ -43,11 +44,14 @@ FROM_ROWS = "NOT PRIVATE"  # key of a kind in a domain file that was read off th
 
 # of a kind in a domain file: the key that tells it, and what may stand beside
 FORMS = {
-    "range": {"clip", "round"},
+    "range": {"clip", "round", "written", "clock"},
     "labels": {"other", "synonyms"},
-    "edges": {"integer", "clip", "ends"},
-    "dates": {"by", "zone", "clip", "formats"},
+    "edges": {"integer", "clip", "ends", "written", "clock"},
+    "dates": {"by", "zone", "clip", "formats", "epoch"},
 }
+
+
+BESIDE = ("missing", "others", "column")  # what may stand beside any of them
 
 
 @public
@@ -56,15 +60,12 @@ def optional(
 ) -> Attribute:
     """Return `kind` with one more cell, the last, for missing values.
 
-    Parameters
-    ----------
-    kind : kind, or a short form of one
-    missing : iterable of str
-        Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always do, and
-        an empty field of a CSV file does unless "" is a label.
-    others : "refused" or "missing"
-        What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That is a
-        public rule; nothing tells how many there were.
+    Args:
+        kind: Of one of the four kinds, or in a short form.
+        missing: Texts that stand for a missing value too, such as ["?", "NA"]. None, NaN, NaT and NA always
+            do, and an empty field of a CSV file does unless "" is a label.
+        others: What becomes of a value that fits nowhere: the table is refused, or it counts as missing. That
+            is a public rule; nothing tells how many there were.
     """
     try:
         given = [missing] if isinstance(missing, str) else checked_list("missing", missing)
@@ -83,6 +84,25 @@ def optional(
 
 
 @public
+def from_column(column: str, kind: Kind) -> Attribute:
+    """Return `kind` as an attribute that another column of a table fills; several can be of one column.
+
+    Args:
+        column: Its name in the table.
+        kind: A kind, or a short form of one.
+
+    Examples
+    --------
+    >>> day = dates("2024-01-01", "2024-12-31")
+    >>> Domain.of(day=day, month=from_column("day", dates("2024-01", "2024-12", by="month"))).columns
+    ('day', 'day')
+    """
+    if type(column) is not str or not column:
+        raise InvalidDomainError(f"column must be the name of a column, got {shown(column)}; write a text.")
+    return attrs.evolve(_attribute(column, kind), column=column)
+
+
+@public
 @final
 @attrs.frozen(
     hash=True, cache_hash=True, repr=False
@@ -90,18 +110,14 @@ def optional(
 class Domain(metaclass=Spelled):
     """A product of named finite attributes: the cells over which records and hypotheses are counted.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Attribute names, distinct.
-    attributes : tuple of Categorical, IntegerRange, Binned or Dates
-        What values each attribute takes.
+    Args:
+        names: Attribute names, distinct.
+        attributes: What values each attribute takes.
 
-    Examples
-    --------
-    >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
-    >>> domain.shape, domain.size
-    ((74, 2, 4), 592)
+    Examples:
+        >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"], region=4)
+        >>> domain.shape, domain.size
+        ((74, 2, 4), 592)
     """
 
     names: tuple[str, ...]
@@ -142,17 +158,13 @@ class Domain(metaclass=Spelled):
     def of(cls, kinds: Mapping[str, Kind] | None = None, /, **more: Kind) -> "Domain":
         """Return the domain of the named attributes.
 
-        Parameters
-        ----------
-        kinds, **more
-            Attribute name -> a `range` of integers, a size (for `range(size)`), a list of labels, what
-            `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any of them. Names
-            that are no identifiers go into the mapping.
+        Args:
+            kinds, **more: Attribute name -> a `range` of integers, a size (for `range(size)`), a list of
+                labels, what `integers`, `categorical`, `binned` and `dates` return, or `optional(...)` of any
+                of them. Names that are no identifiers go into the mapping.
 
-        Raises
-        ------
-        InvalidDomainError
-            If a kind cannot be read, or names or labels are not distinct.
+        Raises:
+            InvalidDomainError: If a kind cannot be read, or names or labels are not distinct.
         """
         if kinds is not None and not isinstance(kinds, Mapping):
             raise InvalidDomainError(
@@ -171,18 +183,15 @@ class Domain(metaclass=Spelled):
         A kind is a size, a list of labels, `{"range": [first, last]}`, `{"labels": [..]}`,
         `{"edges": [..]}`, where "-inf" and "inf" may end the edges, or `{"dates": [first, last]}`. An object
         may add `"missing": true` or a list of texts that stand for it, and, by its kind, `"clip": true`,
-        `"integer": true`, `"by": "month"`, `"zone": "Europe/Paris"`, `"other": true` or a name, and
+        `"integer": true`, `"written": ["1,234.5"]`, `"clock": "hours"`, `"by": "month"`,
+        `"zone": "Europe/Paris"`, `"formats": ["%b-%Y"]`, `"epoch": "s"`, `"other": true` or a name, and
         `"synonyms": {"male": "M"}` (or a list of pairs, where they are no texts).
 
-        Raises
-        ------
-        InvalidDomainError
-            If the text cannot be read.
+        Raises:
+            InvalidDomainError: If the text cannot be read.
 
-        Warns
-        -----
-        PrivateLabelsWarning
-            If the file says that labels in it were read from the private table.
+        Warns:
+            PrivateLabelsWarning: If the file says that labels in it were read from the private table.
         """
         import json  # few sessions need a file: imported with it
 
@@ -237,6 +246,11 @@ class Domain(metaclass=Spelled):
             lines.append(f"  {name:{wide}}  {size:{most},}  {_described(kind)}")
         return "\n".join(lines)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that fill the attributes: each that of its name, but for `from_column`."""
+        return tuple(map(source_of, self.names, self.attributes))
+
     def __iter__(self) -> Iterator[tuple[str, Attribute]]:
         return iter(zip(self.names, self.attributes, strict=True))
 
@@ -281,32 +295,27 @@ class Domain(metaclass=Spelled):
     def encode(self, columns: Records) -> Ints:
         """Return the codes of records, shape (n, attributes), int64.
 
-        Parameters
-        ----------
-        columns : mapping of name to array or list, list of mappings, or structured array
-            At least the domain's attributes; other columns are ignored.
+        Args:
+            columns: Mapping of name to array or list, list of mappings, or structured array. At least the
+                domain's attributes; other columns are ignored.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, lengths differ, or a value lies outside the domain. Nothing is dropped.
+        Raises:
+            InvalidDataError: If a column is absent, lengths differ, or a value lies outside the domain.
+                Nothing is dropped.
         """
         return np.stack([*self.encoded(columns)], axis=1)
 
     def encoded(self, columns: Records) -> Iterator[Ints]:
         """Return the codes of one attribute after the other, each (n,): `encode` without holding all.
 
-        Raises
-        ------
-        InvalidDataError
-            As `encode`; of a value outside the domain when its attribute's turn comes.
+        Raises:
+            InvalidDataError: As `encode`; of a value outside the domain when its attribute's turn comes.
         """
-        arrays = self.columns_of(columns)
-        return self._encoded(arrays)
+        return codes_of(self, self.columns_of(columns))
 
     def _by_column(self, rows: Sequence[Any], person: str | None) -> dict[str, list[Any]]:
         """Return the columns of a list of records; a row without a name is refused, not read as missing."""
-        names = self.names if person is None else (*self.names, person)
+        names = dict.fromkeys(self.columns if person is None else (*self.columns, person))
         for row in rows:
             if not isinstance(row, Mapping):
                 raise InvalidDataError(
@@ -325,25 +334,13 @@ class Domain(metaclass=Spelled):
                 )
         return {name: [row[name] for row in rows] for name in names}
 
-    def _encoded(self, arrays: dict[str, Column]) -> Iterator[Ints]:
-        found: list[Misfit] = []
-        for name, kind in self:
-            with reading(name):
-                codes = kind.read(arrays.pop(name))
-            found += misfits(name, kind, codes)
-            if not found:
-                yield codes
-        refuse(found)
-
     def columns_of(self, columns: Records, person: str | None = None) -> dict[str, Column]:
         """Return the column of every attribute as an array, of equal lengths, values as they come.
 
         Where `person` is the name of the column of a `Unit`, that one is the last.
 
-        Raises
-        ------
-        InvalidDataError
-            If a column is absent, is none, or lengths differ.
+        Raises:
+            InvalidDataError: If a column is absent, is none, or lengths differ.
         """
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
@@ -359,7 +356,8 @@ class Domain(metaclass=Spelled):
                 f"{type(columns).__name__}; {_loader(columns)}."
             )
         names = self.names if person is None else (*self.names, person)
-        lacking = [name for name in names if name not in named]
+        sources = dict(zip(names, self.columns if person is None else (*self.columns, person), strict=True))
+        lacking = [name for name in dict.fromkeys(sources.values()) if name not in named]
         if lacking:
             known: list[Any] = list(named.keys())
             hints = ", ".join(dict.fromkeys(nearest_column(name, known) for name in lacking))
@@ -369,7 +367,7 @@ class Domain(metaclass=Spelled):
                 f"records must have a column for {' and for '.join(wanted)}, got none for "
                 f"{', '.join(lacking)}; {hints}."
             )
-        arrays = {name: column_array(name, named[name]) for name in names}
+        arrays = {name: column_array(name, named[source]) for name, source in sources.items()}
         if len({*map(len, arrays.values())}) > 1:  # by how much is not told: a number of rows can be private
             raise InvalidDataError(
                 f"columns must have equal lengths, got others of {', '.join(arrays)}; give every column one "
@@ -378,12 +376,29 @@ class Domain(metaclass=Spelled):
         return arrays
 
 
+def codes_of(kinds: Iterable[tuple[str, Any]], columns: dict[str, Column]) -> Iterator[Ints]:
+    """Yield the codes of one column after the other, each (n,); columns are let go as they are read.
+
+    Raises:
+        InvalidDataError: Of a value outside its kind, when the column's turn comes; all that follow are
+            looked at too.
+    """
+    found: list[Misfit] = []
+    for name, kind in kinds:
+        with reading(name):
+            codes = kind.read(columns.pop(name))
+        found += misfits(name, kind, codes)
+        if not found:
+            yield codes
+    refuse(found)
+
+
 def check_domain(domain: object) -> None:
     """Raise `InvalidParameterError` unless this is a domain."""
     if type(domain) is not Domain:  # a subclass could have another shape tomorrow
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write Domain.of(...)."
-        )
+        kind = type(domain).__name__
+        remedy = "data.domain" if kind == "PrivateData" else "Domain.of(...)"
+        raise InvalidParameterError(f"domain must be a Domain, got a {kind}; write {remedy}.")
 
 
 def _loader(table: Any) -> str:
@@ -425,18 +440,28 @@ def _with_markers(kind: Attribute) -> Attribute:
 def _described(kind: Attribute) -> str:
     """Return what values a kind takes, in one line."""
     if isinstance(kind, IntegerRange):
-        text = f"integers {kind.start} to {kind.stop - 1}"
+        text = f"integers {kind.start} to {kind.stop - 1}" + _written(kind)
     elif isinstance(kind, Dates):
         text = f"dates {kind.first} to {kind.last} by {kind.by}" + (f", {kind.zone}" if kind.zone else "")
+        text += f", written {' or '.join(kind.formats)}" if kind.formats else ""
+        text += f", or {kind.epoch} since 1970" if kind.epoch else ""
     elif isinstance(kind, Binned):
-        text = _cut(f"{'whole ' * kind.integer}numbers cut at {', '.join(map(short, kind.edges))}")
-        text += ", with both ends of each bin" * kind.ends
+        text = _cut(f"{'whole ' * kind.integer}numbers {described(kind.edges)}")
+        text += ", with both ends of each bin" * kind.ends + _written(kind)
     else:
         text = _cut(", ".join(map(str if isinstance(kind.labels[0], str) else repr, kind.labels)))
         text += f", other: {kind.other}" if kind.other is not None else ""
     if not isinstance(kind, Categorical) and kind.clip:
         text += ", clipped"
-    return text + ", or missing" * kind.missing + ", as all others" * kind.others
+    text += ", or missing" * kind.missing + ", as all others" * kind.others
+    return text if kind.column is None else f"{text}, of the column {_cut(kind.column)}"
+
+
+def _written(kind: IntegerRange | Binned) -> str:
+    """Return how a kind of numbers reads texts, in words."""
+    if kind.clock is not None:
+        return f", {kind.clock} of a time of day"
+    return f", written {' or '.join(kind.written)}" if kind.written else ""
 
 
 def _cut(text: str) -> str:
@@ -446,8 +471,10 @@ def _cut(text: str) -> str:
 
 def _values(kind: Attribute) -> str:
     """Return the first and last labels of a kind as text."""
-    places, gap = cut_rows(kind.size, SHOWN)
-    said = [shortened(kind.label(place), LONGEST_SHOWN) for place in places]
+    ends = isinstance(kind, Binned) and kind.ends  # of which each bin is one value to a reader
+    labels = [kind.bin_label(code) for code in range(0, kind.size, 2)] if ends else None  # type: ignore[union-attr]
+    places, gap = cut_rows(kind.size if labels is None else len(labels), SHOWN)
+    said = [shortened(labels[place] if labels else kind.label(place), LONGEST_SHOWN) for place in places]
     if gap is not None:
         said.insert(gap, GAP)
     return ", ".join(said)
@@ -518,10 +545,10 @@ def _from_json(name: str, kind: Any) -> Attribute:
     if not isinstance(kind, dict):
         return _attribute(name, kind)
     forms = [form for form in FORMS if form in kind]
-    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS}:
+    if len(forms) != 1 or not set(kind) <= {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS}:
         if len(forms) == 1:
-            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], "missing", "others", FROM_ROWS})[0]
-            known = (*sorted(FORMS[forms[0]]), "missing", "others")
+            strange = sorted(set(kind) - {forms[0], *FORMS[forms[0]], *BESIDE, FROM_ROWS})[0]
+            known = (*sorted(FORMS[forms[0]]), *BESIDE)
             raise InvalidDomainError(
                 f"{name} must have beside {shown(forms[0])} one of {', '.join(map(repr, known))}, got "
                 f"{shown(strange)}; {_meant(strange, known)}."
@@ -549,6 +576,8 @@ def _from_json(name: str, kind: Any) -> Attribute:
             f"{name} must give a list for {shown(forms[0])}, got {shown(value)}; write it in brackets."
         )
     attribute = _READERS[forms[0]](name, value, kind)
+    if "column" in kind:
+        attribute = from_column(kind["column"], attribute)
     if missing is False and "others" not in kind:
         return attribute
     return optional(
@@ -566,13 +595,23 @@ def _range_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
         raise InvalidDomainError(
             f"{name} must give 'range' as [first, last], got {shown(value)}; write [17, 90], both included."
         )
-    return IntegerRange(value[0], value[1] + 1, clip=kind.get("clip", False), round=kind.get("round", False))
+    return IntegerRange(
+        value[0], value[1] + 1, clip=kind.get("clip", False), round=kind.get("round", False), **_texts(kind)
+    )
 
 
 def _edges_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
     edges = [float(edge) if edge in ("inf", "-inf") else edge for edge in value]
     clip, ends = kind.get("clip", False), kind.get("ends", False)
-    return attrs.evolve(binned(edges, integer=kind.get("integer", False), clip=clip), ends=ends)
+    found = binned(edges, integer=kind.get("integer", False), clip=clip, **_texts(kind))
+    return attrs.evolve(
+        found, edges=tuple(edges), ends=ends
+    )  # a file keeps the bins that it was written with
+
+
+def _texts(kind: dict[str, Any]) -> dict[str, Any]:
+    """Return how a kind of numbers reads texts."""
+    return {"written": kind.get("written", ()), "clock": kind.get("clock")}
 
 
 def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attribute:
@@ -588,6 +627,7 @@ def _dates_from_json(name: str, value: list[Any], kind: dict[str, Any]) -> Attri
         clip=kind.get("clip", False),
         zone=kind.get("zone"),
         formats=kind.get("formats", ()),
+        epoch=kind.get("epoch"),
     )
 
 
@@ -637,20 +677,24 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _to_json(kind: Attribute) -> dict[str, Any]:
     missing: dict[str, Any] = {"missing": list(kind.markers) or True} if kind.missing else {}
     missing |= {"others": "missing"} if kind.others else {}
+    missing |= {} if kind.column is None else {"column": kind.column}
     if isinstance(kind, Categorical):
         words = dict(kind.synonyms) if all(type(word) is str for word, _ in kind.synonyms) else None
         pairs = [[_word_to_json(word), label] for word, label in kind.synonyms] if words is None else words
         synonyms = {"synonyms": pairs} if pairs else {}
         other = {} if kind.other is None else {"other": kind.other}
         return {"labels": list(kind.labels), **other, **synonyms, **missing}
-    clip = {"clip": True} if kind.clip else {}
+    clip: dict[str, Any] = {"clip": True} if kind.clip else {}
+    if isinstance(kind, Dates):
+        zone = {} if kind.zone is None else {"zone": kind.zone}
+        zone |= {} if kind.epoch is None else {"epoch": kind.epoch}
+        formats = {"formats": list(kind.formats)} if kind.formats else {}
+        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **formats, **clip, **missing}
+    clip |= {"written": list(kind.written)} if kind.written else {}
+    clip |= {} if kind.clock is None else {"clock": kind.clock}
     if isinstance(kind, IntegerRange):
         rounded = {"round": True} if kind.round else {}
         return {"range": [kind.start, kind.stop - 1], **rounded, **clip, **missing}
-    if isinstance(kind, Dates):
-        zone = {} if kind.zone is None else {"zone": kind.zone}
-        formats = {"formats": list(kind.formats)} if kind.formats else {}
-        return {"dates": [kind.first, kind.last], "by": kind.by, **zone, **formats, **clip, **missing}
     edges = [float(edge) if math.isfinite(edge) else str(edge) for edge in kind.edges]  # JSON has no inf
     integer, ends = {"integer": True} if kind.integer else {}, {"ends": True} if kind.ends else {}
     return {"edges": edges, **integer, **ends, **clip, **missing}

@@ -52,37 +52,28 @@ class Grid:
     Write it down from public knowledge, like a domain: `range(grid.points)` is the attribute, `codes` its
     column. One record is rounded at a time, so that what is private for codes is private for the numbers.
 
-    Parameters
-    ----------
-    low, high : float or rational
-        Public ends, low < high. A float is read as the decimal that it prints as: .1 is 1/10.
-    points : int, in [2, 2^62]
+    Args:
+        low, high: Public ends, low < high. A float is read as the decimal that it prints as: .1 is 1/10.
+        points: In [2, 2^62].
 
-    Attributes
-    ----------
-    step : Fraction
-        (high - low)/(points - 1).
-    rounding : float
-        How far a number may be from its point: step/2, and a little for floats.
+    Attributes:
+        step: (high - low)/(points - 1).
+        rounding: How far a number may be from its point: step/2, and a little for floats.
 
-    Raises
-    ------
-    InvalidDomainError
-        If low >= high, or floats hold neither the ends nor the step.
-    InvalidParameterError
-        If another parameter is outside its range.
+    Raises:
+        InvalidDomainError: If low >= high, or floats hold neither the ends nor the step.
+        InvalidParameterError: If another parameter is outside its range.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import mean
-    >>> grid = ic.Grid(-1.0, 1.0, points=201)
-    >>> column = {"score": grid.codes(np.sin(np.arange(100_000)))}
-    >>> data = ic.PrivateData.from_records(column, ic.Domain.of(score=range(grid.points)))
-    >>> released = mean(data, "score", epsilon=1.0)
-    >>> value, error_bound = grid.restored(released.value, released.error_bound)
-    >>> abs(value) < 0.01, round(error_bound, 5)  # .00006 by noise, half a step by rounding
-    (True, 0.00506)
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import mean
+        >>> grid = ic.Grid(-1.0, 1.0, points=201)
+        >>> column = {"score": grid.codes(np.sin(np.arange(100_000)))}
+        >>> data = ic.PrivateData.from_records(column, ic.Domain.of(score=range(grid.points)))
+        >>> released = mean(data, "score", epsilon=1.0)
+        >>> value, error_bound = grid.restored(released.value, released.error_bound)
+        >>> abs(value) < 0.01, round(error_bound, 5)  # .00006 by noise, half a step by rounding
+        (True, 0.00506)
     """
 
     low: Fraction = attrs.field(converter=_low)
@@ -127,16 +118,13 @@ class Grid:
     def codes(self, column: Any, *, clip: bool = False) -> Ints:
         """Return the nearest point of each number, (n,) int64 in [0, points).
 
-        Parameters
-        ----------
-        column : (n,) numbers
-        clip : bool
-            Take numbers outside of [low, high] as its ends; else they are refused.
+        Args:
+            column: Numbers, shape (n,).
+            clip: Take numbers outside of [low, high] as its ends; else they are refused.
 
-        Raises
-        ------
-        InvalidDataError
-            If the column holds something else, or a missing number; at loading, like a domain's.
+        Raises:
+            InvalidDataError: If the column holds something else, or a missing number; at loading, like a
+                domain's.
         """
         array = column_array("column", column)
         if array.dtype.kind not in "iuf" and not (array.dtype.kind == "O" and all(map(is_number, array))):

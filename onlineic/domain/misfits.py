@@ -44,13 +44,9 @@ class Ruled(Protocol):
 class Misfit:
     """One rule that a table breaks; no private value is in it but that it does.
 
-    Attributes
-    ----------
-    column : str
-        Attribute, or column of counts; empty for the table as a whole.
-    rule : str
-        What is asked of it, and what was found instead, in words.
-    remedy : str
+    Attributes:
+        column: Attribute, or column of counts; empty for the table as a whole.
+        rule: What is asked of it, and what was found instead, in words.
     """
 
     column: str
@@ -61,26 +57,12 @@ class Misfit:
         return f"{self.rule}; {self.remedy}"
 
 
-def encoded(name: str, kind: Ruled, codes: Ints) -> Ints:
-    """Return the codes of a column that was read, if every value fits.
-
-    Raises
-    ------
-    InvalidDataError
-        Otherwise.
-    """
-    refuse(misfits(name, kind, codes))
-    return codes
-
-
 @contextlib.contextmanager
 def reading(name: str) -> Iterator[None]:
     """Let no error of a value's own code out of a column: its text may quote a record.
 
-    Raises
-    ------
-    InvalidDataError
-        In its place.
+    Raises:
+        InvalidDataError: In its place.
     """
     try:
         yield
@@ -98,10 +80,9 @@ def loader(load: Callable[P, T]) -> Callable[P, T]:
 
     The frames hold columns, the errors behind it quote values, and whatever shows a traceback may show both.
 
-    Raises
-    ------
-    InvalidDataError
-        In the place of whatever this package did not raise, but for interrupts; it tells the kind alone.
+    Raises:
+        InvalidDataError: In the place of whatever this package did not raise, but for interrupts; it tells
+            the kind alone.
     """
 
     load = public(load)
@@ -160,10 +141,8 @@ def misfit(name: str, kind: Ruled, mark: int) -> Misfit:
 def refuse(found: Sequence[Misfit]) -> None:
     """Raise one error that names every misfit, if there is any.
 
-    Raises
-    ------
-    InvalidDataError
-        With columns, rules and remedies, and no value of the table.
+    Raises:
+        InvalidDataError: With columns, rules and remedies, and no value of the table.
     """
     if len(found) == 1:
         raise InvalidDataError(f"{found[0]}. {REPORT}.")

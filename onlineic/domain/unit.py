@@ -23,28 +23,21 @@ class Unit:
     there, rounded up or down. So counts are weighed numbers of persons: somebody with half of their rows in
     the emergency room counts as half a person there. The number of a person's rows is protected, too.
 
-    Parameters
-    ----------
-    person : str, optional
-        Column that tells whose row it is: whole numbers or texts, never missing. It is no attribute. None:
-        each record is a person of its own, as where an attribute is a `number` and no unit is given.
-    units : 64, 16 or 1
-        The largest number of parts. If epsilon is too small for a plan with so many, the first session of
-        the table takes fewer; only budget, settings and the number of persons decide that. 1: one row a
-        person, chosen by a public hash.
-    weigh : "persons" or "rows"
-        Whether a person or a row counts one. Rows need `at_most`, and a table of neighbours "add-remove",
-        because a public number of rows would tell how many a person has.
-    at_most : int, optional
-        k, with rows: the most of each person that count, chosen by a public hash and that person's rows
-        alone. From public knowledge, never from the table. Noise is k times that of one row.
-    per : None
-        One row a period is refused.
+    Args:
+        person: Column that tells whose row it is: whole numbers or texts, never missing. It is no attribute.
+            None: each record is a person of its own, as where an attribute is a `number` and no unit is
+            given.
+        units: 64, 16 or 1. The largest number of parts. If epsilon is too small for a plan with so many, the
+            first session of the table takes fewer; only budget, settings and the number of persons decide
+            that. 1: one row a person, chosen by a public hash.
+        weigh: Whether a person or a row counts one. Rows need `at_most`, and a table of neighbours
+            "add-remove", because a public number of rows would tell how many a person has.
+        at_most: k, with rows: the most of each person that count, chosen by a public hash and that person's
+            rows alone. From public knowledge, never from the table. Noise is k times that of one row.
+        per: One row a period is refused.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is another.
+    Raises:
+        InvalidParameterError: If a parameter is another.
     """
 
     person: str | None

@@ -65,39 +65,28 @@ def compare(
     between rules are less noisy than the rules. To choose a rule for a private session by the result on the
     same table is a release outside of every promise; choose on public or synthetic data.
 
-    Parameters
-    ----------
-    data : PrivateData, or mapping of label to PrivateData
-    budget : Budget
-        Of each engine, in full.
-    stream : iterable of queries, or Analyst, or mapping of label to either
-        Each is asked of every table. Queries are fixed in advance, the same for all engines. An analyst is
-        called with the answers so far and returns the next query, or None to end; each engine has its own
-        interview, which begins without answers.
-    rules : mapping of label to UpdateRule or None
-        None: the default session, which chooses rule and plan by itself, but for what `options` say.
-    seeds : iterable of int, >= 0
-    baselines : bool
-        Whether to add `known_baselines`: they know a stream in advance, and of an analyst the number
-        that `questions` tells, or else `max_queries`.
-    timing : "batch" or "single"
-        As in `trace`: "single" gives every answer a time of its own.
-    failures : "raise" or "keep"
-        What to do when a rule fails at an update: stop, since from there on the session keeps the hypothesis
-        it had and the comparison is not of that rule any more; or go on and count in `update_failures`.
-    **options
-        Of `OnlineIC`, the same for all rules; of those unsaid `purchases` is `TestsOnly()` and
-        `release` "answer", unless a rule of one's own buys tables by what is asked.
+    Args:
+        budget: Of each engine, in full.
+        stream: Iterable of queries, or Analyst, or mapping of label to either. Each is asked of every table.
+            Queries are fixed in advance, the same for all engines. An analyst is called with the answers so
+            far and returns the next query, or None to end; each engine has its own interview, which begins
+            without answers.
+        rules: None: the default session, which chooses rule and plan by itself, but for what `options` say.
+        seeds: Each at least 0.
+        baselines: Whether to add `known_baselines`: they know a stream in advance, and of an analyst the
+            number that `questions` tells, or else `max_queries`.
+        timing: As in `trace`: "single" gives every answer a time of its own.
+        failures: What to do when a rule fails at an update: stop, since from there on the session keeps the
+            hypothesis it had and the comparison is not of that rule any more; or go on and count in
+            `update_failures`.
+        **options: Of `OnlineIC`, the same for all rules; of those unsaid `purchases` is `TestsOnly()` and
+            `release` "answer", unless a rule of one's own buys tables by what is asked.
 
-    Returns
-    -------
-    list of Trace
+    Returns:
         Table by table, stream by stream, seed by seed: the rules in order, then the baselines.
 
-    Raises
-    ------
-    UpdateFailedError
-        With the traces that were done.
+    Raises:
+        UpdateFailedError: With the traces that were done.
     """
     check_choice("failures", failures, "raise", "keep")
     if OWN & options.keys():
@@ -206,11 +195,9 @@ def known_baselines(
     sets. Per-query Gaussian noise needs delta > 0; noisy tables of more than 2^24 cells are left out, a
     histogram of more than 2^26, and tables where only the number of queries is known.
 
-    Parameters
-    ----------
-    data, budget
-    stream : sequence of queries, or int
-        All queries, or, where an analyst chooses them one by one, how many answers to pay for.
+    Args:
+        stream: Sequence of queries, or int. All queries, or, where an analyst chooses them one by one, how
+            many answers to pay for.
     """
     check_types(data, budget)
     sets: list[tuple[int, ...]] = []

@@ -38,16 +38,12 @@ FLOOR = 1e-5  # of the largest singular value: below, a direction is measured as
 class FactorisationBound:
     """What Gaussian mechanisms that answer W x by R (A x + noise) can reach on one stream.
 
-    Attributes
-    ----------
-    least : float
-        No such mechanism has a smaller root-mean-square error over the stream, fraction of records.
-    reached : float
-        What the strategy of the singular value decomposition has: an error that can be reached, if
-        `every_pair`; else the largest distance of two cells was searched for, and may be larger.
-    every_pair : bool
-    queries, distinct : int
-        Of the stream, and of them those that are no constants, repeats or complements of another.
+    Attributes:
+        least: No such mechanism has a smaller root-mean-square error over the stream, fraction of records.
+        reached: What the strategy of the singular value decomposition has: an error that can be reached, if
+            `every_pair`; else the largest distance of two cells was searched for, and may be larger.
+        queries, distinct: Of the stream, and of them those that are no constants, repeats or complements of
+            another.
     """
 
     least: float
@@ -66,27 +62,6 @@ def factorisation_bound(
     with Gaussian noise, and answers a stream W by R times that; x are the counts of the cells, n is public.
     It is unbiased, and its error does not depend on the data. An engine that looks at the data may err less.
 
-    Parameters
-    ----------
-    domain : Domain
-    n : int
-    budget : Budget
-        With delta > 0.
-    stream : sequence of queries
-        At most 12,000 distinct ones where there are more cells; those that are no products of conditions
-        on single attributes need few cells.
-    seed : int
-        Public: of the sample of queries by which cells are weighted, and of the cells where a search begins.
-
-    Raises
-    ------
-    InvalidParameterError
-        Also for delta = 0 and for a stream of constants.
-    TooLargeError
-        For more queries, or more weights, than a gigabyte holds.
-
-    Notes
-    -----
     Replacing a record of cell a by one of cell b moves A x by A(e_a - e_b), so noise of deviation s has
     mu = max |A(e_a - e_b)| / s, and the mean squared error is s^2 |R|_F^2 / (k n^2). For independent a, b of
     any law p, given that they differ, the maximum is at least 2 |A C^(1/2)|_F^2 / (1 - sum p^2) with
@@ -100,10 +75,19 @@ def factorisation_bound(
     strategy finds far off. With W C^(1/2) = U S V^T the strategy A = S^(-1/2) U^T W meets the
     second inequality.
 
-    References
-    ----------
     Li & Miklau (2013), "Optimal error of query sets under the differentially-private matrix mechanism";
     Edmonds, Nikolov & Ullman (2020), "The power of factorization mechanisms", for weights of the cells.
+
+    Args:
+        budget: With delta > 0.
+        stream: Sequence of queries. At most 12,000 distinct ones where there are more cells; those that are
+            no products of conditions on single attributes need few cells.
+        seed: Public: of the sample of queries by which cells are weighted, and of the cells where a search
+            begins.
+
+    Raises:
+        InvalidParameterError: Also for delta = 0 and for a stream of constants.
+        TooLargeError: For more queries, or more weights, than a gigabyte holds.
     """
     check_domain(domain)
     check_kind("budget", budget, Budget)
@@ -175,16 +159,13 @@ def _weights(domain: Domain, queries: Sequence[Query]) -> list[Floats]:
 class _Strategy:
     """The strategy of the singular value decomposition, from the smaller Gram matrix of the weighted stream.
 
-    Attributes
-    ----------
-    parts : list of (rows, codes)
-        Of every axis; their products are the columns of cells: weights of the queries, or of single cells.
-    law : list of (codes,)
-        Weights of every axis, each sums to one.
-    singular, floored : (rank,)
-        Singular values of W C^(1/2), those below what floats resolve as 0, and at the least the floor.
-    inverse : (rows, rows)
-        A^T A, as a form of columns.
+    Attributes:
+        parts: Each of shape (rows, codes). Of every axis; their products are the columns of cells: weights of
+            the queries, or of single cells.
+        law: Each of shape (codes,). Weights of every axis, each sums to one.
+        singular, floored: Shape (rank,). Singular values of W C^(1/2), those below what floats resolve as 0,
+            and at the least the floor.
+        inverse: Shape (rows, rows). A^T A, as a form of columns.
     """
 
     parts: list[Floats]

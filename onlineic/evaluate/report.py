@@ -23,22 +23,15 @@ if TYPE_CHECKING:
 class Row:
     """One line of the table: the traces of one engine, on one table and stream, over all seeds.
 
-    Attributes
-    ----------
-    label : str
-        `Trace.name`: with the table and the stream, where there were several.
-    group : str
-        The table and the stream alone: rows of one group can be compared.
-    traces : int
-        How many were joined.
-    rate : float
-        Answers per second.
-    easy, hard, repeat, untested, spent : float
-        Means over the traces.
-    mean, rms, largest : float
-        Mean, root-mean-square and largest absolute error over all answers of all traces, fractions.
-    given : str
-        As of a trace; of seeds that differ in it, of all of them.
+    Attributes:
+        label: `Trace.name`: with the table and the stream, where there were several.
+        group: The table and the stream alone: rows of one group can be compared.
+        traces: How many were joined.
+        rate: Answers per second.
+        easy, hard, repeat, untested, spent: Means over the traces.
+        mean, rms, largest: Mean, root-mean-square and largest absolute error over all answers of all traces,
+            fractions.
+        given: As of a trace; of seeds that differ in it, of all of them.
     """
 
     label: str
@@ -57,12 +50,7 @@ class Row:
 
 
 def rows(traces: Iterable[Trace]) -> list[Row]:
-    """Return one row for every engine, table and stream, in order of first appearance.
-
-    Parameters
-    ----------
-    traces : iterable of Trace
-    """
+    """Return one row for every engine, table and stream, in order of first appearance."""
     groups: dict[str, list[Trace]] = {}
     for trace in checked_traces(traces):
         groups.setdefault(trace.name, []).append(trace)
@@ -94,10 +82,6 @@ def text_table(traces: Iterable[Trace]) -> str:
     """Return an aligned table, one line an engine; a star marks the smallest error of each kind in its group.
 
     A group is one table and stream. Errors are fractions of records. Below stands what sessions were given.
-
-    Parameters
-    ----------
-    traces : iterable of Trace
     """
     lines = rows(traces)
     head = ["engine", "answers/s", "hard", "easy", "repeat", "untested", "spent", "mean", "rms", "max"]
@@ -127,11 +111,8 @@ def text_table(traces: Iterable[Trace]) -> str:
 def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "Axes":
     """Draw the share of answers within each error, one curve a label. NOT PRIVATE.
 
-    Parameters
-    ----------
-    axes : matplotlib Axes
-    traces : iterable of Trace
-        Those of one label are joined. The first label is drawn thickest.
+    Args:
+        traces: Those of one label are joined. The first label is drawn thickest.
     """
     groups: dict[str, list[Trace]] = {}
     for trace in checked_traces(traces):
@@ -177,17 +158,11 @@ def plot_marginal(
 ) -> "Axes":
     """Draw what the hypothesis believes of one attribute against the truth. NOT PRIVATE, and stamped so.
 
-    Parameters
-    ----------
-    axes : matplotlib Axes
-    values : sequence, (m,)
-        The attribute's values, as labels of the axis.
-    truth, hypothesis : float64 arrays, (m,)
-        Fractions of records.
-    name : str
-        Of the attribute.
-    n : int
-        Number of records; 1 leaves fractions.
+    Args:
+        values: Shape (m,). The attribute's values, as labels of the axis.
+        truth, hypothesis: Shape (m,). Fractions of records.
+        name: Of the attribute.
+        n: Number of records; 1 leaves fractions.
     """
     try:
         truth, hypothesis = np.asarray(truth, np.float64), np.asarray(hypothesis, np.float64)

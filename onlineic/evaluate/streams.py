@@ -21,10 +21,8 @@ def exact_values(data: PrivateData, stream: Sequence[Any]) -> Floats:
 
     Of a table that stays where it lives each set of attributes is counted there first.
 
-    Raises
-    ------
-    TooLargeError
-        If such a table cannot be counted over the attributes of a query; nothing was counted.
+    Raises:
+        TooLargeError: If such a table cannot be counted over the attributes of a query; nothing was counted.
     """
     check_kind("data", data, PrivateData)
     bound = bind_queries(stream, data.domain, session_grid_bits(data.mass))
@@ -57,12 +55,8 @@ def exact_marginal(data: PrivateData, name: str) -> Floats:
 def random_stream(domain: Domain, size: int, seed: int = 0) -> list[Expression]:
     """Return random conjunctions over 1 to 3 attributes: a range of integers, or a label.
 
-    Parameters
-    ----------
-    domain : Domain
-    size : int
-    seed : int
-        Public.
+    Args:
+        seed: Public.
     """
     check_domain(domain)
     size, generator = checked_integer("size", size, at_least=0), public_generator(seed)

@@ -48,33 +48,22 @@ class Engine(Protocol):
 class Trace:
     """What one engine did on one stream, against the truth. NOT PRIVATE.
 
-    Attributes
-    ----------
-    label : str
-        Of the engine.
-    data, stream : str
-        Of the table and the stream, where there were several to be told apart; else empty.
-    seed : int or None
-        Of the simulated noise; None for the system's entropy.
-    errors : float64 array, (queries,)
-        Answer minus exact value, fractions of records.
-    bounds : float64 array, (queries,)
-        The error bounds that were stated; inf where none was.
-    statuses : str array, (queries,)
-        "easy", "hard", "repeat" or "untested".
-    times : float64 array, (queries,)
-        Seconds of each answer, the update that a hard one caused included.
-    timing : "batch" or "single"
-        Whether times are those of batches, divided equally among their answers, or were taken one by one.
-    opening : float or None
-        Seconds from nothing to the first question; None: the engine was open already.
-    spent : float
-        Share of the budget used up or reserved at the end, in [0, 1].
-    update_failures : int
-        Updates that the rule failed at: the session kept the hypothesis it had.
-    given : str
-        Of a session, what it was given besides rule, budget and noise: tables that it buys first, what hits
-        release, mechanism, how many hits are planned. Rules with the same words are compared under one plan.
+    Attributes:
+        label: Of the engine.
+        data, stream: Of the table and the stream, where there were several to be told apart; else empty.
+        seed: Of the simulated noise; None for the system's entropy.
+        errors: Shape (queries,). Answer minus exact value, fractions of records.
+        bounds: Shape (queries,). The error bounds that were stated; inf where none was.
+        statuses: Shape (queries,). "easy", "hard", "repeat" or "untested".
+        times: Shape (queries,). Seconds of each answer, the update that a hard one caused included.
+        timing: Whether times are those of batches, divided equally among their answers, or were taken one by
+            one.
+        opening: Seconds from nothing to the first question; None: the engine was open already.
+        spent: Share of the budget used up or reserved at the end, in [0, 1].
+        update_failures: Updates that the rule failed at: the session kept the hypothesis it had.
+        given: Of a session, what it was given besides rule, budget and noise: tables that it buys first, what
+            hits release, mechanism, how many hits are planned. Rules with the same words are compared under
+            one plan.
     """
 
     label: str
@@ -185,28 +174,20 @@ def trace(
 ) -> Trace:
     """Return what an engine answers to a stream, beside the truth. NOT PRIVATE.
 
-    Parameters
-    ----------
-    label : str
-    engine : session or baseline, or a callable that opens one
-        On `data`. Opening is timed where a callable does it. A session buys tables with its first question,
-        whose time they are part of.
-    data : PrivateData
-    stream : sequence of queries, at least one, or Analyst
-        An analyst is called with the answers so far, in order, before every question, and returns the next
-        query, or None to end. One that keeps a state begins anew when there are no answers yet.
-    truths : float64 array, (queries,), optional
-        `exact_values(data, stream)`, if it is at hand.
-    seed : int, optional
-        What to note as the seed.
-    progress : callable, optional
-        Called with the engine's statistics after every few hundred answers.
-    timing : "batch" or "single"
-        Ask in batches, as `answer_many` is meant to be used, or one by one, so that each answer has a time
-        of its own. The answers are the same, but of a session that buys tables by what is asked, which hears
-        a batch before it answers it. An analyst's are always single.
-    clock : callable
-        Returns seconds: `time.perf_counter`, or `time.process_time` where other programs share the cores.
+    Args:
+        engine: Session or baseline, or a callable that opens one. On `data`. Opening is timed where a
+            callable does it. A session buys tables with its first question, whose time they are part of.
+        stream: Sequence of queries, at least one, or Analyst. An analyst is called with the answers so far,
+            in order, before every question, and returns the next query, or None to end. One that keeps a
+            state begins anew when there are no answers yet.
+        truths: Shape (queries,). `exact_values(data, stream)`, if it is at hand.
+        seed: What to note as the seed.
+        progress: Called with the engine's statistics after every few hundred answers.
+        timing: Ask in batches, as `answer_many` is meant to be used, or one by one, so that each answer has a
+            time of its own. The answers are the same, but of a session that buys tables by what is asked,
+            which hears a batch before it answers it. An analyst's are always single.
+        clock: Returns seconds: `time.perf_counter`, or `time.process_time` where other programs share the
+            cores.
     """
     check_choice("timing", timing, "batch", "single")
     check_types_of_trace(engine, data)
@@ -334,13 +315,10 @@ def frame(traces: Iterable[Trace]) -> dict[str, np.ndarray[Any, Any]]:
 
     `pandas.DataFrame` and `polars.DataFrame` take the result as it is.
 
-    Parameters
-    ----------
-    traces : iterable of Trace, at least one
+    Args:
+        traces: At least one.
 
-    Returns
-    -------
-    dict of str to array, each (answers,)
+    Returns:
         label, data, stream (text); seed (int, -1 for the system's entropy); query (int, its place in the
         stream, from 0); status (text); error, bound (fractions of records); seconds; timing (text).
     """

@@ -1,7 +1,7 @@
 """What a session needs of its public belief about the private table, and what it asks of it.
 
 A hypothesis is a function of public facts and released numbers only, so nothing here can cost privacy,
-and nothing here may see data. Accuracy of easy answers does not depend on it either: the very number that
+and nothing here may see data. The bounds of easy answers do not depend on it: the very number that
 `evaluate` returns is rounded, tested and released.
 """
 
@@ -46,7 +46,7 @@ class Hypothesis(Protocol):
 
 @runtime_checkable
 class HasBlocks(Protocol):
-    """A hypothesis that also knows partitions: what cross tables and partition releases ask of one."""
+    """A hypothesis that also evaluates partitions: cross tables and partition releases need one."""
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the guess of every block, shape (blocks,)."""
@@ -54,7 +54,7 @@ class HasBlocks(Protocol):
 
 @runtime_checkable
 class SupportsMany(Protocol):
-    """A hypothesis that can say of a whole batch whether it takes it: others are asked query by query."""
+    """A hypothesis that says at once whether it takes a whole batch: others are asked query by query."""
 
     def supports_many(self, queries: Queries) -> bool:
         """Whether `evaluate` takes all of these queries."""
@@ -68,12 +68,10 @@ def supports_all(hypothesis: Hypothesis, queries: Queries) -> bool:
 
 
 def batch_guesses(hypothesis: Hypothesis, queries: Queries, n: int) -> Ints:
-    """Return what `grid_guesses` does of a batch, shape (m,): the same integers. Public.
+    """Return `grid_guesses` of a batch, shape (m,): the same integers. Public.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give one finite number a query.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give one finite number a query.
     """
     values = _finite(hypothesis.evaluate_many(queries), len(queries))
     most = np.int64(n) << queries.grid_bits  # n 2^k is below 2^53: as a float it is itself
@@ -83,13 +81,12 @@ def batch_guesses(hypothesis: Hypothesis, queries: Queries, n: int) -> Ints:
 def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> list[int]:
     """Return n 2^k f(hypothesis) of each query, evaluated and rounded once, in [0, n 2^k]. Public.
 
-    This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing
-    from the hypothesis. It is Python's own: a number of a class of the hypothesis's would meet the counts.
+    This very integer is tested and, if easy, released, so an easy answer's error bound needs nothing from the
+    hypothesis. It is Python's own: an object of the hypothesis's own class would see the counts it is
+    compared with.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give one finite number a query.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give one finite number a query.
     """
     if len(queries) == 1:
         return [grid_guess(hypothesis, queries[0], n)]
@@ -98,12 +95,10 @@ def grid_guesses(hypothesis: Hypothesis, queries: Sequence[Query], n: int) -> li
 
 
 def grid_guess(hypothesis: Hypothesis, query: Query, n: int) -> int:
-    """Return what `grid_guesses` does of one query: the same integer. Public.
+    """Return `grid_guesses` of one query: the same integer. Public.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the hypothesis does not give a finite number.
+    Raises:
+        InvalidParameterError: If the hypothesis does not give a finite number.
     """
     try:
         value = float(hypothesis.evaluate(query))
@@ -122,12 +117,9 @@ def _on_grid(most: int, value: float) -> int:
 def block_guesses(hypothesis: Hypothesis, partition: Partition, n: int) -> tuple[int, ...]:
     """Return n f(hypothesis) of every block, rounded once, in [0, n]. Public.
 
-    Raises
-    ------
-    InvalidQueryError
-        If the hypothesis has no blocks.
-    InvalidParameterError
-        If it does not give one finite number a block.
+    Raises:
+        InvalidQueryError: If the hypothesis has no blocks.
+        InvalidParameterError: If it does not give one finite number a block.
     """
     if not isinstance(hypothesis, HasBlocks):
         raise InvalidQueryError(NO_BLOCKS)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
@@ -12,9 +12,23 @@ from onlineic.domain.domain import Domain
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.queries.tables import Tables, spread
+from onlineic.queries.tables import Sums, Tables, spread
 
 ALL_CELLS = 2**24  # of all tables that are kept; then they are made again
+
+
+class Held(Sums, Protocol):
+    """Sums over a set of attributes whose table is not written code by code."""
+
+    @property
+    def size(self) -> int:
+        """Numbers that are kept."""
+
+    def table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the table of the set."""
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the sum in every block of a partition of the set, shape (blocks,)."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -22,19 +36,19 @@ class BySets(ABC):
     """Tables of sets of attributes, each made when its set is first asked for.
 
     Two sets agree on the attributes that they share but for noise: this is no joint distribution. Synthetic
-    records are drawn from the hypothesis beneath.
+    records are drawn from the hypothesis that answers all other sets, `beneath`.
     """
 
-    _held: dict[tuple[int, ...], Tables | None] = attrs.field(init=False, factory=dict)
+    _held: dict[tuple[int, ...], Tables | Held | None] = attrs.field(init=False, factory=dict)
     _cells: list[int] = attrs.field(init=False, factory=lambda: [0])
 
     @property
     @abstractmethod
     def beneath(self) -> Any:
-        """The hypothesis that answers where a set has no table of its own."""
+        """The hypothesis that answers sets without a table of their own."""
 
     @abstractmethod
-    def _made(self, axes: tuple[int, ...]) -> Floats | None:
+    def _made(self, axes: tuple[int, ...]) -> Floats | Held | None:
         """Return the distribution over a set of attributes, or None to leave the set to `beneath`."""
 
     @property
@@ -75,15 +89,15 @@ class BySets(ABC):
         held = self._table(partition.axes)
         if held is None:
             return np.asarray(self.beneath.blocks(partition))
-        return nearest(partition.measure(held.table(partition.axes)))
+        if isinstance(held, Tables):
+            return nearest(partition.measure(held.table(partition.axes)))
+        return nearest(held.blocks(partition))
 
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more cells than the hypothesis beneath writes.
+        Raises:
+            TooLargeError: If it has more cells than the hypothesis beneath writes.
         """
         axes = self.domain.project_axes(*names)
         held = self._table(axes)
@@ -98,7 +112,7 @@ class BySets(ABC):
         columns: dict[str, list[Any]] = self.beneath.sample(size, seed)
         return columns
 
-    def _table(self, axes: tuple[int, ...]) -> Tables | None:
+    def _table(self, axes: tuple[int, ...]) -> Tables | Held | None:
         """Return the sums over a set of attributes, or None if it is left to the hypothesis beneath."""
         try:
             return self._held[axes]
@@ -109,8 +123,11 @@ class BySets(ABC):
                 self._held.clear()
                 self._cells[0] = 0
             self._cells[0] += size
-            dimensions = len(self.domain.shape)
-            found = None if made is None else Tables(spread(made, axes, dimensions), size)
+            found: Tables | Held | None
+            if isinstance(made, np.ndarray):
+                found = Tables(spread(made, axes, len(self.domain.shape)), size)
+            else:
+                found = made
             self._held[axes] = found
             return found  # what another thread has made room for in the meantime is not looked up again
 

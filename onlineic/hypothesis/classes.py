@@ -47,8 +47,8 @@ def class_cells(targets: Sequence[Query | Partition]) -> int:
 def kept_classes(tables: Sequence[Partition], most: float) -> dict[int, Ints]:
     """Return the class of every code, by axis, for a fit of at most `most` class cells.
 
-    First come, first served: each joint table in turn, and each of its attributes in turn, is told apart
-    where there is room for it.
+    Joint tables are taken in order, and the attributes of each in order: codes that one tells apart are kept
+    apart as long as there is room.
     """
     kept: dict[int, Ints] = {}
     counts: dict[int, int] = {}

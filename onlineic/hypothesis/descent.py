@@ -35,33 +35,25 @@ def descend(
     Mirror descent with Nesterov's momentum, restarted when the loss rises by 2 % or the gradient turns
     against the momentum. The best point seen is returned: its loss is never above that of `start`.
 
-    With momentum, steps up to 4/3 of the inverse curvature are stable: above, what differs by rounding grows
-    from one evaluation to the next. So the curvature is looked at after 8, 16, 32, .. evaluations, and the
-    step then follows it. Two fits of one problem by other sums agree as far as their sums do.
+    With momentum, steps up to 4/3 of the inverse curvature are stable: above, rounding errors grow from one
+    evaluation to the next. So the curvature is measured after 8, 16, 32, .. evaluations, and the step follows
+    it.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of total 1.
-    start, observed, variance : float arrays, shape (blocks,)
-        First potentials, noisy masses, variances of their noise.
-    step : float
-        First step, in units of variance; it grows by 3 % an iteration until the curvature is known.
-    evaluations, kl_weight, tolerance, enough
-        As in `fit`; four evaluations in a row that lower the loss by less than the share `tolerance` end it.
-    dear : bool
-        Look at the curvature after the first evaluation, and take the longest stable step from there: few
-        evaluations then learn as much as many, but fit noise as soon.
-
-    Returns
-    -------
-    potentials, masses, used
-        Best point, and the number of evaluations.
-
-    References
-    ----------
     O'Donoghue and Candes (2015), "Adaptive restart for accelerated gradient schemes", the gradient scheme;
     here with a measured step and a second test against the extrapolation direction.
+
+    Args:
+        evaluate: Potentials to (block masses of ``h ~ prior * exp(potentials)``, log-normaliser), prior of
+            total 1.
+        start, observed, variance: Shape (blocks,). First potentials, noisy masses, variances of their noise.
+        step: First step, in units of variance; it grows by 3 % an iteration until the curvature is known.
+        evaluations, kl_weight, tolerance, enough: As in `fit`; four evaluations in a row that lower the loss
+            by less than the share `tolerance` end it.
+        dear: Look at the curvature after the first evaluation, and take the longest stable step from there:
+            few evaluations then learn as much as many, but fit noise as soon.
+
+    Returns:
+        Best point, and the number of evaluations.
     """
     x = y = start
     t, flat, used = 1.0, 0, 0
@@ -117,8 +109,8 @@ def _curvature(
     """Return the largest curvature of the loss in the potentials there, and the direction that bends most.
 
     The largest eigenvalue of the covariance of the blocks over their variances, by the power method along
-    differences of masses, from where it stopped before. Heavy blocks that go together bend most: from them it
-    starts, and two turns mostly reach 97 % of it; `STABLE` leaves room for less.
+    differences of masses, from where it stopped before. Two turns mostly reach 97 % of it; `STABLE` leaves
+    room.
     """
     found, image = 0.0, direction if len(direction) else masses / variance
     for _ in range(TURNS):

@@ -1,12 +1,9 @@
 """Estimating masses from one noisy table by what the table itself says of how masses are spread.
 
 Non-negative least squares moves mass from large cells to the many empty ones whose noise was positive. Here
-every mass is a multiple of an expected one, and the law of the multiples is learned from all cells at once:
-where most are empty they are taken as empty, where most are as expected they are taken as that. Functions of
-released tables alone.
+every mass is a multiple of an expected one, and the law of the multiples is learned from all cells at once.
+Functions of released tables alone.
 
-References
-----------
 Robbins (1956), empirical Bayes; Kiefer & Wolfowitz (1956), the nonparametric maximum likelihood of a mixing
 law; Efron (2016), on a grid of values; Deming & Stephan (1940), iterative proportional fitting.
 """
@@ -36,14 +33,10 @@ def denoised(table: Floats, scale: float, prior: Floats) -> Floats:
     What is expected of a cell is what its labels and pairs of labels say, whose sums have least noise for
     their size; they are denoised in the same way first, beginning with the prior.
 
-    Parameters
-    ----------
-    table : float array
-        Noisy masses of the cells, an axis an attribute.
-    scale : float
-        Standard deviation of the noise in each.
-    prior : float array, same shape
-        Positive, of total 1.
+    Args:
+        table: Noisy masses of the cells, an axis an attribute.
+        scale: Standard deviation of the noise in each.
+        prior: Same shape. Positive, of total 1.
     """
     expected = prior
     axes = range(table.ndim)
@@ -64,12 +57,9 @@ def denoised(table: Floats, scale: float, prior: Floats) -> Floats:
 def posterior(values: Floats, scale: float, expected: Floats) -> tuple[Floats, Floats]:
     """Return posterior means and variances of masses, given noisy values and what was expected.
 
-    Parameters
-    ----------
-    values, expected : float arrays of one shape
-        The second positive.
-    scale : float
-        Standard deviation of the noise, taken as normal.
+    Args:
+        values, expected: Of one shape. The second positive.
+        scale: Standard deviation of the noise, taken as normal.
     """
     shape, values, expected = values.shape, values.ravel(), expected.ravel()
     highest = max(2.0, float(np.max((values + 3.0 * scale) / expected)))
@@ -134,10 +124,10 @@ def _sums(table: Floats, scale: float, expected: Floats, kept: tuple[int, ...]) 
 def _balanced(masses: Floats, table: Floats, sets: Sequence[tuple[int, ...]]) -> Floats:
     """Return masses that are moved towards the noisy sums over the sets of axes, as far as these tell more.
 
-    One law for all cells is wrong where cells of some labels are fuller than others: each posterior mean then
-    errs the same way as its neighbours, and their sum by far more than its noise. If cells erred on their
-    own, the squares of what all sums lack would be those of what cells lack, in the mean, and not clearly
-    more: what is beyond is the share of the way that is gone (James & Stein 1961, positive part).
+    One law for all cells is wrong where cells of some labels are fuller than others: posterior means then err
+    together, and their sum by far more than its noise. By how much the residuals of the sums exceed what
+    independent errors of the cells explain decides how far the masses move (James & Stein 1961, positive
+    part).
     """
     lacking = table - masses
     rests = [tuple(axis for axis in range(table.ndim) if axis not in kept) for kept in sets]

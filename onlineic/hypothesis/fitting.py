@@ -101,41 +101,30 @@ def fit(
 ) -> Fit:
     """The distribution near the entropy maximiser, relative to `prior`, among those that fit `measurements`.
 
-    Parameters
-    ----------
-    prior : float array, or tuple of float arrays
-        Positive masses over the domain, one axis per attribute; or over the codes of each attribute, and
-        their product is meant. The total need not be 1.
-    measurements : sequence of Measurement, at least one
-        Of partitions, and of queries with weights 0 and 1.
-    start : sequence of float arrays, optional
-        Potentials of an earlier fit to the first `len(start)` measurements. The others start where their own
-        gaps say, at the price of one evaluation; at zero if several are over the same attributes, or if no
-        table joins attributes.
-    histogram : Histogram or ProductHistogram, optional
-        The distribution of these potentials: it saves an evaluation where they are dear and one table is new.
-    evaluations : int, optional
-        Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75 to 100. From
-        earlier ones it is 120 at most where there are more than 2^22 class cells.
-    dear_evaluations : int, optional
-        The limit where each writes more than 2^19 class cells, or joins tables of more than 2^20 entries on
-        the way to so many; steps are then as long as is stable.
-    kl_weight : float, optional
-        Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the path.
-    tolerance : float, optional
-        Share of `descend`; 0 goes on for as long as the loss falls.
-    enough : float, optional
-        Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
-    most_cells : int, optional
-        Most class cells from a prior that is a product: cuts of the last measurements beyond are not told
-        apart, and blocks between which they lie are fitted by their sum.
+    Args:
+        prior: Positive masses over the domain, one axis per attribute; or over the codes of each attribute,
+            and their product is meant. The total need not be 1.
+        measurements: At least one. Of partitions, and of queries with weights 0 and 1.
+        start: Potentials of an earlier fit to the first `len(start)` measurements. The others start where
+            their own gaps say, at the price of one evaluation; at zero if several are over the same
+            attributes, or if no table joins attributes.
+        histogram: The distribution of these potentials: it saves an evaluation where they are dear and one
+            table is new.
+        evaluations: Limit on evaluations, >= 1. 30 is enough from earlier potentials; a cold start wants 75
+            to 100. From earlier ones it is 120 at most where there are more than 2^22 class cells.
+        dear_evaluations: The limit where each writes more than 2^19 class cells, or joins tables of more than
+            2^20 entries on the way to so many; steps are then as long as is stable.
+        kl_weight: Weight >= 0 of ``KL(h || prior)``; a positive one makes the optimum unique, whatever the
+            path.
+        tolerance: Share of `descend`; 0 goes on for as long as the loss falls.
+        enough: Stop once twice the loss is this share of the number of blocks; 1 is what the truth expects.
+        most_cells: Most class cells from a prior that is a product: cuts of the last measurements beyond are
+            not told apart, and blocks between which they lie are fitted by their sum.
 
-    Raises
-    ------
-    InvalidParameterError
-        A prior that is not positive everywhere: a zero cell could never be repaired. Shapes that disagree.
-    TooLargeError
-        Classes of too many cells.
+    Raises:
+        InvalidParameterError: A prior that is not positive everywhere: a zero cell could never be repaired.
+            Shapes that disagree.
+        TooLargeError: Classes of too many cells.
     """
     for masses in prior if isinstance(prior, tuple) else (prior,):
         if not 0 < masses.min() <= masses.sum() < math.inf:
@@ -211,8 +200,8 @@ def _sides(value: float) -> Floats:
 def _first_potentials(masses: Floats, values: Floats, variances: Floats) -> Floats:
     """Potentials of one more table, from what its blocks weigh without it: empirical Bayes, block by block.
 
-    A block's true mass is taken to differ from that by as much as the table's gaps do beyond their noise, in
-    proportion to its mass. Gradients alone leave small blocks behind, and full gaps fit the noise of them.
+    The variance of a true mass around that weight is estimated by what the table's gaps exceed their noise,
+    in proportion to the mass. Gradients alone leave small blocks unfitted, and full gaps fit their noise.
     """
     gaps = values - masses
     spread_of_truth = max(0.0, dot(gaps, gaps) - float(variances.sum())) / float(masses.sum())
@@ -272,10 +261,8 @@ def remade(
 ) -> tuple[Histogram | ProductHistogram, tuple[Floats, ...]]:
     """The histogram and the potentials of a fit to these measurements, from its `exponents`, to the bit.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they are not one a block of each measurement.
+    Raises:
+        InvalidParameterError: If they are not one a block of each measurement.
     """
     fitting = list(measurements)
     merging = _merged(fitting, most_cells) if isinstance(prior, tuple) else {}
@@ -295,10 +282,9 @@ def noisy_masses(measurements: Sequence[Measurement]) -> tuple[list[Floats], lis
 
     The number of a query is told by both of its blocks: each has half its weight.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a partition has not one finite value a block, a query is constant, or noise is not positive.
+    Raises:
+        InvalidParameterError: If a partition has not one finite value a block, a query is constant, or noise
+            is not positive.
     """
     values, scales = [], []
     for one in measurements:

@@ -34,13 +34,11 @@ class Histogram:
     returns a new histogram that takes over the array of the old one; the old one stays valid and, should
     it ever be used again, repeats its own updates on the prior, which gives the same bits.
 
-    Parameters
-    ----------
-    domain : Domain
-        At most 2^26 cells.
-    prior : array, one entry a cell, > 0, or None
-        Where to start, normalised here; None is the uniform distribution. A zero cell could never be
-        repaired, and reacting to one while answering would leak: hence refused.
+    Args:
+        domain: At most 2^26 cells.
+        prior: One entry a cell, above 0, or None. Where to start, normalised here; None is the uniform
+            distribution. A zero cell could never be repaired, and reacting to one while answering would leak:
+            hence refused.
     """
 
     __slots__ = ("_cells", "_gathered", "_length", "_log", "_logs", "_nats", "_prior", "_tables", "domain")

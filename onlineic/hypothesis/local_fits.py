@@ -1,6 +1,6 @@
-"""Every few attributes by themselves: maximum entropy of what was released of them, without a joint table.
+"""Distributions of small sets of attributes, each fitted to what was released of it, without a joint table.
 
-For tables with so many strong links that no mixture of a size to be fitted holds them at so little noise.
+For tables with so many strong links between attributes that no mixture of a feasible size follows them.
 The distribution of a set of attributes is the one with most entropy that has the released tables of its
 pairs, and of more of them, as its margins: exact of a Markov chain, where pairs alone tie any three.
 """
@@ -34,12 +34,9 @@ class LocalFits(BySets):
     A set is fitted by itself when it is first asked for, if a table was released of each of its pairs (of one
     attribute: any that holds it), and it has at most 2^14 cells.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        Fitted to the first of the measurements, or to all.
-    measurements : tuple of Measurement
-        All so far; those of single queries are left to the mixture.
+    Args:
+        mixture: Fitted to the first of the measurements, or to all.
+        measurements: All so far; those of single queries are left to the mixture.
     """
 
     mixture: Mixture
@@ -80,7 +77,7 @@ class LocalFits(BySets):
 
 
 def _goals(measurements: Iterable[Measurement], axes: tuple[int, ...]) -> list[Goal]:
-    """Return what tables say of their attributes in a set, the noisiest first: of each cut the best mean.
+    """Return the released margins of a set, the noisiest first; of equal cuts their mean by precision.
 
     Of one attribute of a larger set only what was released of it alone: the tables of its pairs hold it too.
     """

@@ -37,14 +37,10 @@ class Link:
 class MergeTree:
     """The tables that are joined, first those given, in their order, then the inner nodes.
 
-    Attributes
-    ----------
-    nodes : tuple of pairs of Link
-        Inner nodes that lack an axis; children before parents.
-    root : tuple of Link
-        The tables whose product is the one over all axes.
-    order : tuple of int
-        The axes, in the order in which all tables have them.
+    Attributes:
+        nodes: Tuple of pairs of Link. Inner nodes that lack an axis; children before parents.
+        root: The tables whose product is the one over all axes.
+        order: The axes, in the order in which all tables have them.
     """
 
     nodes: tuple[tuple[Link, Link], ...]
@@ -58,12 +54,9 @@ class MergeTree:
         The two live nodes with the smallest union are joined until one is left, or three of which each axis
         is in two, if fewer entries are written so; ties go to the oldest pair.
 
-        Parameters
-        ----------
-        sets : sequence of tuple of int
-            Which together have all axes.
-        sizes : mapping of int to int
-            Of every axis, in the order in which tables have them where they are small.
+        Args:
+            sets: Which together have all axes.
+            sizes: Of every axis, in the order in which tables have them where they are small.
         """
         widths = np.array(list(sizes.values()), float)
         held = np.array([[axis in own for axis in sizes] for own in sets], bool).reshape(len(sets), -1)
@@ -145,9 +138,10 @@ def _joined(held: Bools, widths: Floats, labels: Ints) -> MergeTree:
 def _order(root: Bools, nodes: Bools, widths: Floats) -> Ints:
     """In what order tables had best have their axes; root, nodes: (tables, axes), largest nodes first.
 
-    Side by side are those that the same tables of the root have, so that it has a few long axes; among these,
-    those of the same nodes. Matrices want the batch first, then what the last of the three lacks: nothing is
-    turned. Slabs want the longest last, for long inner loops.
+    Axes that the same tables of the root have stand side by side, so that it has a few long axes; among
+    these, those of the same nodes. For matrix products the batch comes first, then the axes that the last of
+    the three tables lacks, so that nothing is transposed; for slabs the longest axis comes last, for long
+    inner loops.
     """
     tables = list(map(tuple, root.T.tolist()))
     lengths = {own: widths[[one == own for one in tables]].prod() for own in tables}
@@ -164,8 +158,9 @@ def _order(root: Bools, nodes: Bools, widths: Floats) -> Ints:
 def _three_parts(held: Bools, widths: Floats) -> Ints:
     """Which of three parts each table goes into.
 
-    Axes are in the batch, which all three have, or in one of three groups, each of which one of them lacks: a
-    table goes into the smallest that has its axes, or, if there is none, into one that has them from there.
+    Axes are in the batch, which all three parts have, or in one of three groups, each of which one part
+    lacks. A table goes into the smallest part that has its axes, or, if there is none, into one that has them
+    from there.
     """
     groups, several = np.full(len(widths), 3), widths > 1.0  # what has one class may be anywhere
     groups[several] = _best_groups(held[:, several], widths[several])
@@ -178,8 +173,8 @@ def _three_parts(held: Bools, widths: Floats) -> Ints:
 def _best_groups(held: Bools, widths: Floats) -> Ints:
     """The group of every axis: 0, 1, 2, or 3 for the batch.
 
-    Of a few axes all choices are looked at. Of more, from groups alike in size, single axes move, or two
-    change places, for as long as less is written: what is reached so need not be the best there is.
+    Of a few axes all choices are tried. Of more a local search moves single axes, or swaps two, from groups
+    of about equal size, for as long as fewer cells are written.
     """
     axes = len(widths)
     if axes <= FEW_AXES:
@@ -205,7 +200,7 @@ def _best_groups(held: Bools, widths: Floats) -> Ints:
 
 
 def _costs(groups: Ints, held: Bools, widths: Floats) -> Floats:
-    """What is written by each choice of groups, (choices, axes); 3 is the batch. More if it cannot be."""
+    """Cells written by each choice of groups, (choices, axes); group 3 is the batch; inf if impossible."""
     inside = groups[:, np.newaxis] == np.arange(4)[:, np.newaxis]  # (choices, groups, axes)
     sizes = np.where(inside, widths, 1.0).prod(axis=2)
     whole = sizes.prod(axis=1)

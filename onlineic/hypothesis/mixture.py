@@ -33,15 +33,11 @@ class Mixture:
     Boxes, weights and tables of few attributes follow from K vectors for each attribute, so the cost of an
     evaluation does not grow with the domain.
 
-    Parameters
-    ----------
-    domain : Domain
-    logits : float64 array, (sum of the sizes of all attributes, K)
-        p_ka is the softmax of column k over the codes of attribute a; attributes in domain order.
-    log_weights : float64 array, (K,)
-        w is the softmax of these.
-    fitted : int
-        Measurements that it was fitted to.
+    Args:
+        logits: Shape (sum of the sizes of all attributes, K). p_ka is the softmax of column k over the codes
+            of attribute a; attributes in domain order.
+        log_weights: Shape (K,). w is the softmax of these.
+        fitted: Measurements that it was fitted to.
     """
 
     domain: Domain
@@ -186,10 +182,8 @@ class Mixture:
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more than 2^22 cells.
+        Raises:
+            TooLargeError: If it has more than 2^22 cells.
         """
         axes = self.domain.project_axes(*names)
         shape = tuple(self.domain.shape[axis] for axis in axes)
@@ -209,10 +203,8 @@ class Mixture:
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain: of small domains only.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more than 2^22 cells.
+        Raises:
+            TooLargeError: If the domain has more than 2^22 cells.
         """
         return self.marginal(*self.domain.names)
 

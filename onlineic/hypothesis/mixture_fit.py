@@ -43,22 +43,14 @@ def fit_mixture(
     Minimises F = sum_i |M_i h - y_i|^2 / (2 s_i^2) by Adam over logits. Few steps are the regulariser:
     fitting on fits the noise.
 
-    Parameters
-    ----------
-    start : Mixture
-        One that was fitted to nothing begins at the measured distribution of every attribute.
-    measurements : sequence of Measurement
-        All so far; those that are not `usable` are left out.
-    steps : int
-    rate : float
-        Of logits a step; falls to 2 % in the second half of the steps.
-    misfit : float
-        Ends it once 2 F / values measured is this small; the truth expects 1.
-
-    References
-    ----------
     Aydore et al. (2021), "Differentially private query release through adaptive projection", for products
     relaxed by softmax; Kingma & Ba (2015) for Adam.
+
+    Args:
+        start: One that was fitted to nothing begins at the measured distribution of every attribute.
+        measurements: All so far; those that are not `usable` are left out.
+        rate: Of logits a step; falls to 2 % in the second half of the steps.
+        misfit: Ends it once 2 F / values measured is this small; the truth expects 1.
     """
     tables = pooled(filter(usable, measurements))
     logits = start.logits if start.fitted else _informed(start, tables)
@@ -150,7 +142,7 @@ class _Rows:
 
 @final
 class _Loss:
-    """What the measurements ask of a mixture, and where it falls steepest."""
+    """The loss of a mixture against the measurements, and its gradient."""
 
     def __init__(self, start: Mixture, tables: Sequence[Measurement]) -> None:
         self._offsets = np.concatenate([[0], np.cumsum(start.domain.shape)[:-1]])

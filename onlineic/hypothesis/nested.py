@@ -64,26 +64,16 @@ def shrunken(
 ) -> Floats:
     """Return non-negative masses of the finest blocks, of total 1.
 
-    Parameters
-    ----------
-    values : sequence of float arrays
-        Noisy masses of the blocks of every level, finest first.
-    scales : sequence of float
-        Standard deviation of each level.
-    groups : sequence of int arrays
-        For every level but the last, which block of the next level each block is a part of.
-    base : float array
-        Prior masses of the finest blocks.
-
-    References
-    ----------
     Hay, Rastogi, Miklau & Suciu (2010) for least squares on a tree, up and down; James & Stein (1961),
     positive part, for the parts of one block, k parts of a known sum having k - 1 degrees of freedom.
 
-    Notes
-    -----
-    The mean with the posterior of the level errs by about 3 % less than either alone: blocks of which most
-    are empty are told by the others like them, and a block unlike all others by itself.
+    The mean of this and of the posterior of the level errs by about 3 % less than either alone.
+
+    Args:
+        values: Noisy masses of the blocks of every level, finest first.
+        scales: Standard deviation of each level.
+        groups: For every level but the last, which block of the next level each block is a part of.
+        base: Prior masses of the finest blocks.
     """
     best, variances, priors = [values[0]], [np.full(values[0].size, scales[0] ** 2)], [base]
     for own, scale, group in zip(values[1:], scales[1:], groups, strict=True):

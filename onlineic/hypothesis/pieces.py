@@ -1,9 +1,9 @@
 """A hypothesis over long attributes: one over pieces of their codes, even within each piece.
 
 What was released tells codes apart only where a table was cut. So an attribute of 10^8 codes is held by its
-pieces, the runs of codes that no cut divides; they grow with what is bought and never with the codes.
-Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is lost. A
-range that ends within a piece counts its share of it.
+pieces, the runs of codes that no cut divides. Their number grows with what is bought, and never with the
+codes. Relative to a start that is even over the codes, maximum entropy is even within pieces: nothing is
+lost. A range that ends within a piece counts its share of it.
 """
 
 import itertools
@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
 from onlineic.hypothesis.base import check_size
@@ -24,10 +25,10 @@ from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
-from onlineic.queries.cuts import LONG, Cut, long_axes, shortened
+from onlineic.queries.cuts import LONG, Cut, long_axes, shortened, uncut
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query, canonical
-from onlineic.queries.tables import Sums, spread
+from onlineic.queries.tables import Sums, Tables, spread, sum_classes
 
 MOST_ENDS = 64  # codes at which the weights of a measured query change, along one long attribute
 WRITTEN_CELLS = 2**22  # of a marginal that is written code by code
@@ -39,13 +40,10 @@ _Term = tuple[float, int, int]  # a factor, and the pieces from .. to that it st
 @final
 @attrs.frozen(eq=False)
 class Pieces:
-    """The pieces that the codes of long attributes are held by, and what is said of codes said of them.
+    """Groups of codes that stand for long attributes, and translation of targets from codes to groups.
 
-    Parameters
-    ----------
-    domain : Domain
-    cuts : mapping of int to Cut
-        Of every long attribute, by its place.
+    Args:
+        cuts: Of every long attribute, by its place.
     """
 
     domain: Domain
@@ -53,13 +51,14 @@ class Pieces:
 
     @classmethod
     def whole(cls, domain: Domain) -> "Pieces":
-        """Return each long attribute in one piece."""
-        return cls(domain, {axis: Cut.at(domain.shape[axis], [0]) for axis in long_axes(domain)})
+        """Return each long attribute in one piece, and one of missing values."""
+        kinds = domain.attributes
+        return cls(domain, {axis: Cut.at(kinds[axis].size, uncut(kinds[axis])) for axis in long_axes(domain)})
 
     @classmethod
     def of(cls, domain: Domain, measurements: Iterable[Measurement]) -> "Pieces":
         """Return the pieces that these cut codes into, as far as a fit reads them."""
-        starts = {axis: [np.zeros(1, np.int64)] for axis in long_axes(domain)}
+        starts = {axis: [uncut(domain.attributes[axis])] for axis in long_axes(domain)}
         for one in measurements:
             for axis, held in _cuts_of(one.target).items() if is_read(one) else ():
                 if axis in starts:
@@ -77,7 +76,7 @@ class Pieces:
     @cached_property
     def small(self) -> Domain:
         """The domain whose codes are the pieces."""
-        return shortened(self.domain, {axis: cut.parts for axis, cut in self.cuts.items()})
+        return shortened(self.domain, {axis: IntegerRange(0, cut.parts) for axis, cut in self.cuts.items()})
 
     @cached_property
     def prior(self) -> tuple[Floats, ...]:
@@ -88,7 +87,7 @@ class Pieces:
         )
 
     def partition(self, target: Partition) -> Partition:
-        """Return a partition that cuts no piece, of the pieces."""
+        """Return a partition that cuts no piece as a partition of the pieces."""
         cuts = [
             Cut.of(cut.of_codes(self.cuts[axis].firsts)) if axis in self.cuts else cut
             for axis, cut in zip(target.axes, target.cuts, strict=True)
@@ -104,7 +103,7 @@ class Pieces:
         return Partition(self.domain, target.axes, cuts)
 
     def query(self, target: Query) -> Query:
-        """Return a 0/1 query that cuts no piece, of the pieces."""
+        """Return a 0/1 query that cuts no piece as a query of the pieces."""
         joint: dict[tuple[int, ...], tuple[int, int] | Floats] = {}
         for factor in target.factors:
             codes = [
@@ -115,7 +114,7 @@ class Pieces:
         return canonical(self.small, target.complement, joint, 0)
 
     def measured(self, measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-        """Return what a fit reads of these, of the pieces, oldest first."""
+        """Return those measurements that a fit reads, as measurements of the pieces, oldest first."""
         return tuple(
             attrs.evolve(
                 one,
@@ -128,13 +127,13 @@ class Pieces:
         )
 
     def divided(self, axis: int, into: "Pieces") -> tuple[Ints, Floats]:
-        """Return of every piece of finer ones the piece that it is part of, and its share of that."""
+        """Return for every piece of a finer division the piece that it is part of, and its share of that."""
         own, finer = self.cuts[axis], into.cuts[axis]
         place = own.of_codes(finer.firsts)
         return place, finer.widths / own.widths[place]
 
     def even(self, mixture: Mixture) -> Mixture:
-        """Return a mixture over the pieces whose components favour each as the number of its codes does."""
+        """Return a mixture over the pieces, each component weighted by the number of codes in a piece."""
         return self._spread_out(mixture, [np.log(part * len(part)) for part in self.prior])
 
     def _spread_out(self, mixture: Mixture, more: Sequence[Floats]) -> Mixture:
@@ -159,6 +158,68 @@ class Pieces:
             moved = attrs.evolve(inner, domain=into.small, logits=np.concatenate(rows))
             return self._spread_out(moved, more)
         return inner.moved(into.small, {axis: self.divided(axis, into) for axis in self.cuts}, into.prior)
+
+
+@final
+@attrs.frozen(eq=False)
+class Raised:
+    """A hypothesis over long attributes and what is added to it, over one set of attributes.
+
+    Args:
+        pieces: Those that `added` has of each long attribute of the set; even within each.
+        added: One axis an attribute of the set; entries may be negative.
+    """
+
+    held: "PiecewiseHistogram"
+    pieces: Pieces
+    axes: tuple[int, ...]
+    added: Floats
+
+    @property
+    def size(self) -> int:
+        return self.added.size
+
+    @cached_property
+    def _sums(self) -> "_PieceSums":
+        cells = spread(self.added, self.axes, len(self.held.domain.shape))
+        return _PieceSums(self.pieces, Tables(cells, self.size))
+
+    def box(self, axes: tuple[int, ...], low: tuple[int, ...], high: tuple[int, ...]) -> float:
+        return self.held.sums.box(axes, low, high) + self._sums.box(axes, low, high)
+
+    def boxes(self, axes: tuple[int, ...], low: Ints, high: Ints) -> Floats:
+        return np.asarray(self.held.sums.boxes(axes, low, high) + self._sums.boxes(axes, low, high))
+
+    def weighted(self, axes: tuple[int, ...], parts: Sequence[_Part]) -> float:
+        return self.held.sums.weighted(axes, parts) + self._sums.weighted(axes, parts)
+
+    def table(self, axes: tuple[int, ...]) -> Floats:
+        """Return the table of the set, code by code."""
+        written, table = self.held.marginal(*[self.held.domain.names[axis] for axis in axes]), self.added
+        for place, axis in enumerate(axes):
+            if (cut := self.pieces.cuts.get(axis)) is not None:
+                means = table / spread(cut.widths.astype(np.float64), (place,), len(axes))
+                table = np.repeat(means, cut.widths, axis=place)
+        return written + table
+
+    def blocks(self, partition: Partition) -> Floats:
+        """Return the sum in every block of a partition of the set, shape (blocks,)."""
+        table = self.added
+        for place, (axis, cut) in enumerate(zip(self.axes, partition.cuts, strict=True)):
+            pieces = self.pieces.cuts.get(axis)
+            table = cut.sums(table, place) if pieces is None else _recut(table, place, pieces, cut)
+        return self.held.blocks(partition) + table.ravel()
+
+
+def _recut(table: Floats, place: int, pieces: Cut, cut: Cut) -> Floats:
+    """Return the sums over the parts of a cut of a table that is even within pieces along one axis."""
+    runs = cut.firsts if cut.labels is None else np.flatnonzero(np.diff(cut.labels, prepend=-1))
+    table = np.moveaxis(table, place, 0)
+    below = np.concatenate([np.zeros((1, *table.shape[1:])), np.cumsum(table, axis=0)])
+    held = pieces.of_codes(runs)
+    shares = spread((runs - pieces.firsts[held]) / pieces.widths[held], (0,), table.ndim)
+    found = np.diff(np.concatenate([below[held] + shares * table[held], below[-1:]]), axis=0)
+    return np.moveaxis(found if cut.labels is None else sum_classes(found, cut.labels[runs], 0), 0, place)
 
 
 def is_read(one: Measurement) -> bool:
@@ -275,11 +336,8 @@ class _Inner:
 class PiecewiseHistogram:
     """A distribution over a domain with long attributes, even within pieces of their codes; never changes.
 
-    Parameters
-    ----------
-    pieces : Pieces
-    inner : Hypothesis
-        Over `pieces.small`: what a rule has fitted.
+    Args:
+        inner: Over `pieces.small`: what a rule has fitted.
     """
 
     pieces: Pieces
@@ -291,7 +349,8 @@ class PiecewiseHistogram:
         return self.pieces.domain
 
     @cached_property
-    def _sums(self) -> _PieceSums:
+    def sums(self) -> _PieceSums:
+        """Sums of its masses over boxes and weighted boxes of codes."""
         held = self.inner if isinstance(self.inner, Mixture | LocalFits) else None
         return _PieceSums(self.pieces, self.inner.sums if held is None else _Inner(held))
 
@@ -302,11 +361,11 @@ class PiecewiseHistogram:
         return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
-        value = query.total(self._sums, 1.0) / (1 << query.grid_bits)
+        value = query.total(self.sums, 1.0) / (1 << query.grid_bits)
         return value if 0.0 <= value <= 1.0 else min(max(value, 0.0), 1.0)
 
     def evaluate_many(self, queries: Sequence[Query]) -> Floats:
-        return np.clip(fractions(queries, self._sums, 1.0), 0.0, 1.0)
+        return np.clip(fractions(queries, self.sums, 1.0), 0.0, 1.0)
 
     def blocks(self, partition: Partition) -> Floats:
         """Return the fraction of records in every block, shape (blocks,)."""
@@ -328,10 +387,8 @@ class PiecewiseHistogram:
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain: of few cells only.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more cells than are written.
+        Raises:
+            TooLargeError: If the domain has more cells than are written.
         """
         check_size(self.domain)
         return self.marginal(*self.domain.names)
@@ -339,10 +396,8 @@ class PiecewiseHistogram:
     def marginal(self, *names: str) -> Floats:
         """Return the marginal table over these attributes, in domain order. Public, no guarantee.
 
-        Raises
-        ------
-        TooLargeError
-            If it has more than 2^22 cells.
+        Raises:
+            TooLargeError: If it has more than 2^22 cells.
         """
         axes = self.domain.project_axes(*names)
         cells = math.prod(self.domain.shape[axis] for axis in axes)

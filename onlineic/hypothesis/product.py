@@ -42,20 +42,14 @@ class ProductHistogram:
     Queries are evaluated without writing cells: boxes by the corners of the prefix sums of R, which are
     linear between its classes in the shares of the codes.
 
-    Parameters
-    ----------
-    domain : Domain
-        Of any size, with at most 2^26 codes in all attributes together.
-    factors : sequence of arrays, one entry a code, > 0, or None
-        One distribution for each attribute, normalised here: their product. None is the uniform one. What is
-        fitted to joint tables ties attributes together as well.
+    Args:
+        domain: Of any size, with at most 2^26 codes in all attributes together.
+        factors: One entry a code, each above 0. One distribution for each attribute, normalised here: their
+            product. None is the uniform one. What is fitted to joint tables ties attributes together as well.
 
-    Raises
-    ------
-    TooLargeError
-        If the codes are more than a histogram may have cells.
-    InvalidParameterError
-        If `factors` are not so.
+    Raises:
+        TooLargeError: If the codes are more than a histogram may have cells.
+        InvalidParameterError: If `factors` are not so.
     """
 
     __slots__ = ("_axes", "_classes", "_density", "_sums", "_within", "domain")
@@ -115,10 +109,8 @@ class ProductHistogram:
     def moved(self, domain: Domain, divided: Mapping[int, tuple[Ints, Floats]]) -> "ProductHistogram":
         """Return the same over a domain some of whose codes are parts of those of this one.
 
-        Parameters
-        ----------
-        divided : mapping of int to (int64 array, float64 array)
-            By attribute, of every finer code the one that it is part of, and its share of that.
+        Args:
+            divided: By attribute, of every finer code the one that it is part of, and its share of that.
         """
         classes, within = [*self._classes], [*self._within]
         for axis, (place, shares) in divided.items():
@@ -152,10 +144,8 @@ class ProductHistogram:
     def probabilities(self) -> Floats:
         """Return the cell probabilities, shape of the domain.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more cells than a histogram may have.
+        Raises:
+            TooLargeError: If the domain has more cells than a histogram may have.
         """
         check_size(self.domain)
         return self._sums.table(tuple(range(len(self.domain.shape))))
@@ -163,10 +153,8 @@ class ProductHistogram:
     def dense(self) -> Histogram:
         """Return the same distribution with every cell written, each of at least 1e-88.
 
-        Raises
-        ------
-        TooLargeError
-            If the domain has more cells than a histogram may have.
+        Raises:
+            TooLargeError: If the domain has more cells than a histogram may have.
         """
         return Histogram(self.domain, np.maximum(self.probabilities(), SMALLEST))
 

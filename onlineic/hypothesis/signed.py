@@ -19,12 +19,9 @@ from onlineic.queries.tables import Tables
 class SignedHistogram:
     """Signed cell weights, only ever added to; `evaluate` clips to [0, 1], the state is never clipped.
 
-    Parameters
-    ----------
-    domain : Domain
-        At most 2^26 cells.
-    cells : float64 array, shape of the domain
-        Initial weights; owned by the histogram.
+    Args:
+        domain: At most 2^26 cells.
+        cells: Shape of the domain. Initial weights; owned by the histogram.
     """
 
     __slots__ = ("_cells", "_tables", "domain")

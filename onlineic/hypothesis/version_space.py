@@ -24,13 +24,10 @@ COUNTED = 2**16  # largest value of which a histogram is made to find the median
 class VersionSpace:
     """All small databases that agree with the answers so far: the median rule's hypothesis.
 
-    Parameters
-    ----------
-    domain : Domain
-    databases : unsigned integer array, (|X|, K)
-        Column z holds the cell counts of one candidate database; all of the same size.
-    size, stalled : int
-        Records of each candidate; updates skipped because they would have left no candidate.
+    Args:
+        databases: Shape (|X|, K). Column z holds the cell counts of one candidate database; all of the same
+            size.
+        size, stalled: Records of each candidate; updates skipped because they would have left no candidate.
     """
 
     domain: Domain

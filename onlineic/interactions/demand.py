@@ -34,14 +34,10 @@ Axes = tuple[int, ...]
 class Expected:
     """What announced questions ask of one set of attributes.
 
-    Attributes
-    ----------
-    axes : tuple of int
-        Whose levels are told apart, rising.
-    share : float
-        Of all that was announced.
-    energies : tuple of float
-        What they ask of each combination of levels in the mean, that of the last attribute fastest.
+    Attributes:
+        axes: Whose levels are told apart, rising.
+        share: Of all that was announced.
+        energies: What they ask of each combination of levels in the mean, that of the last attribute fastest.
     """
 
     axes: Axes
@@ -52,10 +48,8 @@ class Expected:
 def expected_of(domain: Domain, questions: Iterable[Question], most: int) -> tuple[Expected, ...]:
     """Return what these questions ask together, set by set, if all are asked alike.
 
-    Parameters
-    ----------
-    most : int
-        Combinations of levels that are told apart of a set, at most.
+    Args:
+        most: Combinations of levels that are told apart of a set, at most.
     """
     held: dict[Axes, list[Floats]] = {}
     asked = [asked_of(one, most) for one in questions if one.constant is None]
@@ -72,16 +66,11 @@ def expected_of(domain: Domain, questions: Iterable[Question], most: int) -> tup
 class Asked:
     """One question: what it asks of the levels of its attributes.
 
-    Attributes
-    ----------
-    axes : tuple of int
-        Rising.
-    told : tuple of int
-        Those whose levels are told apart, rising: all, or of very many the first ones.
-    energies : float64 array
-        One axis an attribute of `told`, one entry a level.
-    conditions : tuple of float64 arrays, (levels,)
-        The same of the condition on each attribute by itself.
+    Attributes:
+        axes: Rising.
+        told: Those whose levels are told apart, rising: all, or of very many the first ones.
+        energies: One axis an attribute of `told`, one entry a level.
+        conditions: Each of shape (levels,). The same of the condition on each attribute by itself.
     """
 
     axes: Axes
@@ -93,10 +82,8 @@ class Asked:
 def asked_of(question: Question, most: int = MOST_TOLD) -> Asked:
     """Return what a question asks; of a cross table, what one of its cells does in the mean.
 
-    Parameters
-    ----------
-    most : int
-        Combinations of levels that are told apart, at most.
+    Args:
+        most: Combinations of levels that are told apart, at most.
     """
     if isinstance(question, BoundMarginal):
         return _of_table(question, most)
@@ -178,12 +165,10 @@ def _product(parts: Sequence[tuple[Axes, Floats]], most: int) -> Asked:
 class Demand:
     """Weights of subspaces in the mean squared error of the questions expected.
 
-    Attributes
-    ----------
-    subspaces : int64 array, (subspaces, attributes)
-        The level of each attribute; 0 where it takes no part.
-    weights : float64 array, (subspaces,)
-        A question's error is the sum of weight times the variance of what is known of a subspace, records.
+    Attributes:
+        subspaces: Shape (subspaces, attributes). The level of each attribute; 0 where it takes no part.
+        weights: Shape (subspaces,). A question's error is the sum of weight times the variance of what is
+            known of a subspace, records.
     """
 
     subspaces: Ints
@@ -199,13 +184,10 @@ class Demand:
     ) -> "Demand":
         """Return what is expected after these questions.
 
-        Parameters
-        ----------
-        announced : iterable of tuple of int
-            Sets of attributes that will be asked: with some given, none but these and the asked are expected.
-            Each keeps its share until it was asked.
-        expected : sequence of Expected
-            What announced questions ask, in the place of conditions like any.
+        Args:
+            announced: Sets of attributes that will be asked: with some given, none but these and the asked
+                are expected. Each keeps its share until it was asked.
+            expected: What announced questions ask, in the place of conditions like any.
         """
         found: dict[Axes, Floats] = {}
         told = [*announced]
@@ -244,9 +226,12 @@ class Demand:
         return cls._of(len(domain.shape), found)
 
     @classmethod
-    def of_one(cls, domain: Domain, asked: Asked) -> "Demand":
-        """Return what one question asks."""
-        return cls._of(len(domain.shape), {asked.told: asked.energies})
+    def of_these(cls, domain: Domain, asked: Sequence[Asked]) -> "Demand":
+        """Return what these questions ask, in the mean, and no others."""
+        found: dict[Axes, Floats] = {}
+        for one in asked:
+            found[one.told] = found.get(one.told, 0.0) + one.energies / len(asked)
+        return cls._of(len(domain.shape), found)
 
     @classmethod
     def _of(cls, width: int, found: Mapping[Axes, Floats]) -> "Demand":

@@ -41,11 +41,8 @@ UNUSED = 1e-4  # part of the budget of a table that is left out
 class Design:
     """Tables to buy, and the root of the mean squared error expected without and with them, fractions.
 
-    Attributes
-    ----------
-    parts : dict of Key to float
-        Of the budget, largest first.
-    before, after : float
+    Attributes:
+        parts: Of the budget, largest first.
     """
 
     parts: dict[Key, float]
@@ -58,16 +55,12 @@ class Design:
 class _Programme:
     """Which tables lower the squared error of a demand by most, beside what is known.
 
-    Attributes
-    ----------
-    levels : tuple of Levels
-    subspaces : int64 array, (subspaces, attributes)
-    weights, known : float64 arrays, (subspaces,)
-        What questions ask of each, and one over its size with the precision of what was bought.
-    budget : float
-        Precision of a table that gets all.
-    counted : (levels of a table) -> bool, optional
-        Whether its attributes can be counted together; None: any can.
+    Attributes:
+        subspaces: Shape (subspaces, attributes).
+        weights, known: Shape (subspaces,). What questions ask of each, and one over its size with the
+            precision of what was bought.
+        budget: Precision of a table that gets all.
+        counted: (levels of a table) -> bool. Whether its attributes can be counted together; None: any can.
     """
 
     levels: tuple[Levels, ...]
@@ -201,19 +194,13 @@ def cheapest(
 ) -> Design:
     """Return which tables to buy at this budget.
 
-    Parameters
-    ----------
-    predictor : Predictor
-        What is known before.
-    demand : Demand
-    budget : float
-        Precision of a table that gets all of it: 1 / variance, fractions of records.
-    reach : Reach, optional
-        Which sets of attributes can be counted.
-    kept : float
-        Part of its error that the design is to leave at most: one that certainly leaves more is not made.
-    laplace : bool
-        Whether the precision of a table goes with the square of its part, and not with its part.
+    Args:
+        predictor: What is known before.
+        budget: Precision of a table that gets all of it: 1 / variance, fractions of records.
+        reach: Which sets of attributes can be counted.
+        kept: Part of its error that the design is to leave at most: one that certainly leaves more is not
+            made.
+        laplace: Whether the precision of a table goes with the square of its part, and not with its part.
     """
     domain = predictor.domain
     levels, known = levels_of(domain), predictor.known(demand.subspaces)

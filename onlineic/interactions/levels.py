@@ -27,18 +27,12 @@ EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how
 class Levels:
     """The levels of one attribute.
 
-    Attributes
-    ----------
-    parts : tuple of int
-        Parts of each level, rising: 1, .., the number of codes.
-    classes : tuple of int64 arrays, (codes,)
-        The part of every code, by level.
-        Of a long attribute the codes are the parts of its grid.
-    ordered : bool
-    grid : Cut or None
-        Of a long attribute, the equal parts that stand for its codes.
-    missing : bool
-        Whether the last code is that of missing values.
+    Attributes:
+        parts: Parts of each level, rising: 1, .., the number of codes.
+        classes: Each of shape (codes,). The part of every code, by level. Of a long attribute the codes are
+            the parts of its grid.
+        grid: Of a long attribute, the equal parts that stand for its codes.
+        missing: Whether the last code is that of missing values.
     """
 
     parts: tuple[int, ...]
@@ -51,14 +45,14 @@ class Levels:
     def of(cls, attribute: Attribute) -> "Levels":
         """Return the levels of an attribute: codes alone where these have no order.
 
-        The missing cell, which is next to no value, is a part by itself at every level but the whole. Both
-        ends of a bin belong to one part at every level but the codes.
+        The missing cell, which is next to no value, is a part by itself at every level but the whole. Bins
+        with two ends are a level beside the codes, and coarser ones are made of bins: no count cuts them.
         """
-        grid = grid_of(attribute.size) if is_long(attribute) else None
+        grid = grid_of(attribute) if is_long(attribute) else None
         size, ends = grid.parts if grid else attribute.size, getattr(attribute, "cells", 1)
         values = size - attribute.missing
         held, parts = np.arange(values) // ends, values // ends
-        classes, fewer = [np.arange(size)], round(values / BRANCH)
+        classes, fewer = [np.arange(size)], parts if ends > 1 else round(parts / BRANCH)
         while attribute.ordered and fewer >= LEAST_PARTS:
             held, parts = held * fewer // parts, fewer
             classes.insert(0, np.append(held, np.full(size - values, fewer)))
@@ -70,9 +64,14 @@ class Levels:
 
     def cut(self, level: int) -> Cut:
         """Return how the attribute is cut at a level."""
+        return self._cuts[level]
+
+    @cached_property
+    def _cuts(self) -> list[Cut]:
+        """How it is cut at each level: every table and set of attributes asks for it."""
         if self.grid is None:
-            return Cut.of(self.classes[level])
-        return Cut.at(self.grid.size, self.grid.firsts[self.starts[level]])
+            return [*map(Cut.of, self.classes)]
+        return [Cut.at(self.grid.size, self.grid.firsts[starts]) for starts in self.starts]
 
     def level_of(self, cut: Cut) -> int | None:
         """Return the level at which an attribute is cut so, or None."""
@@ -119,12 +118,14 @@ class Levels:
         )
 
     @cached_property
-    def _parents(self) -> tuple[tuple[Ints, Ints, Ints], ...]:
-        """By level, but for 0: the part before that holds each part, where it begins, how many it holds."""
+    def _parents(self) -> tuple[tuple[Ints, Ints, Floats], ...]:
+        """By level, but for 0: the part before that holds each part, where it begins, its share of codes."""
         found = []
-        for coarse, starts in zip(self.classes, self.starts[1:], strict=False):
+        for coarse, starts, (before, sizes) in zip(
+            self.classes, self.starts[1:], itertools.pairwise(self._sizes), strict=False
+        ):
             parents = coarse[starts]
-            found.append((parents, _runs(parents), np.bincount(parents)[parents]))
+            found.append((parents, _runs(parents), sizes / before[parents]))
         return tuple(found)
 
     @cached_property
@@ -153,7 +154,7 @@ class Levels:
         """Return what counts of the parts of a `fine` level say at a coarser one beyond the one before it.
 
         As `beyond`, but counts of parts add up where weights of codes are averaged: each part of a level gets
-        an equal share of what its whole holds.
+        of what its whole holds the share of its codes.
         """
         begun = self._held.get((fine, level))
         if begun is None:
@@ -161,18 +162,20 @@ class Levels:
         sums = np.add.reduceat(totals, begun, axis=axis)
         if level == 0:
             return np.asarray(sums)
-        parents, firsts, sizes = self._parents[level - 1]
+        parents, firsts, shares = self._parents[level - 1]
         wholes = np.add.reduceat(sums, firsts, axis=axis)
         shape = [1] * totals.ndim
         shape[axis] = len(parents)
-        return np.asarray(sums - np.take(wholes, parents, axis=axis) / sizes.reshape(shape))
+        return np.asarray(sums - np.take(wholes, parents, axis=axis) * shares.reshape(shape))
 
     def even(self, totals: Floats, level: int, axis: int = 0) -> Floats:
         """Return counts of the parts of a level as counts of codes, each an equal share of its part's."""
+        if level == self.finest:
+            return totals
         shape = [1] * totals.ndim
         shape[axis] = len(self._sizes[level])
         held = totals / self._sizes[level].reshape(shape)
-        return held if level == self.finest or level == 0 else np.take(held, self.classes[level], axis=axis)
+        return held if level == 0 else np.take(held, self.classes[level], axis=axis)
 
     def energies(self, weights: Floats) -> Floats:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""

@@ -43,14 +43,11 @@ AT_ONCE = 256  # parts of an attribute whose weights are held at once
 class Predictor:
     """The predicted error of questions, from public facts alone; nothing promises it.
 
-    Attributes
-    ----------
-    domain : Domain
-    releases : tuple of tuple of Measurement
-        What each purchase has released, oldest first. A table that is not cut at levels says about what one
-        at the levels of about as many parts would.
-    planned : tuple of (Key, float)
-        Levels and precision of tables that are not bought yet: their noise is known, not what they will say.
+    Attributes:
+        releases: What each purchase has released, oldest first. A table that is not cut at levels says about
+            what one at the levels of about as many parts would.
+        planned: Levels and precision of tables that are not bought yet: their noise is known, not what they
+            will say.
     """
 
     domain: Domain
@@ -99,12 +96,9 @@ class Predictor:
     def known(self, subspaces: Ints, purchases: int | None = None) -> Floats:
         """Return one over the variance of what is known of each subspace, (subspaces,).
 
-        Parameters
-        ----------
-        subspaces : int64 array, (subspaces, attributes)
-            The level of each attribute; 0 where it takes no part.
-        purchases : int, optional
-            By the first so many alone, and sizes learned from all; None: by all.
+        Args:
+            subspaces: Shape (subspaces, attributes). The level of each attribute; 0 where it takes no part.
+            purchases: By the first so many alone, and sizes learned from all; None: by all.
         """
         result = 1.0 / self.sizes.squares(subspaces)
         rows, precisions = self._rows(purchases)
@@ -122,11 +116,8 @@ class Predictor:
         Of a cross table that of one of its cells in the mean; 1 of a question over so many attributes that
         their levels are not told apart.
 
-        Parameters
-        ----------
-        question : Query or BoundMarginal
-        purchases : int, optional
-            What was expected after the first so many purchases; None: after all.
+        Args:
+            purchases: What was expected after the first so many purchases; None: after all.
         """
         variances = self._of(asked_axes(question), purchases)
         if variances is None:
@@ -209,6 +200,6 @@ def _of_parts(levels: Levels, cut: Cut) -> Floats:
 def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
     """Return the energies of half-open ranges of codes, (m, levels)."""
     ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    codes = np.arange(levels.parts[-1])
-    found = [levels.energies(((codes >= first) & (codes < last)).astype(float)) for first, last in ends]
+    cut = levels.cut(levels.finest)
+    found = [levels.energies(cut.inside(first, last)) for first, last in ends.tolist()]
     return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

@@ -37,13 +37,9 @@ Key = tuple[tuple[int, int], ...]  # (axis, level), levels above 0
 class Table:
     """A released table whose parts are levels.
 
-    Attributes
-    ----------
-    key : Key
-    counts : float64 array
-        Fractions, one axis an attribute.
-    precision : float
-        One over the variance of each entry.
+    Attributes:
+        counts: Fractions, one axis an attribute.
+        precision: One over the variance of each entry.
     """
 
     key: Key
@@ -129,17 +125,13 @@ def known_at(partition: Partition, scale: float) -> tuple[Key, float]:
 class Sizes:
     """Expected squares of what subspaces hold beyond lower ones: of one block, fractions of all records.
 
-    Attributes
-    ----------
-    levels : tuple of Levels
-    masses : tuple of float64 arrays, (levels,)
-        By attribute, the sum of the squared masses of a level's parts over their number; 1 of level 0.
-    shares : tuple of float
-        c^2 of interactions of one, two and three attributes; of more each further one counts as the second.
-    own : mapping of Key to float
-        c^2 of subspaces of which something was released.
-    margins : tuple of float64 arrays, (codes,)
-        Masses of the codes of each attribute, roughly.
+    Attributes:
+        masses: Each of shape (levels,). By attribute, the sum of the squared masses of a level's parts over
+            their number; 1 of level 0.
+        shares: c^2 of interactions of one, two and three attributes; of more each further one counts as the
+            second.
+        own: c^2 of subspaces of which something was released.
+        margins: Each of shape (codes,). Masses of the codes of each attribute, roughly.
     """
 
     levels: tuple[Levels, ...]
@@ -357,15 +349,11 @@ def expected_misfit(domain: Domain, tables: Sequence[Table], sizes: Sizes | None
 
     A fit that goes on from there fits noise, and one that stops before leaves what was told.
 
-    Parameters
-    ----------
-    sizes : Sizes, optional
-        Those by these tables, if they are known.
-
-    References
-    ----------
     Morozov (1966) for a stop where the residual is as large as noise; Hastie & Tibshirani (1990), 3.5,
     for the degrees of freedom of a linear fit: the sum of signal / (1 + signal).
+
+    Args:
+        sizes: Those by these tables, if they are known.
     """
     sizes = Sizes.learned(domain, tables) if sizes is None else sizes
     levels, width = levels_of(domain), len(domain.shape)

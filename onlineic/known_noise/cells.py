@@ -52,22 +52,14 @@ def log_sets(sizes: tuple[int, ...]) -> float:
 class CellNoise:
     """Brackets from one table of all cells with discrete Laplace noise.
 
-    Parameters
-    ----------
-    domain : Domain
-    cells : (cells,) float64
-        The released table, noisy fractions of records, in the domain's order.
-    scale : float
-        Of the noise, records.
-    n : int
-    sets : float
-        Probability that a bracket of any product of sets fails, or of any set of cells of a small marginal.
-    every : float
-        Probability that one fails which speaks of all weights at once.
-
-    References
-    ----------
     docs/theory/hypothesis.md, 6.7a and 6.7b.
+
+    Args:
+        cells: Shape (cells,). The released table, noisy fractions of records, in the domain's order.
+        scale: Of the noise, records.
+        sets: Probability that a bracket of any product of sets fails, or of any set of cells of a small
+            marginal.
+        every: Probability that one fails which speaks of all weights at once.
     """
 
     def __init__(

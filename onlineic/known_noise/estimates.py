@@ -61,17 +61,12 @@ class Family:
     ordered attribute that begins and ends where the table is cut, or a single label of a categorical one;
     products of any sets of such blocks; and, of a table of all cells with Laplace noise, all weights.
 
-    Attributes
-    ----------
-    sets : tuple of tuple of str
-        The attribute sets of the conjunctions.
-    size : int
-        Number of conjunctions: the union bound counts each.
-    products : float
-        log2 of the number of products of any sets of blocks, of attributes that stand in one table, and, of
-        a table of all cells, sets of cells of its small marginals; 0 if these are no family.
-    cells : int
-        Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
+    Attributes:
+        sets: The attribute sets of the conjunctions.
+        size: Number of conjunctions: the union bound counts each.
+        products: log2 of the number of products of any sets of blocks, of attributes that stand in one table,
+            and, of a table of all cells, sets of cells of its small marginals; 0 if these are no family.
+        cells: Of a table of all cells, where every query with weights in [0, 1] on them is bounded; else 0.
     """
 
     sets: tuple[tuple[str, ...], ...]
@@ -143,14 +138,11 @@ Key = tuple[tuple[int, int], ...]  # (axis, number of its cut), by axis
 class _Level:
     """One level of a tree over the level below, as lists: who reads single blocks is faster by them.
 
-    Attributes
-    ----------
-    parents : list of int
-        Of every block of the level below, the block that holds it.
-    starts : list of int
-        Where the blocks begin, in blocks of the level below, and the end.
-    passed, conductances : list of float
-        Of every block, the part that it lets through of what comes from below, and its conductance.
+    Attributes:
+        parents: Of every block of the level below, the block that holds it.
+        starts: Where the blocks begin, in blocks of the level below, and the end.
+        passed, conductances: Of every block, the part that it lets through of what comes from below, and its
+            conductance.
     """
 
     parents: list[int]
@@ -167,14 +159,10 @@ class _Ladder:
     leaves at voltage w, resistance the precision of a level, no current at the root. So they lie in [-1, 1]
     for an interval, and two passes solve it.
 
-    Parameters
-    ----------
-    cuts : sequence of _Cut
-        Finest first, each of whole blocks of the one before.
-    precisions : sequence of float
-        One over the variance parameter of a block, by level.
-    pure : bool
-        Whether the noise is Laplace, whose bounds ask for the largest coefficients.
+    Args:
+        cuts: Finest first, each of whole blocks of the one before.
+        precisions: One over the variance parameter of a block, by level.
+        pure: Whether the noise is Laplace, whose bounds ask for the largest coefficients.
     """
 
     def __init__(self, cuts: Sequence[_Cut], precisions: Sequence[float], pure: bool) -> None:
@@ -222,6 +210,17 @@ class _Ladder:
             voltage = (voltage + self.precisions[level + 1] * flows[0])[..., self._parents[level]]
             flows.insert(0, sums[level] - voltage * self._conductances[level])
         return flows
+
+    def of_whole(self, codes: Codes) -> float:
+        """Return how much of the whole, which is not measured, the estimate of a set counts as its own."""
+        if type(codes) is bytes:
+            return float(np.diff(self._of_whole)[_mask(codes, self.cuts[0].size)].sum())
+        return float(self._of_whole[codes[1]] - self._of_whole[codes[0]])
+
+    @cached_property
+    def _of_whole(self) -> Floats:
+        """The same of the finest blocks before each, and of all."""
+        return np.append(0.0, np.cumsum(self._solved(np.zeros(self.cuts[0].size), 1.0)[0]))
 
     def fit(self, measured: Sequence[Floats]) -> Floats:
         """Return the estimates of the finest blocks, of total 1, from the measured blocks of every level."""
@@ -341,18 +340,13 @@ class TableDesign:
     uncorrelated, so each is estimated by the weighted mean of all tables that hold it, with weights one over
     its variance, and the components of one attribute from all its cuts by a tree of least squares.
 
-    Parameters
-    ----------
-    targets : sequence of Partition
-    spreads : sequence of float
-        Variance parameter's root of each, records: sigma of a discrete Gaussian, or a discrete Laplace scale.
-    pure : bool
-        Whether the noise is Laplace.
-
-    References
-    ----------
     Xiao, Ding, Winslett & Kifer (2023), ResidualPlanner, for the components; Hay, Rastogi, Miklau & Suciu
     (2010) for the tree.
+
+    Args:
+        spreads: Variance parameter's root of each, records: sigma of a discrete Gaussian, or a discrete
+            Laplace scale.
+        pure: Whether the noise is Laplace.
     """
 
     def __init__(self, targets: Sequence[Partition], spreads: Sequence[float], pure: bool) -> None:
@@ -553,6 +547,7 @@ class _Part:
     mean_square: float
     square: float  # of the part with its mean taken off
     finest: Codes  # in blocks of the finest cut of the attribute
+    whole: float  # what the estimate over the attribute alone counts of all records; `mean` where n is public
     spread: float
     largest: tuple[float, ...]  # coefficient of every level
 
@@ -642,13 +637,9 @@ class _Reader:
 
     A query is asked about for its bracket and its point, and of every instalment.
 
-    Parameters
-    ----------
-    domain : Domain
-    sets : bool
-        Whether any sets of labels are bounded.
-    slack : float
-        How far n may be from the number of records, fraction of n.
+    Args:
+        sets: Whether any sets of labels are bounded.
+        slack: How far n may be from the number of records, fraction of n.
     """
 
     def __init__(self, domain: Domain, sets: bool, slack: float) -> None:
@@ -720,24 +711,15 @@ class _Reader:
 class Estimates:
     """Brackets that hold for all queries of the design's families at once, with probability 1 - beta.
 
-    Parameters
-    ----------
-    design : TableDesign
-    values : sequence of float64 arrays
-        The released blocks of every target, noisy fractions of records.
-    n : int
-        Number of records.
-    beta : float
-        Probability that any bracket fails.
-    slack, deviation : float
-        How far n may be from the number of records, and the standard deviation of that, fractions of n: 0
-        where n is public. Everything counts as fractions of n (theory 1.9).
-    reader : _Reader, optional
-        Of this domain and slack, that others read with too.
-
-    References
-    ----------
     docs/theory/hypothesis.md, 6.7 proves the bounds, and why tables that were bought later must not enter.
+
+    Args:
+        values: The released blocks of every target, noisy fractions of records.
+        n: Number of records.
+        beta: Probability that any bracket fails.
+        slack, deviation: How far n may be from the number of records, and the standard deviation of that,
+            fractions of n: 0 where n is public. Everything counts as fractions of n (theory 1.9).
+        reader: Of this domain and slack, that others read with too.
     """
 
     def __init__(
@@ -886,7 +868,8 @@ class Estimates:
             found = None if self._cells is None else self._cells.point(query)
             return None if found is None else (found[0], math.hypot(found[1], self._deviation))
         error, value = min((error, 1.0 - value if complement else value) for error, value in points)
-        return value, math.hypot(error, self._deviation)
+        # one minus a count rests on n
+        return value, math.hypot(error, self._deviation) if complement else error
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -986,6 +969,8 @@ class Estimates:
                 if exact:
                     radius, variance = self._radius(over, inner, nats or over.nats)
                     error = math.sqrt(variance * (2.0 if self._design.pure else 1.0)) / self._n
+                    if self._slack:
+                        error = math.hypot(error, self._deviation * _of_whole(inner))
                     points.append((error, value))
                     if nats is not None:
                         low, high = max(low, value - radius), min(high, value + radius)
@@ -1070,8 +1055,11 @@ class Estimates:
             held = places[blocks[0]], places[blocks[1]]
         mean = _count(blocks) / cut.size
         square = mean * (1.0 - mean) * cut.size
-        spread = self._design.ladders[key[0]].spread(held)
-        known = self._parts[key[1], blocks] = _Part(blocks, mean, mean**2, square, held, *spread)
+        ladder = self._design.ladders[key[0]]
+        whole = ladder.of_whole(held) if self._slack else mean
+        known = self._parts[key[1], blocks] = _Part(
+            blocks, mean, mean**2, square, held, whole, *ladder.spread(held)
+        )
         return known
 
     def _most(self, axis: int, codes: Interval | Bools) -> float:
@@ -1131,7 +1119,8 @@ class Estimates:
                 radius = min(radius, _headed_radius(nats, variance, heads))
         else:
             radius = math.sqrt(2.0 * nats * variance)
-        return radius * ROUNDED_UP / self._n + over.lost + self._slack, variance
+        slack = self._slack * _of_whole(held) if self._slack else 0.0
+        return radius * ROUNDED_UP / self._n + over.lost + slack, variance
 
     def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
@@ -1221,6 +1210,14 @@ class Estimates:
                         measured[level] += weight * self._margin(at, (cut,), (cut,))
             self._fitted[axis] = ladder.fit(measured)
         return self._fitted[axis]
+
+
+def _of_whole(parts: Sequence[_Part]) -> float:
+    """Return how much of all records the estimate of a product counts as its own (theory 1.9, 3)."""
+    found = shared = math.prod(part.mean for part in parts)
+    for part in parts:
+        found += (part.whole - part.mean) * shared / part.mean
+    return abs(found) + ROUNDED_OFF
 
 
 def _weights(codes: Codes, size: int) -> Floats:

@@ -29,13 +29,10 @@ MOST_ASKED = 2  # instalments about a query
 class Instalments:
     """Brackets that hold for the families of all instalments at once, with probability 1 - beta.
 
-    Attributes
-    ----------
-    estimates : tuple of Estimates
-        One an instalment, oldest first; the k-th fails with probability beta / (k (k + 1)) at most.
-    families : tuple of Family
-    slack, deviation : float
-        As in `Estimates`.
+    Attributes:
+        estimates: One an instalment, oldest first; the k-th fails with probability beta / (k (k + 1)) at
+            most.
+        slack, deviation: As in `Estimates`.
     """
 
     estimates: tuple[Estimates, ...] = ()
@@ -51,10 +48,8 @@ class Instalments:
     def then(self, released: Sequence[Measurement], n: int, beta: float, pure: bool) -> "Instalments":
         """Return the same with one more instalment, whose record tells the deviations of its noise.
 
-        Parameters
-        ----------
-        pure : bool
-            Whether that is Laplace; Gaussian else.
+        Args:
+            pure: Whether that is Laplace; Gaussian else.
         """
         targets = [one.target for one in released if isinstance(one.target, Partition)]
         unit = math.sqrt(2.0) if pure else 1.0  # deviations over the scale of Laplace noise

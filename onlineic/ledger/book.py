@@ -31,12 +31,9 @@ TESTED = (Easy, EasyBatch)
 class Book:
     """An account and its standing reservation.
 
-    Attributes
-    ----------
-    account : Filter
-        With all recorded charges spent; the standing reservation is not among them.
-    reserved : Charge or None
-        The standing reservation.
+    Attributes:
+        account: With all recorded charges spent; the standing reservation is not among them.
+        reserved: The standing reservation.
     """
 
     account: Filter
@@ -45,12 +42,9 @@ class Book:
     def after(self, record: Record) -> "Book":
         """Return the book after one more record.
 
-        Raises
-        ------
-        BudgetExceededError
-            If the account cannot pay a reservation.
-        InternalError
-            If something is used up that was not reserved.
+        Raises:
+            BudgetExceededError: If the account cannot pay a reservation.
+            InternalError: If something is used up that was not reserved.
         """
         if isinstance(record, Reserved):
             self.account.charge(record.charge)  # refuses what cannot be paid

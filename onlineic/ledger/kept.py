@@ -20,18 +20,13 @@ SHORTEST = 16  # easy answers in a row that are worth columns
 @final
 @attrs.define(eq=False)  # never written to; frozen it would take three times as long to make, once an answer
 class Kept:
-    """Records in order; replaced as a whole, so that an interrupted step leaves what was.
+    """Records in order. A step makes another of these, so that an interrupt leaves the old one.
 
-    Attributes
-    ----------
-    parts : tuple of EasyBatch or of tuple of Record
-        The older ones. Every row of an `EasyBatch` here is an `Easy` record of its own.
-    starts : tuple of int
-        The place of the first record of each part, and of the first recent one.
-    recent : list of Record
-        Shared by those that follow one another: what lies behind `count` is of an interrupted step.
-    count : int
-        How many of the recent ones stand.
+    Attributes:
+        parts: The older ones. Every row of an `EasyBatch` here is an `Easy` record of its own.
+        starts: The place of the first record of each part, and of the first recent one.
+        recent: Shared by those that follow one another: what lies behind `count` is of an interrupted step.
+        count: How many of the recent ones stand.
     """
 
     parts: tuple[EasyBatch | tuple[Record, ...], ...] = ()
@@ -43,7 +38,7 @@ class Kept:
         return self.starts[-1] + self.count
 
     def followed_by(self, records: Sequence[Record]) -> "Kept":
-        """Return these records and then those."""
+        """Return these records followed by others."""
         if self.count >= RECENT:
             return self._sorted_in().followed_by(records)
         # nothing is deleted in place: it may be what a signal's handler wrote, which stands

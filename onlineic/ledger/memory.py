@@ -14,7 +14,7 @@ from onlineic.errors import InternalError, LedgerLockedError
 from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     Burned,
     Closed,
     Committed,
@@ -33,7 +33,7 @@ CLAIMED = "ledger must be new, got one of another session; make another (budgets
 @final
 @attrs.define  # never written to; frozen it would take three times as long to make, once an answer
 class _State:
-    """What holds of a memory ledger; replaced as a whole by one assignment."""
+    """The state of a memory ledger, replaced as a whole by one assignment."""
 
     book: Book
     private: bool = True
@@ -54,7 +54,7 @@ class MemoryLedger(Ledger):
 
     @classmethod
     def holding(cls, records: Sequence[Record], account: Filter) -> "MemoryLedger":
-        """Return a ledger in which these records stand: to replay a session, not to go on with it."""
+        """Return a ledger of these records, to replay a session and not to go on with it."""
         ledger = cls()
         ledger._state = _State(Book(account))
         ledger._write(records)
@@ -112,11 +112,11 @@ class MemoryLedger(Ledger):
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
         self._state = state  # here it happens
 
-    def keep(self, beside: Beside) -> None:
-        if not isinstance(beside, Paid):
-            super().keep(beside)
+    def keep(self, annotation: Annotation) -> None:
+        if not isinstance(annotation, Paid):
+            super().keep(annotation)
         else:
-            self._paid[beside.record] = beside.name
+            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:

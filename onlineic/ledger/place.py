@@ -71,12 +71,10 @@ def unusable(error: OSError | sqlite3.Error, path: str, kind: type[LedgerError] 
 def checked_path(path: str | os.PathLike[str]) -> str:
     """Return the real path of a ledger, if a ledger may lie there.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no path, on Windows, on a network drive, or in a directory that does not exist.
-    LedgerError
-        If the system does not let it be looked at.
+    Raises:
+        InvalidParameterError: If it is no path, on Windows, on a network drive, or in a directory that does
+            not exist.
+        LedgerError: If the system does not let it be looked at.
     """
     if sys.platform == "win32":
         raise InvalidParameterError(
@@ -115,14 +113,11 @@ def checked_path(path: str | os.PathLike[str]) -> str:
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is a file; where the system does not tell, a new one may be the second.
+    """Return whether there is a file; unless the system tells, none may be made.
 
-    Raises
-    ------
-    InvalidParameterError
-        If this is no path.
-    LedgerError
-        If the system does not tell.
+    Raises:
+        InvalidParameterError: If this is no path.
+        LedgerError: If the system does not tell.
     """
     return status(_text(path)) is not None
 
@@ -130,10 +125,8 @@ def exists(path: str | os.PathLike[str]) -> bool:
 def status(path: str) -> os.stat_result | None:
     """Return what the system says of the file that has this name now, or None: there is none.
 
-    Raises
-    ------
-    LedgerError
-        If it does not say.
+    Raises:
+        LedgerError: If it does not say.
     """
     try:
         return os.stat(path)
@@ -146,10 +139,8 @@ def status(path: str) -> os.stat_result | None:
 def file_at(path: str) -> tuple[int, int] | None:
     """Return device and number of the file that has this name now, or None: there is none.
 
-    Raises
-    ------
-    LedgerError
-        As `status`.
+    Raises:
+        LedgerError: As `status`.
     """
     found = status(path)
     return None if found is None else (found.st_dev, found.st_ino)
@@ -210,14 +201,10 @@ def lock(path: str) -> int:
     It is a file of its own: a lock on the ledger itself would end as soon as anything in this process closes
     another descriptor of it.
 
-    Raises
-    ------
-    LedgerLockedError
-        If somebody has it, in this process or another.
-    LedgerWriteError
-        If there is no lock file, and none can be made.
-    InvalidParameterError
-        If nothing can be locked there.
+    Raises:
+        LedgerLockedError: If somebody has it, in this process or another.
+        LedgerWriteError: If there is no lock file, and none can be made.
+        InvalidParameterError: If nothing can be locked there.
     """
     try:
         import fcntl  # not everywhere
@@ -252,10 +239,8 @@ def lock_to_read(path: str) -> int | None:
 
     Nothing is made or written. Without it SQLite's own lock is asked, which a session holds too.
 
-    Raises
-    ------
-    LedgerLockedError
-        If a session has the ledger.
+    Raises:
+        LedgerLockedError: If a session has the ledger.
     """
     try:
         import fcntl  # not everywhere
@@ -278,7 +263,7 @@ def lock_to_read(path: str) -> int | None:
 
 
 def locked(path: str) -> str:
-    """Return what to say of a ledger that somebody has."""
+    """Return the message about a ledger that is open elsewhere."""
     return (
         f"ledger must be used by one session at a time, got {shown(path, 300)}, which is open or being read; "
         "close that session, in this process or another."
@@ -286,7 +271,7 @@ def locked(path: str) -> str:
 
 
 def unlock(held: int | None) -> None:
-    """Let a lock go; whatever closing it says, the system has."""
+    """Release a lock; an error of closing it does not matter."""
     if held is not None:
         with contextlib.suppress(OSError):
             os.close(held)

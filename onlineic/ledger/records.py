@@ -19,7 +19,7 @@ from onlineic.accounting.of_table import TableCharge
 from onlineic.errors import InternalError, set_fields
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.tables import immutable
 
 
@@ -45,12 +45,9 @@ class Easy:
 class EasyBatch:
     """Queries answered by the hypothesis after their tests, in order: as many `Easy` records, as columns.
 
-    Attributes
-    ----------
-    queries : Queries
-        One or more, none constant.
-    guesses : (m,) int64
-        The released integers n 2^k f(hypothesis), each on the grid of its query.
+    Attributes:
+        queries: One or more, none constant.
+        guesses: Shape (m,). The released integers n 2^k f(hypothesis), each on the grid of its query.
     """
 
     queries: Queries
@@ -64,22 +61,6 @@ class EasyBatch:
 
     def __iter__(self) -> Iterator[Easy]:
         return map(Easy, self.queries, self.guesses.tolist())
-
-
-@final
-@attrs.frozen
-class Improved:
-    """A new number for an earlier answer, without a test: read from older files, and never written now.
-
-    Attributes
-    ----------
-    query : Query or BoundMarginal
-    guess : int, or tuple of int
-        What the hypothesis says, as of `Easy`; told from here on.
-    """
-
-    query: Question
-    guess: Guess
 
 
 @final
@@ -98,17 +79,34 @@ class Hard:
 class Opened:
     """Tables that were bought without a test, and what they cost together.
 
-    Attributes
-    ----------
-    measurements : tuple of Measurement
-    charge : Charge
-    heard : tuple of Query or BoundMarginal
-        The questions about to be asked that the purchase rested on, beside the record before it.
+    Attributes:
+        heard: The questions about to be asked that the purchase rested on, beside the record before it.
     """
 
     measurements: tuple[Measurement, ...]
     charge: Charge
     heard: tuple[Question, ...] = ()
+
+
+@final
+@attrs.frozen
+class Single:
+    """A question that was bought by itself, without a test: its noisy answer, and what that cost.
+
+    Attributes:
+        guess: What the hypothesis said of it before, as of `Easy`.
+        measurement: Of the query, or of the partition of the cross table.
+    """
+
+    query: Question
+    guess: Guess
+    measurement: Measurement
+    charge: Charge
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was released, as of tables that are bought together."""
+        return (self.measurement,)
 
 
 @final
@@ -127,13 +125,10 @@ IN_ORDER = ("closed", "bought")  # reasons for which tests of a kept threshold a
 class Burned:
     """A reservation, or a part of it, that was used up without an answer.
 
-    Attributes
-    ----------
-    charge : Charge
-    reason : "interrupted", "restarted", "closed" or "bought"
-        The session was interrupted after a read and sealed; its process ended with the reservation standing;
-        it was closed after tests against a threshold whose noise is lost with the process; or tables were
-        bought after such tests, whose threshold goes on and is paid from here on.
+    Attributes:
+        reason: The session was interrupted after a read and sealed; its process ended with the reservation
+            standing; it was closed after tests against a threshold whose noise is lost with the process; or
+            tables were bought after such tests, whose threshold goes on and is paid from here on.
     """
 
     charge: Charge
@@ -145,12 +140,10 @@ class Burned:
 class Closed:
     """The session was closed, and what stood reserved is given back.
 
-    Attributes
-    ----------
-    constants, repeats, untested : int
-        Answers without a record of their own, over the whole life of the ledger as far as it was closed.
-    rounding : float
-        Largest distance of such a query from the one written, fraction of records.
+    Attributes:
+        constants, repeats, untested: Answers without a record of their own, over the whole life of the ledger
+            as far as it was closed.
+        rounding: Largest distance of such a query from the one written, fraction of records.
     """
 
     constants: int = 0
@@ -164,12 +157,9 @@ class Closed:
 class Resumed:
     """A process went on with the session: a new run, whose mechanism starts, and is paid, anew.
 
-    Attributes
-    ----------
-    version : str
-        Of the package.
-    durability : "hits" or "all"
-        Of this process: with "hits" easy answers can have left it that no record holds.
+    Attributes:
+        version: Of the package.
+        durability: Of this process: with "hits" easy answers can have left it that no record holds.
     """
 
     version: str
@@ -181,16 +171,11 @@ class Resumed:
 class Drawn:
     """What a session or a release takes from the total of its table, before it reads the data.
 
-    Attributes
-    ----------
-    taken : TableCharge
-    budget : Budget
-        What is proven of it alone.
-    account : Filter or None
-        Its own, if it is a session.
-    what : "session" or "release"
-    file : str
-        Of a session with a ledger file: the first link of its chain, by which it is known when it goes on.
+    Attributes:
+        budget: What is proven of it alone.
+        account: Its own, if it is a session.
+        file: Of a session with a ledger file: the first link of its chain, by which it is known when it goes
+            on.
     """
 
     taken: TableCharge
@@ -205,12 +190,9 @@ class Drawn:
 class Shared:
     """What is left of a total that has added epsilons and deltas is a Renyi filter from here on.
 
-    Attributes
-    ----------
-    account : Filter
-        Of what is drawn from here on.
-    apart : Fraction
-        Delta for what has no price at its order, of what is left.
+    Attributes:
+        account: Of what is drawn from here on.
+        apart: Delta for what has no price at its order, of what is left.
     """
 
     account: Filter
@@ -220,16 +202,12 @@ class Shared:
 @final
 @attrs.frozen
 class Noted:
-    """How far the ledger file of a session was that draws on the total of its table.
+    """Length and head of the ledger file of a session that draws on the total of its table.
 
-    Attributes
-    ----------
-    file : str
-        As in `Drawn`.
-    lines : int
-        That were durable, at least.
-    head : bytes
-        The link of the last of them.
+    Attributes:
+        file: As in `Drawn`.
+        lines: That were durable, at least.
+        head: The link of the last of them.
     """
 
     file: str
@@ -242,16 +220,11 @@ class Noted:
 class BlockBegun:
     """A block of a table that grows: its records are all there, and no others will be.
 
-    Attributes
-    ----------
-    label : str
-        Of the period.
-    n : int, >= 0
-        Public number of records; 0: there are none.
-    late : bool
-        Whether records of earlier periods, which came late, may be among them.
-    drawn : int or None
-        The number with its noise, where it is private: `n` is that, at least 1. None: it is public.
+    Attributes:
+        label: Of the period.
+        n: At least 0. Public number of records; 0: there are none.
+        late: Whether records of earlier periods, which came late, may be among them.
+        drawn: The number with its noise, where it is private: `n` is that, at least 1. None: it is public.
     """
 
     label: str
@@ -265,11 +238,8 @@ class BlockBegun:
 class CountPaid:
     """A block pays for its number of records, which is drawn after this: again, where a crash lost it.
 
-    Attributes
-    ----------
-    label : str
-        Of the block, which is about to begin.
-    charge : Charge
+    Attributes:
+        label: Of the block, which is about to begin.
     """
 
     label: str
@@ -281,16 +251,11 @@ class CountPaid:
 class NodeOpened:
     """A session over the union of some blocks, from each of which it takes its charge before it reads.
 
-    Attributes
-    ----------
-    label : str
-        Of the period that they make.
-    blocks : tuple of str
-        In order, those with records.
-    file : str
-        Known by the link of its beginning, as in `Drawn`; "" in memory.
-    charge : Charge
-        The most that it ever spends.
+    Attributes:
+        label: Of the period that they make.
+        blocks: In order, those with records.
+        file: Known by the link of its beginning, as in `Drawn`; "" in memory.
+        charge: The most that it ever spends.
     """
 
     label: str
@@ -304,6 +269,7 @@ Committed = (
     | EasyBatch
     | Hard
     | Opened
+    | Single
     | UpdateFailed
     | Drawn
     | Noted
@@ -312,8 +278,9 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Improved | Reserved | Burned | Closed | Resumed
-Release = Hard | Opened
+Record = Committed | Reserved | Burned | Closed | Resumed
+Bought = Opened | Single  # without a test
+Release = Hard | Bought
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
 
@@ -323,18 +290,13 @@ OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
 class Checkpoint:
     """What follows from the records before it, kept so that resuming is quick: public, and checked by replay.
 
-    Attributes
-    ----------
-    records : int
-        How many records it follows from.
-    values : (m,) float64
-        What was learned of each hard query among the records since the checkpoint before; NaN where nothing
-        was asked for.
-    version, failures : int
-        Updates of the hypothesis, and those that failed.
-    parameters : tuple of arrays, or None
-        From which the rule makes the same hypothesis, to the bit; None: as an earlier checkpoint of the
-        same version says, or it repeats its updates.
+    Attributes:
+        records: How many records it follows from.
+        values: Shape (m,). What was learned of each hard query among the records since the checkpoint before;
+            NaN where nothing was asked for.
+        version, failures: Updates of the hypothesis, and those that failed.
+        parameters: From which the rule makes the same hypothesis, to the bit; None: as an earlier checkpoint
+            of the same version says, or it repeats its updates.
     """
 
     records: int
@@ -346,15 +308,12 @@ class Checkpoint:
 
 @final
 @attrs.frozen
-class Told:
-    """What a hard answer was, kept so that its repeats say it under whatever rules come later.
+class ToldAnswer:
+    """The number of a hard answer, kept so that repeats tell the same under later versions.
 
-    Attributes
-    ----------
-    record : int
-        Place of the `Hard` record among the records.
-    value : float, or tuple of float
-        Fraction of records; of a cross table that of each cell, in order.
+    Attributes:
+        record: Place of the `Hard` record among the records.
+        value: Fraction of records; of a cross table that of each cell, in order.
     """
 
     record: int
@@ -364,21 +323,30 @@ class Told:
 @final
 @attrs.frozen
 class Paid:
-    """Who asked for a release, and so pays for it: kept in the very transaction that records the release.
+    """Who asked for a release, and so pays for it; written in the transaction of the release.
 
-    Attributes
-    ----------
-    record : int
-        Place of the release among the records, or of the burned reservation if it failed.
-    name : str
-        A public name.
+    Attributes:
+        record: Place of the release among the records, or of the burned reservation if it failed.
+        name: A public name.
     """
 
     record: int
     name: str
 
 
-Beside = Checkpoint | Told | Paid  # what stands beside the records, and is none
+def measured(record: Record) -> tuple[Measurement, ...]:
+    """Return what an update rule is shown of a record: nothing, unless it is a release.
+
+    A number that was bought answers its own question, and no others are read from it.
+    """
+    if isinstance(record, Opened):
+        return record.measurements
+    if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
+        return (record.measurement,)
+    return (record.measurement,) if isinstance(record, Hard) else ()
+
+
+Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself
 
 
 class Ledger(abc.ABC):
@@ -391,19 +359,15 @@ class Ledger(abc.ABC):
     def claim(self, owner: object, account: Filter, private: bool = True) -> None:
         """Take the ledger for one session, its owner, which spends from this account.
 
-        Parameters
-        ----------
-        private : bool
-            Whether the session's noise is the system's: what was drawn from a seed is never taken over into
-            a session that is stamped private.
+        Args:
+            private: Whether the session's noise is the system's: what was drawn from a seed is never taken
+                over into a session that is stamped private.
 
-        Raises
-        ------
-        LedgerLockedError
-            If another session has it, or has tested queries under it: both would test against thresholds
-            of their own under one reservation.
-        LedgerMismatchError
-            If what stands in it was spent from another account, or under noise of the other kind.
+        Raises:
+            LedgerLockedError: If another session has it, or has tested queries under it: both would test
+                against thresholds of their own under one reservation.
+            LedgerMismatchError: If what stands in it was spent from another account, or under noise of the
+                other kind.
         """
 
     @abc.abstractmethod
@@ -424,20 +388,16 @@ class Ledger(abc.ABC):
     def reserve(self, charge: Charge) -> None:
         """Set a charge aside, durably, before the data are read; replaces a smaller reservation.
 
-        Raises
-        ------
-        BudgetExceededError
-            If the account cannot pay it; nothing has changed then.
+        Raises:
+            BudgetExceededError: If the account cannot pay it; nothing has changed then.
         """
 
     @abc.abstractmethod
     def commit(self, records: Sequence[Committed]) -> None:
         """Append records, durably, in one step; a release, which comes last, uses up the reservation.
 
-        Raises
-        ------
-        InternalError
-            If a release was not reserved.
+        Raises:
+            InternalError: If a release was not reserved.
         """
 
     @abc.abstractmethod
@@ -448,30 +408,26 @@ class Ledger(abc.ABC):
     def pay(self, kept: Charge) -> None:
         """Give the reservation back, but for what easy tests have used up: tables are bought next.
 
-        Raises
-        ------
-        InternalError
-            If more is kept than was reserved.
+        Raises:
+            InternalError: If more is kept than was reserved.
         """
 
     @abc.abstractmethod
     def close(self, kept: Charge | None, record: Closed) -> None:
         """Give the reservation back, but for what is `kept` as spent, and take no more records.
 
-        Raises
-        ------
-        InternalError
-            If more is kept than was reserved.
+        Raises:
+            InternalError: If more is kept than was reserved.
         """
 
     @property
     def file(self) -> str:
-        """By which the same ledger is known again; empty where it has no file."""
+        """What identifies the file of the ledger; empty without one."""
         return ""
 
     @property
     def held(self) -> bool:
-        """Whether records can still be added: a file was not let go."""
+        """Whether records can still be added: not once a file is closed."""
         return True
 
     @property
@@ -489,13 +445,13 @@ class Ledger(abc.ABC):
         """Whether the last write failed: nothing more is recorded."""
         return False
 
-    def keep(self, beside: Beside) -> None:
-        """Keep what stands beside records, with the next durable ones; checkpoints where they last."""
+    def keep(self, annotation: Annotation) -> None:
+        """Keep an annotation, durable with the next records; checkpoints only in a ledger that lasts."""
         raise InternalError("a ledger that ends with its process keeps no checkpoints.")
 
     @property
     def paid(self) -> Mapping[int, str]:
-        """By the place of a release the name of who asked for it, where that was kept; in order."""
+        """Who asked for releases, by the place of the record, as far as it was kept; in order."""
         return {}
 
     def gather(self) -> None:  # noqa: B027  (a ledger without a file has nothing to gather)
@@ -506,7 +462,7 @@ class Ledger(abc.ABC):
 
     @property
     def told(self) -> Mapping[int, float | tuple[float, ...]]:
-        """By the place of a hard answer's record the number that it was, as far as that was kept."""
+        """Numbers of hard answers, by the place of the record, as far as they were kept."""
         return {}
 
     @property
@@ -520,7 +476,7 @@ class Ledger(abc.ABC):
         return len(self)
 
     def lost(self, records: int) -> int:
-        """Return how many easy answers of killed processes no record holds, at most, up to this record."""
+        """Return the most easy answers that killed processes gave and no record holds, up to this record."""
         return 0
 
     @property
@@ -546,13 +502,8 @@ class Ledger(abc.ABC):
 
 
 @final
-class Past(Ledger):
-    """What a ledger holds at one moment; nothing can be added, and what the ledger adds does not show.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    """
+class FrozenLedger(Ledger):
+    """A view of a ledger as it is now: nothing can be added, and later records do not show."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._length = ledger, len(ledger)

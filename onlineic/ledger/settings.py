@@ -23,7 +23,8 @@ from onlineic.errors import (
     LedgerMismatchError,
     shown,
 )
-from onlineic.ledger.lines import FORMAT, Line, account_to_json, domain_of
+from onlineic.ledger.kinds import Line, account_to_json
+from onlineic.ledger.lines import FORMAT, domain_of
 from onlineic.noise.sources import SystemNoise
 from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
@@ -69,12 +70,9 @@ def settings_to_json(value: Any, known: Known) -> Any:
 def settings_from_json(written: Any, known: Known, domain: Domain, brought: Any = None) -> Any:
     """Return the setting; `brought` stands for what was written by its name alone.
 
-    Raises
-    ------
-    LedgerMismatchError
-        If something must be brought and is not, or is of another class.
-    LedgerCorruptError
-        If a class or a field is unknown.
+    Raises:
+        LedgerMismatchError: If something must be brought and is not, or is of another class.
+        LedgerCorruptError: If a class or a field is unknown.
     """
     try:
         return _setting(written, known, domain, brought)
@@ -232,6 +230,7 @@ def _domain_difference(held: Domain, given: Domain) -> str | None:
             return (
                 f"where {name} has {field}={_first(here[field], there[field])}, got "
                 f"{_first(there[field], here[field])}"
+                f"{', and a file keeps the bins that it was declared with' * (field == 'edges')}"
             )
     return "got another"
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import urllib.parse
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, final
 
 import attrs
@@ -35,18 +35,9 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
-from onlineic.ledger.lines import (
-    START,
-    Line,
-    Receipt,
-    Written,
-    account_from_json,
-    canonical_text,
-    chained,
-    checked_text,
-    line_of,
-    linked,
-)
+from onlineic.ledger.forks import this_process
+from onlineic.ledger.kinds import Line, account_from_json, line_of
+from onlineic.ledger.lines import START, Receipt, Written, canonical_text, chained, checked_text, linked
 from onlineic.ledger.place import (
     check_writable,
     checked_path,
@@ -62,7 +53,7 @@ from onlineic.ledger.place import (
     unusable,
 )
 from onlineic.ledger.records import (
-    Beside,
+    Annotation,
     Burned,
     Checkpoint,
     Closed,
@@ -74,7 +65,7 @@ from onlineic.ledger.records import (
     Record,
     Reserved,
     Resumed,
-    Told,
+    ToldAnswer,
 )
 
 MOST_LOST = 256  # easy answers that a crash may cost with durability "hits"
@@ -87,15 +78,13 @@ CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text
                    chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, chain BLOB NOT NULL);
 """
-# from a schema to the next one: what a table is called may change, the lines and their chain never do
-MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {}
 Durability = Literal["hits", "all"]
 
 
 @final
 @attrs.frozen
 class _State:
-    """What holds of the ledger; replaced as a whole by one assignment."""
+    """The state of the ledger, replaced as a whole by one assignment."""
 
     book: Book
     length: int = 0  # records
@@ -109,18 +98,11 @@ class _State:
 class SqliteLedger(Ledger):
     """A ledger that outlives its process. Opened by a session; see `docs/ledger.md` for the file.
 
-    Parameters
-    ----------
-    path : str
-        As `checked_path` returns it.
-    held : int
-        The lock.
-    connection : sqlite3.Connection
-    written : Written
-        What the file holds.
-    durability : "hits" or "all"
-    place : (int, int)
-        Device and number of the file, taken before it was opened.
+    Args:
+        path: As `checked_path` returns it.
+        held: The lock.
+        written: What the file holds.
+        place: Device and number of the file, taken before it was opened.
     """
 
     __slots__ = (
@@ -142,19 +124,19 @@ class SqliteLedger(Ledger):
         self._path, self._connection, self._place = path, connection, place
         self._durability = durability
         self._gate = threading.RLock()  # held while the file is written: no fork falls into that
-        self._process = os.getpid()
+        self._process = this_process()
         self._owner: object = None
         self._broken = False
         self._domain = written.domain()
         self.beginning = written.beginning
-        self._queue: list[Record | Beside] = []
+        self._queue: list[Record | Annotation] = []
         self._records, kept = written.records(self._domain)
         self._checkpoints = kept
         self._told = written.told(self._domain)
         self._paid = written.paid(self._domain)
         self._gathering = False
         self.fresh = False  # a file that was there goes on with a line of its own
-        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
+        self._losses = _losses(self._records, self.beginning["durability"])
         try:
             book = Book(account_from_json(self.beginning["account"])).after_all(self._records)
         except (BudgetError, InternalError, KeyError, ValueError, TypeError):
@@ -173,21 +155,15 @@ class SqliteLedger(Ledger):
     ) -> "SqliteLedger":
         """Return a new ledger, whose file appears with its beginning or not at all.
 
-        Parameters
-        ----------
-        path : str or path
-            Of a file that does not exist.
-        beginning : dict
-            As `onlineic.ledger.settings.beginning_of` makes it.
+        Args:
+            path: Of a file that does not exist.
+            beginning: As `onlineic.ledger.settings.beginning_of` makes it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no ledger may lie there, or a file would not give back the beginning as it is.
-        LedgerLockedError, LedgerMismatchError
-            If it is open, or exists.
-        LedgerWriteError
-            If it cannot be written; there is no file then but FILE.lock.
+        Raises:
+            InvalidParameterError: If no ledger may lie there, or a file would not give back the beginning as
+                it is.
+            LedgerLockedError, LedgerMismatchError: If it is open, or exists.
+            LedgerWriteError: If it cannot be written; there is no file then but FILE.lock.
         """
         text = checked_text({**beginning, "durability": durability, "at": 0})
         real = checked_path(path)
@@ -245,23 +221,15 @@ class SqliteLedger(Ledger):
     ) -> "SqliteLedger":
         """Return the ledger in a file, read and checked; nothing is written before it is restarted.
 
-        Parameters
-        ----------
-        receipt : Receipt or str, optional
-            Of an earlier time, as `receipt` returned it.
+        Args:
+            receipt: Of an earlier time, as `receipt` returned it.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no ledger may lie there.
-        LedgerLockedError
-            If a session has it.
-        LedgerCorruptError
-            If there is none, or it is not whole.
-        LedgerRollbackError
-            If it does not go on from the receipt.
-        LedgerError
-            If it cannot be read and written; the message names the cause.
+        Raises:
+            InvalidParameterError: If no ledger may lie there.
+            LedgerLockedError: If a session has it.
+            LedgerCorruptError: If there is none, or it is not whole.
+            LedgerRollbackError: If it does not go on from the receipt.
+            LedgerError: If it cannot be read and written; the message names the cause.
         """
         real = _there(path)
         _register()
@@ -310,11 +278,8 @@ class SqliteLedger(Ledger):
     def check_newest(self, known: Receipt, whose: str) -> None:
         """Raise `LedgerRollbackError` unless it goes on from what somebody knows of it.
 
-        Parameters
-        ----------
-        known : Receipt
-        whose : str
-            Who knows it.
+        Args:
+            whose: Who knows it.
         """
         self._check()
         try:
@@ -338,15 +303,13 @@ class SqliteLedger(Ledger):
         What the noise of the lost process was, nobody knows any more: a mechanism that keeps a threshold
         draws another, and is paid for it as at its first start.
 
-        Parameters
-        ----------
-        version : str
-            Of the package.
+        Args:
+            version: Of the package.
         """
         reserved = self.reserved
         burned = [] if reserved is None else [Burned(reserved, "restarted")]
         self._append([*burned, Resumed(version, self._durability)], durable=True)
-        self._losses = _losses(self._records, self.beginning.get("durability", "hits"))
+        self._losses = _losses(self._records, self.beginning["durability"])
 
     def give_back(self, owner: object) -> None:
         if self._owner is None or self._owner is owner:
@@ -402,12 +365,12 @@ class SqliteLedger(Ledger):
     def lost(self, records: int) -> int:
         return MOST_LOST * sum(place < records for place in self._losses)
 
-    def keep(self, beside: Beside) -> None:
-        self._append([beside], durable=False)
-        if isinstance(beside, Told):
-            self._told.setdefault(beside.record, beside.value)
-        elif isinstance(beside, Paid):
-            self._paid[beside.record] = beside.name
+    def keep(self, annotation: Annotation) -> None:
+        self._append([annotation], durable=False)
+        if isinstance(annotation, ToldAnswer):
+            self._told.setdefault(annotation.record, annotation.value)
+        elif isinstance(annotation, Paid):
+            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:
@@ -440,11 +403,11 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Beside], *, durable: bool) -> None:
+    def _append(self, added: Sequence[Record | Annotation], *, durable: bool) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
-        records = [one for one in added if not isinstance(one, Beside)]
+        records = [one for one in added if not isinstance(one, Annotation)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
         self._records += records
@@ -511,7 +474,7 @@ class SqliteLedger(Ledger):
             self._broken = False
 
     def _check(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkedSessionError(
                 "ledger must be used in the process that opened it, got a forked one; open a new session."
             )
@@ -527,7 +490,7 @@ class SqliteLedger(Ledger):
         """Let the file go, as it is."""
         with self._gate:
             held, self._held, self._owner = self._held, -1, None
-            if held >= 0 and os.getpid() == self._process:
+            if held >= 0 and this_process() == self._process:
                 _let_go(self._connection)
                 unlock(held)
 
@@ -557,7 +520,7 @@ def receipt_of(ledger: Ledger, owner: str) -> Receipt:
 
 
 def _losses(records: Sequence[Record], durability: str) -> list[int]:
-    """Return the places where a process had died that may have lost easy answers.
+    """Return the places after which a killed process may have lost easy answers.
 
     It had a reservation standing, which every test needs, and whose hit or burn writes all that waits.
     """
@@ -577,7 +540,7 @@ _REGISTERED: list[bool] = []
 
 
 def _register() -> None:
-    """Let forks wait for writes; hooks cannot be taken back, so that there is one set of them."""
+    """Let forks wait for writes: once for all ledgers, since a hook cannot be removed."""
     if _REGISTERED:
         return
     _REGISTERED.append(True)
@@ -602,10 +565,8 @@ def _register() -> None:
 def _connected(path: str) -> sqlite3.Connection:
     """Return a connection that has the file to itself, and whose commits are durable.
 
-    Raises
-    ------
-    LedgerError
-        If it cannot be had.
+    Raises:
+        LedgerError: If it cannot be had.
     """
     connection = _opened_by_sqlite(path)
     try:
@@ -656,7 +617,7 @@ def _opened_by_sqlite(path: str) -> sqlite3.Connection:
 
 
 def _let_go(connection: sqlite3.Connection) -> None:
-    """Close a connection, of which nothing is asked any more."""
+    """Close a connection; what SQLite says to that does not matter."""
     with contextlib.suppress(sqlite3.Error):
         connection.close()
 
@@ -669,7 +630,7 @@ def _read(connection: sqlite3.Connection, path: str) -> Written:
     try:
         if connection.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise sqlite3.DatabaseError
-        _migrate(connection, path)
+        _check_schema(connection, path)
         connection.execute("BEGIN")  # one snapshot
         rows = connection.execute("SELECT at, text, chain FROM line ORDER BY at").fetchall()
         heads = connection.execute("SELECT lines, chain FROM head").fetchall()
@@ -701,32 +662,24 @@ def _unreadable(path: str, error: Exception) -> LedgerError:
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Bring a file of an earlier schema to the present one, each step in one transaction."""
+def _check_schema(connection: sqlite3.Connection, path: str) -> None:
+    """Raise unless a file is a ledger whose tables are those of now."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise sqlite3.DatabaseError
-    while schema != SCHEMA:
-        if schema not in MIGRATIONS:
-            raise LedgerMismatchError(
-                f"ledger must be of schema {SCHEMA} or of one that leads there, got {shown(path, 200)} "
-                f"of schema "
-                f"{schema}; use the version of onlineic that wrote it."
-            )
-        connection.execute("BEGIN IMMEDIATE")
-        MIGRATIONS[schema](connection)
-        schema += 1
-        connection.execute(f"PRAGMA user_version = {schema}")
-        connection.execute("COMMIT")
+    if schema != SCHEMA:
+        raise LedgerMismatchError(
+            f"ledger must be of schema {SCHEMA}, got {shown(path, 200)} of schema {schema}; use the version "
+            "of onlineic that wrote it."
+        )
 
 
 def read(path: str | os.PathLike[str]) -> Written:
     """Return what a closed ledger holds, without writing to it, also where nothing can be written.
 
-    Raises
-    ------
-    As `SqliteLedger.open`, but for what a reader needs no right to.
+    Raises:
+        As `SqliteLedger.open`, but for what a reader needs no right to.:
     """
     real = _there(path)
     held = lock_to_read(real)

@@ -11,8 +11,7 @@ import contextlib
 import datetime
 import functools
 import os
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, NoReturn, final
 
@@ -24,6 +23,7 @@ from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
 from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
+from onlineic.door import Door
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -35,7 +35,9 @@ from onlineic.errors import (
     checked_ratio,
     shown,
 )
-from onlineic.ledger.lines import Line, Receipt, Written, account_from_json
+from onlineic.ledger.forks import this_process
+from onlineic.ledger.kinds import Line, account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import Drawn, Ledger, Noted, Record, Shared
@@ -67,36 +69,23 @@ class TableBudget:
     filter of one order, on which everything later is drawn. Sessions of shares are planned at that order:
     m equal ones have about sqrt(m) times the noise of one session, not m times.
 
-    Parameters
-    ----------
-    budget : Budget
-        Of the table, for its neighbours.
-    order : Fraction, > 1, optional
-        Renyi order of a filter that all is drawn on from the start, as many small mechanisms do best. None:
-        that which pays for about the most Gaussian noise, from the first share on; from the start where the
-        number of records is private (`accounting.ADD_REMOVE`), since each session draws for that besides.
-    apart : Fraction, in [0, 1)
-        Part of delta, with the filter, for mechanisms whose price at its order is not known, each of which
-        takes its own delta from it. Pure ones take none.
-    rows_per_person : int, >= 1
-        The most rows that a person can have: the budget is a person's.
-    ledger : str or path, optional
-        File in which it outlives this process: one that exists goes on. One process at a time has it.
-    table : str, optional
-        With a file: the public name of the table and its release.
-    receipt : Receipt or str, optional
-        As `receipt` returned it at any time: an older copy of the file is refused.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-    LedgerError
-        If the file is open, not whole, of another table or another budget, or cannot be written.
-
-    References
-    ----------
     Theory 4.7: sums, and filters of one order with pure and other mechanisms between them.
+
+    Args:
+        budget: Of the table, for its neighbours.
+        order: Above 1. Renyi order of a filter that all is drawn on from the start, as many small mechanisms
+            do best. None: that which pays for about the most Gaussian noise, from the first share on; from
+            the start where the number of records is private (`accounting.ADD_REMOVE`), since each session
+            draws for that besides.
+        apart: In [0, 1). Part of delta, with the filter, for mechanisms whose price at its order is not
+            known, each of which takes its own delta from it. Pure ones take none.
+        rows_per_person: At least 1. The most rows that a person can have: the budget is a person's.
+        ledger: File in which it outlives this process: one that exists goes on. One process at a time has it.
+        table: With a file: the public name of the table and its release.
+        receipt: As `receipt` returned it at any time: an older copy of the file is refused.
+
+    Raises:
+        LedgerError: If the file is open, not whole, of another table or another budget, or cannot be written.
     """
 
     def __init__(
@@ -127,8 +116,7 @@ class TableBudget:
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._rows = budget, rows
-        self._lock, self._process, self._closed = threading.RLock(), os.getpid(), False
-        self._drawing = False
+        self._door, self._process, self._closed = Door("a total"), this_process(), False
         self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
@@ -183,10 +171,8 @@ class TableBudget:
     def known(self, file: str) -> Receipt | None:
         """Return how far the ledger file of a session was when it was last heard of; None: it never drew.
 
-        Parameters
-        ----------
-        file : str
-            As in `Drawn`.
+        Args:
+            file: As in `Drawn`.
         """
         return last_heard(self._ledger.records()).get(file)
 
@@ -215,10 +201,8 @@ class TableBudget:
     def receipt(self) -> Receipt:
         """Length and head of the file: an older copy is refused by it.
 
-        Raises
-        ------
-        SessionStateError
-            Without a ledger file.
+        Raises:
+            SessionStateError: Without a ledger file.
         """
         return receipt_of(self._ledger, "total")
 
@@ -228,17 +212,13 @@ class TableBudget:
         Its epsilon and delta are those of that session alone, for one row; all shares together keep the
         budget of the table, for a person.
 
-        Parameters
-        ----------
-        part : float or Fraction, in (0, 1]
-            Of all, not of what is left; where something was drawn before the first share, of what that left.
+        Args:
+            part: In (0, 1]. Of all, not of what is left; where something was drawn before the first share, of
+                what that left.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is outside its range, or too small to pay for anything.
-        BudgetExceededError
-            If what is left is too little for a filter.
+        Raises:
+            InvalidParameterError: If it is outside its range, or too small to pay for anything.
+            BudgetExceededError: If what is left is too little for a filter.
         """
         exact = checked_ratio("part", part, above=0.0, at_most=1.0)
         near = exact.limit_denominator(10**6)  # ten times 0.1 shall fit
@@ -263,17 +243,12 @@ class TableBudget:
     def check(self, budget: Budget, account: Filter | None = None, file: str = "") -> TableCharge:
         """Return what a mechanism would take, if that is left.
 
-        Parameters
-        ----------
-        budget, account, file
-            As in `Drawn`.
+        Args:
+            budget, account, file: As in `Drawn`.
 
-        Raises
-        ------
-        BudgetExceededError
-            If it is not; nothing was spent, and nothing read.
-        InvalidParameterError
-            If it has a delta, and the total has none.
+        Raises:
+            BudgetExceededError: If it is not; nothing was spent, and nothing read.
+            InvalidParameterError: If it has a delta, and the total has none.
         """
         return self._taken(budget, account, file)[1]
 
@@ -329,37 +304,38 @@ class TableBudget:
     ) -> None:
         """Take what a mechanism costs, for good; a session whose file is known has taken it before.
 
-        Raises
-        ------
-        BudgetExceededError, InvalidParameterError
-            As `check`.
-        LedgerError
-            If it cannot be made durable.
-        SessionStateError
-            If a signal's handler draws while another draw runs: what is left was looked up before it.
+        Raises:
+            BudgetExceededError, InvalidParameterError: As `check`.
+            LedgerError: If it cannot be made durable.
+            SessionStateError: If a signal's handler draws while another draw runs: what is left was looked up
+                before it.
         """
-        with self._alone():
-            made, taken = self._taken(budget, account, file)
-            if not self._has_paid(file):
-                # it is written anyway: with how far the files of the sessions are that are open
-                drawn = Drawn(taken, budget, account, what, file)
-                self._ledger.commit([*self._advanced(self._sessions.ledgers()), *made, drawn])
+        self._check_process()  # before the door: in a forked process nobody may ever open it
+        self._door.run(functools.partial(self._draw, budget, account, what, file))
+
+    def _draw(
+        self, budget: Budget, account: Filter | None, what: Literal["session", "release"], file: str
+    ) -> None:
+        made, taken = self._taken(budget, account, file)
+        if not self._has_paid(file):
+            # it is written anyway: with how far the files of the sessions are that are open
+            drawn = Drawn(taken, budget, account, what, file)
+            self._ledger.commit([*self._advanced(self._sessions.ledgers()), *made, drawn])
 
     def note(self, ledger: Ledger) -> None:
         """Keep how far the file of a session is, durably, if it drew: older copies are refused from then on.
 
-        Raises
-        ------
-        LedgerError
-            If it cannot be made durable, or the total is closed.
-        SessionStateError
-            As `draw`.
+        Raises:
+            LedgerError: If it cannot be made durable, or the total is closed.
+            SessionStateError: As `draw`.
         """
-        with self._alone():
-            self._check_open()
-            advanced = self._advanced([ledger])
-            if advanced:
-                self._ledger.commit(advanced)
+        self._check_open()
+        self._door.run(functools.partial(self._note, [ledger]))
+
+    def _note(self, ledgers: Iterable[Ledger]) -> None:
+        advanced = self._advanced(ledgers)
+        if advanced:
+            self._ledger.commit(advanced)
 
     def _advanced(self, ledgers: Iterable[Ledger]) -> list[Noted]:
         """Return what is new of the files of sessions that drew."""
@@ -371,38 +347,21 @@ class TableBudget:
             if (receipt := ledger.receipt).lines > known[ledger.file].lines
         ]
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the lock, which lets a signal's handler of the same thread in; not in a forked process."""
-        self._check_process()  # before the lock: in a forked process nobody may ever release it
-        with self._lock:
-            if self._drawing:
-                raise SessionStateError(
-                    "total must be drawn on by one mechanism at a time, got another of a signal's handler, "
-                    "for which nothing was spent; draw when the handler has returned."
-                )
-            try:
-                self._drawing = True
-                yield
-            finally:
-                self._drawing = False
-
     def _has_paid(self, file: str) -> bool:
         """Return whether this is the file of a session that has drawn; "" is no file."""
         return bool(file) and any(one.file == file for one in self.drawn)
 
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
-        if os.getpid() != self._process:  # the file is the parent's, and whoever held the lock is not here
-            return
-        with self._lock:
-            if not self._closed and self._ledger.held:
-                with contextlib.suppress(LedgerError):  # of a disk that is full: what was noted before stands
-                    advanced = self._advanced(self._sessions.ledgers())
-                    if advanced:
-                        self._ledger.commit(advanced)
-            self._closed = True
-            self._ledger.give_back(self)
+        if this_process() == self._process:  # else the file is the parent's
+            self._door.run(self._close)
+
+    def _close(self) -> None:
+        if not self._closed and self._ledger.held:
+            with contextlib.suppress(LedgerError):  # of a disk that is full: what was noted before stands
+                self._note(self._sessions.ledgers())
+        self._closed = True
+        self._ledger.give_back(self)
 
     def __enter__(self) -> "TableBudget":
         return self
@@ -411,7 +370,7 @@ class TableBudget:
         self.close()
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if this_process() != self._process:
             raise ForkedSessionError(
                 "total must be used in the process that opened it, got a forked one: both would spend it; "
                 "draw on it in one process."
@@ -461,16 +420,11 @@ def _account(whole: Budget, order: Fraction | None, apart: Fraction) -> Filter:
 class Standing:
     """How a total adds, and what is left of it, after some of its records.
 
-    Attributes
-    ----------
-    whole : Budget
-        Of the total, for one row.
-    part : Fraction
-        Of the delta that is left when it becomes a filter, what is set apart then.
-    account : Filter
-        With what is spent.
-    delta : Fraction
-        What is left for mechanisms that take their own.
+    Attributes:
+        whole: Of the total, for one row.
+        part: Of the delta that is left when it becomes a filter, what is set apart then.
+        account: With what is spent.
+        delta: What is left for mechanisms that take their own.
     """
 
     whole: Budget
@@ -573,11 +527,8 @@ def _check_drawn(records: tuple[Record, ...], begun: Standing) -> None:
 def drawn_problems(records: tuple[Record, ...] | list[Record], begun: Standing) -> list[str]:
     """Return what does not hold among the draws on a total, whose prices are computed again.
 
-    Parameters
-    ----------
-    records : sequence of Drawn, Noted and Shared
-    begun : Standing
-        Of the total before them.
+    Args:
+        begun: Of the total before them.
     """
     problems, files, standing = [], set(), begun
     known: dict[str, Receipt] = {}
@@ -629,10 +580,8 @@ def last_heard(records: Iterable[Record]) -> dict[str, Receipt]:
 def total_of(written: Written) -> tuple[Budget, Standing]:
     """Return the budget of a recorded total, and how it stood before its first record.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If the capacity is not that of the budget.
+    Raises:
+        LedgerCorruptError: If the capacity is not that of the budget.
     """
     settings, domain = written.beginning["settings"], written.domain()
     account = account_from_json(written.beginning["account"])

@@ -12,10 +12,8 @@ from onlineic.ledger.records import Easy, EasyBatch, Record
 class Transcript(Sequence[Record]):
     """Records in order, those of a batch of easy answers one by one; equal to a tuple of the same.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        As a ledger holds them.
+    Args:
+        records: As a ledger holds them.
     """
 
     __slots__ = ("_starts", "records")

@@ -1,7 +1,7 @@
 """One-shot releases: Laplace, Gaussian, and the selection of a best candidate. Exact integers in and out.
 
 Values and scores are integers in grid units, 1/(n 2^k) of a fraction; a query with weights in [0, 1] has
-sensitivity 2^k of them. Neighbours replace one record. Scales are exact rationals, rounded up.
+sensitivity 2^k of them. Scales are exact rationals, rounded up.
 
 Proof: docs/theory/mechanisms.md, 9.1.
 """
@@ -29,26 +29,15 @@ SUMMED_SIGMA = 4096  # up to here delta is summed term by term
 class LaplaceMechanism:
     """S + Z with P(z) proportional to exp(-|z| epsilon/sensitivity) is (epsilon, 0)-private.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-        Of one release, all its values together.
-    sensitivity : int, >= 1
-        L1, grid units: 2^k for one query, m 2^k for m queries at once, 2^(k+1) for a partition.
-
-    Attributes
-    ----------
-    scale : Fraction
-        sensitivity/epsilon, rounded up to what the sampler can draw.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 3.3 and Theorem 3.6, with discrete Laplace noise on the integer grid.
+
+    Args:
+        epsilon: In (0, 20]. Of one release, all its values together.
+        sensitivity: At least 1. L1, grid units: 2^k for one query, m 2^k for m queries at once, 2^(k+1) for a
+            partition.
+
+    Attributes:
+        scale: sensitivity/epsilon, rounded up to what the sampler can draw.
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -67,22 +56,16 @@ class LaplaceMechanism:
     def tail(self, distance: int) -> float:
         """Return P(|Z| > t) = 2 q^(t+1)/(1 + q), q = e^(-1/scale), exactly, for one value.
 
-        Raises
-        ------
-        InvalidParameterError
-            If `distance` is not an integer >= 0.
+        Raises:
+            InvalidParameterError: If `distance` is not an integer >= 0.
         """
         return DiscreteLaplace(self.scale).tail(checked_integer("distance", distance, at_least=0) + 1)
 
     def radius(self, beta: float, count: int = 1) -> int:
         """Return the least t with count P(|Z| > t) <= beta, grid units: all of `count` values are within t.
 
-        For one value and a scale of many units it is ln(1/beta) sensitivity/epsilon, see `laplace_bound`,
-        and the coverage is 1 - beta exactly; near scale 1 that formula is visibly wrong.
-
-        References
-        ----------
-        Dwork & Roth (2014), Theorem 3.8, with the discrete tail.
+        For one value and a scale of many units it is ln(1/beta) sensitivity/epsilon, see `laplace_bound`;
+        near scale 1 that formula is visibly wrong.
         """
         beta = checked_real("beta", beta, above=0.0, below=1.0)
         return DiscreteLaplace(self.scale).radius(beta / checked_integer("count", count, at_least=1))
@@ -93,32 +76,24 @@ class LaplaceMechanism:
 class GaussianMechanism:
     """S + Z with P(z) proportional to exp(-z^2/(2 sigma^2)) is (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    delta : float, in [1e-200, 1)
-    sensitivity : int, >= 1
-        How far one record moves a value, grid units.
-    moved : int, >= 1
-        How many values one record can move: 1 for a query, 2 for a partition, m for m queries.
-
-    Attributes
-    ----------
-    sigma : int
-        Grid units. moved = 1: sensitivity/mu with the exact mu, rounded up, and raised until
-        `discrete_gaussian_delta` <= delta. moved > 1: sensitivity sqrt(moved/(2 rho)), rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or sigma would exceed 2^26.
-
-    References
-    ----------
     Balle & Wang (2018), Theorem 8, for the first guess; Canonne, Kamath & Steinke (2020), Theorem 7 (exact
     for one value) and Proposition 5 with 12 (several values). The discrete law is not always as private as
-    the continuous one of the same sigma, hence the check. Theorem A.1 of Dwork & Roth (2014) needs more
-    noise and epsilon < 1.
+    the continuous one of the same sigma, hence the check. Theorem A.1 of Dwork & Roth (2014) needs epsilon <
+    1.
+
+    Args:
+        epsilon: In (0, 20].
+        delta: In [1e-200, 1).
+        sensitivity: At least 1. How far one record moves a value, grid units.
+        moved: At least 1. How many values one record can move: 1 for a query, 2 for a partition, m for m
+            queries.
+
+    Attributes:
+        sigma: Grid units. moved = 1: sensitivity/mu with the exact mu, rounded up, and raised until
+            `discrete_gaussian_delta` <= delta. moved > 1: sensitivity sqrt(moved/(2 rho)), rounded up.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range, or sigma would exceed 2^26.
     """
 
     epsilon: float
@@ -151,12 +126,7 @@ class GaussianMechanism:
         return exact + checked_source(noise).discrete_gaussian(self.sigma, exact.size)
 
     def radius(self, beta: float, count: int = 1) -> int:
-        """Return t with P(some of `count` values is off by more than t) <= beta, grid units.
-
-        References
-        ----------
-        `noise.laws.DiscreteGaussian.radius`, by a union over the values.
-        """
+        """Return t with P(some of `count` values is off by more than t) <= beta, grid units."""
         beta = checked_real("beta", beta, above=0.0, below=1.0)
         return DiscreteGaussian(self.sigma).radius(beta / checked_integer("count", count, at_least=1))
 
@@ -164,26 +134,14 @@ class GaussianMechanism:
 def discrete_gaussian_delta(sigma: int, shift: int, epsilon: float) -> float:
     """Return sum over x of max(0, p(x) - exp(epsilon) p(x + shift)), rounded up.
 
-    p(x) is proportional to exp(-x^2/(2 sigma^2)) on the integers. It grows with the shift, since p is
-    log-concave, so it is the delta of one release whose sensitivity is `shift`.
+    p(x) is proportional to exp(-x^2/(2 sigma^2)) on the integers. It is the delta of one release whose
+    sensitivity is `shift`: Canonne, Kamath & Steinke (2020), Theorem 7. Above sigma = 4096 the sum is bounded
+    by the integral, `gaussian_delta`, plus the largest term (theory 9.2).
 
-    Parameters
-    ----------
-    sigma : int, in [1, 2^26]
-    shift : int, >= 1
-        Grid units.
-    epsilon : float, in (0, 600]
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    Canonne, Kamath & Steinke (2020), Theorem 7. Above sigma = 4096 the sum is bounded by the integral,
-    `gaussian_delta`, plus the largest term: the terms rise and then fall, and the discrete normaliser
-    is above the continuous one.
+    Args:
+        sigma: In [1, 2^26].
+        shift: At least 1. Grid units.
+        epsilon: In (0, 600].
     """
     sigma = checked_integer("sigma", sigma, at_least=1, at_most=SIGMA_LIMIT)
     shift = checked_integer("shift", shift, at_least=1)

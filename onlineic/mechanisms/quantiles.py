@@ -1,9 +1,7 @@
 """A quantile of numbers on a grid of any fineness, by the exponential mechanism, drawn exactly.
 
-On a continuous range the exponential mechanism has a density proportional to exp(epsilon u(y)/2). For a
-quantile u is constant between neighbouring values, so that a draw needs two steps: which gap, then a uniform
-point of it. With real numbers neither step can be exact. On a public grid both are, however fine it is: a gap
-is drawn with its number of points as multiplicity.
+For a quantile the score is constant between neighbouring values, so that a draw needs two steps: which gap,
+then a uniform point of it. With real numbers neither step can be exact; on a public grid both are.
 
 Proof: docs/theory/offline.md, 12.2.
 """
@@ -30,51 +28,32 @@ MOST_POINTS = 2**62  # values and points stay inside int64
 class QuantileMechanism:
     """P(y) proportional to exp(epsilon u(y)/2), y = 0, ..., points - 1, drawn exactly: (epsilon, 0)-private.
 
-    u are the `quantile_scores`, of sensitivity 1, on ALL points of the grid, whether a value lies there or
-    not. The law is that of `ExponentialMechanism` on these scores; the work grows with the number of distinct
-    values instead of points, up to 2^62 of them. `domain.Grid` turns real numbers into such values and back.
+    u are the `quantile_scores` on ALL points of the grid, whether a value lies there or not. The work grows
+    with the number of distinct values, and how long a release takes tells that number. `domain.Grid` turns
+    real numbers into such values and back.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-        Of one release. No table is charged: it is the caller's to add.
-    points : int, in [1, 2^62]
-        Of the public grid.
-    q : float or rational, in [0, 1]
-        A float is read as the decimal that it prints as. The median is 1/2.
+    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, for real numbers.
 
-    Attributes
-    ----------
-    scale : Fraction
-        2/epsilon, rounded up.
+    Args:
+        epsilon: In (0, 20]. Of one release. No table is charged: it is the caller's to add.
+        points: In [1, 2^62]. Of the public grid.
+        q: In [0, 1]. A float is read as the decimal that it prints as. The median is 1/2.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
+    Attributes:
+        scale: 2/epsilon, rounded up.
 
-    Notes
-    -----
-    How long a release takes tells how many distinct values there are; nothing else of it depends on them.
-
-    References
-    ----------
-    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, has the two steps, for
-    real numbers and for the score of distinct values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlineic.domain import Grid
-    >>> from onlineic.mechanisms import QuantileMechanism
-    >>> from onlineic.noise import SystemNoise
-    >>> grid = Grid(0.0, 1.0, points=2**40 + 1)
-    >>> heights = grid.codes(np.linspace(0.2, 0.6, 10_001))
-    >>> median = QuantileMechanism(epsilon=0.1, points=grid.points)
-    >>> median.radius(beta=1e-6)  # records, on a grid of 10^12 points
-    830
-    >>> abs(grid.value(median.select(heights, SystemNoise())) - 0.4) < 0.04
-    True
+    Examples:
+        >>> import numpy as np
+        >>> from onlineic.domain import Grid
+        >>> from onlineic.mechanisms import QuantileMechanism
+        >>> from onlineic.noise import SystemNoise
+        >>> grid = Grid(0.0, 1.0, points=2**40 + 1)
+        >>> heights = grid.codes(np.linspace(0.2, 0.6, 10_001))
+        >>> median = QuantileMechanism(epsilon=0.1, points=grid.points)
+        >>> median.radius(beta=1e-6)  # records, on a grid of 10^12 points
+        830
+        >>> abs(grid.value(median.select(heights, SystemNoise())) - 0.4) < 0.04
+        True
     """
 
     epsilon: float
@@ -93,12 +72,10 @@ class QuantileMechanism:
     def select(self, values: Ints, noise: Noise) -> int:
         """Return the point drawn for (n,) int64 values (PRIVATE), n >= 1, each a point of the grid.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the values are not so; no value is shown.
-        TooLargeError
-            If n >= 2^25, so that distinct values and the gaps between them could be too many for one draw.
+        Raises:
+            InvalidParameterError: If the values are not so; no value is shown.
+            TooLargeError: If n >= 2^25, so that distinct values and the gaps between them could be too many
+                for one draw.
         """
         exact, source = exact_integers("values", values), checked_source(noise)
         if 2 * exact.size + 1 > LONGEST:  # by n, which is public, and not by how many there are
@@ -120,10 +97,6 @@ class QuantileMechanism:
 
         #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r; about (2/epsilon) ln(points/beta)
         records, whatever n is.
-
-        References
-        ----------
-        `ExponentialMechanism.radius`: a quantile of the values is a point of the grid, and has score 0.
         """
         return ExponentialMechanism(self.epsilon).radius(self.points, beta)
 
@@ -132,29 +105,17 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     """Return u(y) = -max(0, A - floor(q n), B - floor((1 - q) n)), A = #{< y}, B = #{> y}: (m,) int64.
 
     It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
-    is 0 and the sensitivity is 1. PRIVATE, like the counts.
+    is 0 and the sensitivity is 1, also where n is private (theory 12.2). PRIVATE, like the counts.
 
-    Parameters
-    ----------
-    counts : (m,) int64, >= 0
-        Records in each ordered cell; n is their sum.
-    q : float or rational, in [0, 1]
-
-    Raises
-    ------
-    InvalidParameterError
-        If q is outside its range.
-
-    Notes
-    -----
-    Sensitivity: a replaced record moves A and B by at most 1 each, and a maximum moves no more than its
-    parts. If n is itself private (a record may have no value), A - floor(q n) and B - floor((1 - q) n) still
-    move by at most 1, because a record that is added below y counts 1 in A and at most 1 in floor(q n).
-
-    References
-    ----------
     Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
     choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
+
+    Args:
+        counts: Shape (m,), at least 0. Records in each ordered cell; n is their sum.
+        q: In [0, 1].
+
+    Raises:
+        InvalidParameterError: If q is outside its range.
     """
     share, held = exact_share(q), exact_integers("counts", counts)  # unsigned differences would wrap
     upto = np.cumsum(held)
@@ -166,10 +127,8 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
 def exact_share(q: float | Rational) -> Fraction:
     """Return a share in [0, 1] as an exact number; a float stands for its shortest decimal.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no such number.
+    Raises:
+        InvalidParameterError: If it is no such number.
     """
     if isinstance(q, Rational) and is_number_of(q, Rational):
         share = Fraction(int(q.numerator), int(q.denominator))

@@ -1,8 +1,8 @@
 """Selection of a best candidate from integer scores: the exponential mechanism, and the noisy maximum.
 
 Scores are integers in any unit, and sensitivity says how far one replaced record moves any one of them, in
-the same unit. Replace-one scores are not monotone (one count rises while another falls), so neither mechanism
-can use the half of its noise that monotone scores would spare.
+the same unit. Scores may move different ways (one count rises while another falls), so neither mechanism can
+use the half of its noise that would do where all move the same way.
 
 Proof: docs/theory/mechanisms.md, 9.3, 12.1.
 """
@@ -42,39 +42,25 @@ class ExponentialMechanism:
     Prefer it to `NoisyMax` where many of these are composed under zCDP, where candidates come with
     multiplicities, or where the law itself is wanted; for one choice `NoisyMax` on a fine grid errs less.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    sensitivity : int, >= 1
-        How far one record moves any single score, score units. Halving the noise for monotone scores needs
-        all scores to move the same way, which replaced records do not promise: never done here.
+    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10, to the last bit (`onlineic.noise.categorical`).
 
-    Attributes
-    ----------
-    scale : Fraction
-        2 sensitivity/epsilon, rounded up.
+    Args:
+        epsilon: In (0, 20].
+        sensitivity: At least 1. How far one record moves any single score, score units.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
+    Attributes:
+        scale: 2 sensitivity/epsilon, rounded up.
 
-    References
-    ----------
-    Dwork & Roth (2014), Definition 3.4 and Theorem 3.10. The draw uses integers where floats cannot tell,
-    so the law is this one to the last bit (`onlineic.noise.categorical`).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onlineic.mechanisms import ExponentialMechanism
-    >>> from onlineic.noise import SystemNoise
-    >>> votes = np.array([120, 480, 310])
-    >>> mechanism = ExponentialMechanism(epsilon=1.0)
-    >>> mechanism.radius(candidates=3, beta=1e-9)  # it chooses within 42 votes of the best
-    42
-    >>> mechanism.select(votes, SystemNoise())
-    1
+    Examples:
+        >>> import numpy as np
+        >>> from onlineic.mechanisms import ExponentialMechanism
+        >>> from onlineic.noise import SystemNoise
+        >>> votes = np.array([120, 480, 310])
+        >>> mechanism = ExponentialMechanism(epsilon=1.0)
+        >>> mechanism.radius(candidates=3, beta=1e-9)  # it chooses within 42 votes of the best
+        42
+        >>> mechanism.select(votes, SystemNoise())
+        1
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -87,13 +73,7 @@ class ExponentialMechanism:
 
     @property
     def zcdp(self) -> Fraction:
-        """rho = epsilon^2/8: what one choice costs under zero-concentrated privacy.
-
-        References
-        ----------
-        Cesar & Rogers (2021): the log-ratio of two neighbours' laws has range at most epsilon over the
-        candidates (bounded range), which is worth epsilon^2/8; privacy alone is worth epsilon^2/2.
-        """
+        """rho = epsilon^2/8: what one choice costs under zero-concentrated privacy (Cesar & Rogers 2021)."""
         return Fraction(self.epsilon) ** 2 / 8
 
     def select(self, scores: Ints, noise: Noise) -> int:
@@ -108,14 +88,8 @@ class ExponentialMechanism:
     def radius(self, candidates: int, beta: float, best: int = 1) -> int:
         """Return the least r such that a choice of score below OPT - r has probability at most beta.
 
-        For any scores of m = `candidates` of which at least m_opt = `best` are best; r is largest where all
-        others are just r + 1 worse, and then no smaller r will do:
-        P(loss > r) = x/(1 + x), x = (m - m_opt)/m_opt exp(-(r + 1)/scale).
-
-        References
-        ----------
-        Sharper than Dwork & Roth (2014), Theorem 3.11 (`exponential_bound`), which has m/(m_opt beta) in
-        the place of (m - m_opt)(1 - beta)/(m_opt beta), and exact in place of an upper bound.
+        For any scores of m = `candidates` of which at least `best` are best. No smaller r will do where all
+        others are just r + 1 worse. Sharper than Dwork & Roth (2014), Theorem 3.11 (`exponential_bound`).
         """
         candidates = checked_integer("candidates", candidates, at_least=1)
         best = checked_integer("best", best, at_least=1, at_most=candidates)
@@ -132,32 +106,19 @@ class NoisyMax:
     """The lowest index of the largest score + Z, Z one-sided geometric, is (epsilon, 0)-private.
 
     P(z) is proportional to exp(-z epsilon/(2 sensitivity)), z >= 0, fresh for every candidate; only the index
-    may be released. It takes the place of the exponential mechanism: exact with plain geometric noise, and
-    more accurate on a fine grid. On a coarse one, of scale below about 10, ties favour low indices, and where
-    the best candidates come last the exponential mechanism can be the better one: refine the grid then
-    (scores and sensitivity times 2^16).
+    may be released. More accurate than the exponential mechanism on a fine grid. On a coarse one, of scale
+    below about 10, ties favour low indices: refine the grid then (scores and sensitivity times 2^16).
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    sensitivity : int, >= 1
-        How far one record moves any single score, score units.
-
-    Attributes
-    ----------
-    scale : Fraction
-        2 sensitivity/epsilon, rounded up.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Replaces Dwork & Roth (2014), section 3.4 and Claim 3.9; the law is that of permute-and-flip (McKenna &
-    Sheldon 2020) but for ties. The factor 2 stays: Lap(1/epsilon) of the book rests on counts that all move
-    the same way when a record is added, and with replaced records half the scale costs 2 epsilon.
+    Sheldon 2020) but for ties. Lap(1/epsilon) of the book rests on counts that all move the same way when a
+    record is added; with replaced records half the scale costs 2 epsilon.
+
+    Args:
+        epsilon: In (0, 20].
+        sensitivity: At least 1. How far one record moves any single score, score units.
+
+    Attributes:
+        scale: 2 sensitivity/epsilon, rounded up.
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -177,12 +138,8 @@ class NoisyMax:
     def radius(self, candidates: int, beta: float) -> int:
         """Return the least r with (m - 1) q^(r+1)/(1 + q) <= beta: the chosen score is >= OPT - r.
 
-        q = e^(-1/scale). It is about (2 sensitivity/epsilon) ln((m - 1)/(2 beta)), and 0 for one candidate.
-        With probability at least 1 - beta, m = `candidates`.
-
-        References
-        ----------
-        A union bound over differences of two geometric variables, against one best candidate.
+        q = e^(-1/scale), m = `candidates`, with probability at least 1 - beta: about (2 sensitivity/epsilon)
+        ln((m - 1)/(2 beta)), by a union bound over differences of two geometric variables.
         """
         others = checked_integer("candidates", candidates, at_least=1) - 1
         beta = checked_real("beta", beta, above=0.0, below=1.0)
@@ -199,23 +156,13 @@ def exponential_bound(
 
     With probability at least 1 - beta, for any scores of m candidates of which at least m_opt are best.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    candidates, best : int, >= 1
-        m and m_opt <= m.
-    beta : float, in (0, 1)
-    sensitivity : float, > 0
-        Of every score.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.11. `NoisyMax` draws another law, with the smaller `NoisyMax.radius`.
+
+    Args:
+        epsilon: In (0, 20].
+        candidates, best: At least 1. m and m_opt <= m.
+        beta: In (0, 1).
+        sensitivity: Above 0. Of every score.
     """
     epsilon = Budget(epsilon).epsilon
     candidates = checked_integer("candidates", candidates, at_least=1)

@@ -1,4 +1,4 @@
-"""The only door to randomness: exact integer noise from the system, and a stamped simulation of it."""
+"""The only source of randomness: exact integer noise from the system, and a simulation of it that says so."""
 
 from onlineic.noise.sources import (
     Noise,

@@ -90,19 +90,13 @@ class _Block:
 class Blocks:
     """The blocks of all keys; when `held` are there, the one not used for longest makes room.
 
-    Parameters
-    ----------
-    opener : callable
-        Returns the draw of a key (validated there): a function that returns one refill, int64.
-    held : int, >= 2, or None
-        Most blocks kept; None keeps all.
+    Args:
+        opener: Returns the draw of a key (validated there): a function that returns one refill, int64.
+        held: At least 2. Most blocks kept; None keeps all.
 
-    Attributes
-    ----------
-    door : Door
-        Behind which a thread draws.
-    calls : int
-        How many have drawn, whatever they drew: `unread` tells by it which call it is about.
+    Attributes:
+        door: Lets one thread draw at a time.
+        calls: How many have drawn, whatever they drew: `unread` tells by it which call it is about.
     """
 
     __slots__ = ("_by_key", "_held", "_latest", "_open", "calls", "door")

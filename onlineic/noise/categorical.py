@@ -31,17 +31,9 @@ from onlineic.noise.exp import decay_bounds, exp_ieee
 from onlineic.noise.sources import RATIO_LIMIT, Noise
 
 MARGIN = 2.0**-43
-
-
 GUARD = 32  # extra bits of the interval beyond those of U and of the counts
-
-
 TRIES = 32  # of a uniform number at a time
-
-
 LONGEST = 2**26  # candidates: their sums stay below 2^53
-
-
 _LN2 = 0xB17217F7D1CF79ABC9E3B39803F2F6AF  # floor(2^128 ln 2)
 
 
@@ -55,20 +47,15 @@ def draw(
 ) -> int:
     """Return i with P(i) proportional to counts[i] e^(-exponents[i]/scale), exactly.
 
-    Parameters
-    ----------
-    exponents : (m,) integers, >= 0
-        Differences to the best score. PRIVATE. With counts Python integers of any size, else below 2^64.
-    scale : Fraction, > 0, numerator and denominator below 2^48
-        Score units.
-    noise : Noise
-        Gives one word, and one more for each 64 bits that are needed to decide.
-    counts : (m,) integers, >= 1, optional
-        How many candidates stand behind each index, of any size. One each by default. They may be PRIVATE,
-        and m with them (`threshold_database`): the law is exact for any, and no error tells them apart. Only
-        the time does.
-    margin : float, at least 2^-43
-        Larger values only send more draws to the exact path (tests).
+    Args:
+        exponents: Shape (m,), at least 0. Differences to the best score. PRIVATE. With counts Python integers
+            of any size, else below 2^64.
+        scale: Above 0, numerator and denominator below 2^48. Score units.
+        noise: Gives one word, and one more for each 64 bits that are needed to decide.
+        counts: Shape (m,), at least 1. How many candidates each index stands for. One each by
+            default. They may be PRIVATE, and m with them (`threshold_database`): the law is exact for any,
+            and no error tells them apart. Only the time does.
+        margin: At least 2^-43. Larger values only send more draws to the exact path (tests).
     """
     numbers = None if counts is None else [int(count) for count in counts]
     _check(len(exponents), scale, numbers)

@@ -18,14 +18,8 @@ from onlineic._typing import Floats
 from onlineic.errors import InternalError
 
 _LOG2E = float.fromhex("0x1.71547652b82fep+0")
-
-
 _LN2HI = float.fromhex("0x1.62e42feep-1")
-
-
 _LN2LO = float.fromhex("0x1.a39ef35793c76p-33")
-
-
 _SERIES = tuple(1.0 / math.factorial(j) for j in range(13, -1, -1))
 
 

@@ -28,11 +28,7 @@ from onlineic.errors import InternalError
 from onlineic.noise.exp import decay_bounds, exp_down, exp_ieee, exp_ieee_one, exp_up
 
 MARGIN = 2.0**-42
-
-
 GUARD = 32  # extra bits of the interval beyond those of U
-
-
 SCALE_LIMIT = 2**46  # 64 (t + s) must stay below 2^53
 
 
@@ -42,16 +38,11 @@ More = Callable[[], int]
 def screen(words: Words, numerators: Ints, denominator: Fraction, margin: float = MARGIN) -> Ints:
     """Decide lanes by the float filter: 1 fires, 0 easy, -1 undecided (ask `fires_exactly`).
 
-    Parameters
-    ----------
-    words : (m,) uint64
-        First 64 bits of each lane's uniform.
-    numerators : (m,) int64
-        d - T of each lane, grid units.
-    denominator : Fraction, > 0
-        Scale b = t/s, grid units; t and s below 2^46.
-    margin : float, at least 2^-42
-        Larger values only send more lanes to the exact path (tests).
+    Args:
+        words: Shape (m,). First 64 bits of each lane's uniform.
+        numerators: Shape (m,). d - T of each lane, grid units.
+        denominator: Above 0. Scale b = t/s, grid units; t and s below 2^46.
+        margin: At least 2^-42. Larger values only send more lanes to the exact path (tests).
     """
     t, s = denominator.numerator, denominator.denominator
     _check_scale(t, s)
@@ -100,12 +91,9 @@ def fires_exactly(word: int, numerator: int, denominator: Fraction, more: More) 
 def silence_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Integers with low <= 2^bits exp(-e^x) <= high; directed rounding throughout.
 
-    Parameters
-    ----------
-    x : Fraction
-        Any size, either sign.
-    bits : int, >= 1
-        Fixed-point bits.
+    Args:
+        x: Any size, either sign.
+        bits: At least 1. Fixed-point bits.
     """
     if x >= 64:  # e^64 > bits, so p < 2^-bits
         return 0, 1

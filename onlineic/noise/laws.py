@@ -22,9 +22,8 @@ TILTS = np.geomspace(1e-5, 0.98, 96)  # at which Chernoff bounds of Laplace sums
 class DiscreteLaplace:
     """P(z) = (1 - q)/(1 + q) q^|z| with q = e^(-1/scale): the law of `Noise.discrete_laplace`.
 
-    Parameters
-    ----------
-    scale : Fraction, > 0
+    Args:
+        scale: Above 0.
     """
 
     scale: Fraction
@@ -101,9 +100,8 @@ class DiscreteLaplace:
 class DiscreteGaussian:
     """P(z) proportional to e^(-z^2/(2 sigma^2)): the law of `Noise.discrete_gaussian`.
 
-    Parameters
-    ----------
-    sigma : int, >= 1
+    Args:
+        sigma: At least 1.
     """
 
     sigma: int
@@ -147,9 +145,8 @@ class DiscreteGaussian:
 class Geometric:
     """P(z) = (1 - q) q^z, z >= 0, with q = e^(-1/scale): the law of `Noise.geometric`.
 
-    Parameters
-    ----------
-    scale : Fraction, > 0
+    Args:
+        scale: Above 0.
     """
 
     scale: Fraction

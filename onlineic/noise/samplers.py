@@ -1,10 +1,8 @@
 """Exact samplers of integer noise: stateless, integers only, every random bit from a byte source.
 
-The algorithms are those of Canonne, Kamath and Steinke, applied to arrays of lanes instead of one value
-at a time. No float takes part in a decision; floats only size the first guess of how many lanes to try.
+Each function returns `size` >= 0 values, made of the uniform bytes of `source`. No float takes part in a
+decision; floats only size the first guess of how many lanes to try.
 
-References
-----------
 Canonne, Kamath & Steinke (2020), "The Discrete Gaussian for Differential Privacy", Algorithms 1 to 3.
 Deviations: lanes are tried in arrays and surplus lanes are dropped, in order; the runs of successes of the
 coin of bias 1/e are read off one sequence of coins; a product of such coins is one geometric draw.
@@ -28,11 +26,7 @@ ByteSource = Callable[[int], bytes]
 
 
 _LANES: Final = ("u1",) * 9 + ("<u2",) * 8 + ("<u4",) * 16 + ("<u8",) * 32  # by the number of bits needed
-
-
 _WIDE: Final = 1 << 31  # offset whose square may overflow int64: probability below 1e-14 at the largest sigma
-
-
 _NEVER: Final = 1 << 62  # no counted run of coins is ever this long
 
 
@@ -44,14 +38,8 @@ def words(size: int, source: ByteSource) -> Words:
 def uniform_below(limit: int, size: int, source: ByteSource) -> Ints:
     """Return exact uniforms on {0, ..., limit - 1}: masked lanes, rejected when too large.
 
-    Parameters
-    ----------
-    limit : int, in [1, 2^63]
-        Number of equally likely values. Nothing is read from `source` when it is 1.
-    size : int, >= 0
-        Number of values.
-    source : ByteSource
-        Uniform bytes.
+    Args:
+        limit: In [1, 2^63]. Number of equally likely values. Nothing is read from `source` when it is 1.
     """
     if limit == 1:
         return np.zeros(size, np.int64)
@@ -75,24 +63,15 @@ def uniform_below(limit: int, size: int, source: ByteSource) -> Ints:
 def bernoulli_exp(numerators: Ints, denominator: int, source: ByteSource) -> Bools:
     """Return independent coins, the i-th True with probability exp(-numerators[i] / denominator).
 
-    Parameters
-    ----------
-    numerators : (m,) int64, in [0, denominator]
-        One exponent for each lane, times `denominator`.
-    denominator : int, in [1, 2^53]
-        Common denominator of the exponents.
-    source : ByteSource
-        Uniform bytes.
-
-    Raises
-    ------
-    InternalError
-        If a lane is undecided when `denominator` times the step reaches 2^63: at the largest
-        denominator this has probability below 1 / 1023!.
-
-    References
-    ----------
     Canonne, Kamath & Steinke (2020), Algorithm 1.
+
+    Args:
+        numerators: Shape (m,), in [0, denominator]. One exponent for each lane, times `denominator`.
+        denominator: In [1, 2^53]. Common denominator of the exponents.
+
+    Raises:
+        InternalError: If a lane is undecided when `denominator` times the step reaches 2^63: at the largest
+            denominator this has probability below 1 / 1023!.
     """
     accepted = np.ones(numerators.size, np.bool_)
     active = np.arange(numerators.size)
@@ -110,15 +89,7 @@ def bernoulli_exp(numerators: Ints, denominator: int, source: ByteSource) -> Boo
 
 
 def geometric_e1(size: int, source: ByteSource) -> Ints:
-    """Return V with P(v) = (1 - 1/e) e^-v, v >= 0: runs of successes of the coin of bias 1/e.
-
-    Parameters
-    ----------
-    size : int, >= 0
-        Number of values.
-    source : ByteSource
-        Uniform bytes.
-    """
+    """Return V with P(v) = (1 - 1/e) e^-v, v >= 0: runs of successes of the coin of bias 1/e."""
     ends = [np.empty(0, np.int64)]
     tossed = 0
     need = size
@@ -136,18 +107,10 @@ def geometric_e1(size: int, source: ByteSource) -> Ints:
 def geometric(numerator: int, denominator: int, size: int, source: ByteSource) -> Ints:
     """Return Y >= 0 with P(y) proportional to exp(-y / scale), scale = numerator / denominator.
 
-    Parameters
-    ----------
-    numerator, denominator : int, in [1, 2^48)
-        The scale.
-    size : int, >= 0
-        Number of values.
-    source : ByteSource
-        Uniform bytes.
-
-    References
-    ----------
     Canonne, Kamath & Steinke (2020), Algorithm 2, before the sign.
+
+    Args:
+        numerator, denominator: In [1, 2^48). The scale.
     """
 
     def propose(lanes: int) -> Ints:
@@ -162,18 +125,10 @@ def geometric(numerator: int, denominator: int, size: int, source: ByteSource) -
 def discrete_laplace(numerator: int, denominator: int, size: int, source: ByteSource) -> Ints:
     """Return X with P(x) proportional to exp(-|x| / scale), scale = numerator / denominator.
 
-    Parameters
-    ----------
-    numerator, denominator : int, in [1, 2^48)
-        The scale.
-    size : int, >= 0
-        Number of values.
-    source : ByteSource
-        Uniform bytes.
-
-    References
-    ----------
     Canonne, Kamath & Steinke (2020), Algorithm 2.
+
+    Args:
+        numerator, denominator: In [1, 2^48). The scale.
     """
 
     def propose(lanes: int) -> Ints:
@@ -189,19 +144,11 @@ def discrete_laplace(numerator: int, denominator: int, size: int, source: ByteSo
 def discrete_gaussian(sigma: int, size: int, source: ByteSource) -> Ints:
     """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2)).
 
-    Parameters
-    ----------
-    sigma : int, in [1, 2^26]
-        Scale.
-    size : int, >= 0
-        Number of values.
-    source : ByteSource
-        Uniform bytes.
-
-    References
-    ----------
     Canonne, Kamath & Steinke (2020), Algorithm 3 with integer sigma: a proposal of scale sigma is accepted
     with probability exp(-(|y| - sigma)^2 / (2 sigma^2)).
+
+    Args:
+        sigma: In [1, 2^26]. Scale.
     """
     double = 2 * sigma * sigma
 

@@ -22,22 +22,15 @@ from onlineic.noise.sources import Noise
 class ScriptedNoise(Noise):
     """Noise that plays a list of integers, in order, whatever is asked for: not private.
 
-    Parameters
-    ----------
-    draws : sequence of int
-        Values in the order in which they will be asked for, over all methods together.
+    Args:
+        draws: Values in the order in which they will be asked for, over all methods together.
 
-    Attributes
-    ----------
-    scales : list of (method, scale, size)
-        What was asked for: the method's name, its scale (None for `words`) and the number of values.
+    Attributes:
+        scales: Each (method, scale, size). What was asked for; of `words` the scale is None.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a draw is not an integer, or lies outside the support of the method that is asked for it.
-    InternalError
-        If more values are asked for than are left; nothing is played then.
+    Raises:
+        InvalidParameterError: If a draw lies outside the support of the method that is asked for it.
+        InternalError: If more values are asked for than are left; nothing is played then.
     """
 
     draws: Sequence[int]

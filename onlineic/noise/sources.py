@@ -1,4 +1,4 @@
-"""The only door to randomness: exact integer noise, drawn in blocks, over the system's entropy.
+"""The only source of randomness: exact integer noise, drawn in blocks, over the system's entropy.
 
 Every law lives on the integers and is sampled exactly (`onlineic.noise.samplers`), so that no float takes
 part in a private comparison or release. Values are drawn ahead in blocks of a fixed size for each
@@ -31,33 +31,20 @@ _WORDS, _GEOMETRIC, _LAPLACE, _GAUSSIAN = range(4)
 
 
 _WORD_KEY: Final = (_WORDS, 1, 1)
-
-
 _WORD_MASK: Final = (1 << 64) - 1  # blocks hold words as signed integers
-
-
 _PUBLIC: Final = 4  # names the stream of `public_generator` among those of one seed
-
-
 _BLOCK: Final = (4096, 4096, 4096, 1024)  # values of one refill, by method; part of what a seed means
-
-
 _KINDS_HELD: Final = 256  # (method, scale) pairs whose blocks are held: 8 MB
-
-
 RATIO_LIMIT: Final = 1 << 48  # above both terms of a scale that the samplers draw
-
-
 SIGMA_LIMIT: Final = 1 << 26  # the largest sigma of the discrete Gaussian sampler
-
-
 _FINE: Final = 1 << 16  # denominator of the scales below 2^16
 
 
 class Noise(abc.ABC):
     """A source of exact integer noise; interface only.
 
-    Scales are in grid units. Each method returns a fresh array of its own.
+    Each method returns a fresh array of `size` >= 0 values. Scales are in grid units: rationals above 0 with
+    numerator and denominator below 2^48, sigma an integer in [1, 2^26].
     """
 
     __slots__ = ()
@@ -71,17 +58,9 @@ class Noise(abc.ABC):
     def words(self, size: int) -> Words:
         """Return independent uniform 64-bit words.
 
-        Parameters
-        ----------
-        size : int, >= 0
-            Number of words.
-
-        Raises
-        ------
-        InvalidParameterError
-            If `size` is not a non-negative integer.
-        ForkedSessionError
-            If the process was forked after the source was made (also in the other methods).
+        Raises:
+            ForkedSessionError: If the process was forked after the source was made (also in the other
+                methods).
         """
 
     def next_word(self) -> int:
@@ -90,54 +69,15 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def geometric(self, scale: Fraction, size: int) -> Ints:
-        """Return Z >= 0 with P(z) proportional to exp(-z / scale).
-
-        Parameters
-        ----------
-        scale : Fraction, > 0, numerator and denominator below 2^48
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        """
+        """Return Z >= 0 with P(z) proportional to exp(-z / scale)."""
 
     @abc.abstractmethod
     def discrete_laplace(self, scale: Fraction, size: int) -> Ints:
-        """Return X with P(x) proportional to exp(-|x| / scale).
-
-        Parameters
-        ----------
-        scale : Fraction, > 0, numerator and denominator below 2^48
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        """
+        """Return X with P(x) proportional to exp(-|x| / scale)."""
 
     @abc.abstractmethod
     def discrete_gaussian(self, sigma: int, size: int) -> Ints:
-        """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2)).
-
-        Parameters
-        ----------
-        sigma : int, in [1, 2^26]
-            Scale in grid units.
-        size : int, >= 0
-            Number of values.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        """
+        """Return X with P(x) proportional to exp(-x^2 / (2 sigma^2))."""
 
     @property
     @abc.abstractmethod
@@ -148,21 +88,14 @@ class Noise(abc.ABC):
     def unread(self, count: int, since: int) -> None:
         """Give back the last values of a call: nobody looked at them.
 
-        They come first in the next call of the same method with the same scale. All others of that
-        call count as used and are forgotten. If anything was drawn after that call, by another thread or by a
-        signal's handler, all of it count as used: what would be given back is not this call's.
+        They come first in the next call of the same method with the same scale. All others of that call count
+        as used and are forgotten; so do all of it if anything was drawn after that call, by another thread or
+        by a signal's handler.
 
-        Parameters
-        ----------
-        count : int, in [0, size of the call]
-            Values given back. A second `unread` of the same call can give back none.
-        since : int
-            `calls` before the call.
-
-        Raises
-        ------
-        InvalidParameterError
-            If `count` is outside its range.
+        Args:
+            count: In [0, size of the call]. Values given back. A second `unread` of the same call can give
+                back none.
+            since: `calls` before the call.
         """
 
     def check_outside(self) -> None:  # noqa: B027  (a source that anyone may draw from at any time)
@@ -253,15 +186,8 @@ class SimulatedNoise(Noise):
     Each (method, scale) has its own stream, a function of the seed: the values of one scale depend
     neither on how calls are chunked nor on what is drawn in between. All streams are held.
 
-    Parameters
-    ----------
-    seed : int, >= 0
-        Equal seeds give equal values.
-
-    Raises
-    ------
-    InvalidParameterError
-        If `seed` is not a non-negative integer.
+    Args:
+        seed: At least 0. Equal seeds give equal values.
     """
 
     seed: int = attrs.field(converter=_seed, on_setattr=attrs.setters.frozen)
@@ -310,10 +236,8 @@ class SimulatedNoise(Noise):
 def checked_source(noise: object) -> "Noise":
     """Return the source if it is one: numpy's generators have methods of the same names and other laws.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is no `Noise`.
+    Raises:
+        InvalidParameterError: If it is no `Noise`.
     """
     if isinstance(noise, Noise):
         return noise
@@ -326,15 +250,8 @@ def checked_source(noise: object) -> "Noise":
 def public_generator(seed: int) -> "np.random.Generator":
     """Return a generator for public sampling (synthetic rows, particles), independent of all noise.
 
-    Parameters
-    ----------
-    seed : int, >= 0
-        Public; equal seeds give equal generators.
-
-    Raises
-    ------
-    InvalidParameterError
-        If `seed` is not a non-negative integer.
+    Args:
+        seed: At least 0. Public; equal seeds give equal generators.
     """
     return _generator(_seed(seed), _PUBLIC)
 
@@ -344,15 +261,8 @@ def scale_at_least(scale: Fraction) -> Fraction:
 
     Representable are the multiples of 2^-16 below 2^16 and the integers from there to 2^48 - 1.
 
-    Parameters
-    ----------
-    scale : Fraction, in (0, 2^48 - 1]
-        Scale in grid units.
-
-    Raises
-    ------
-    InvalidParameterError
-        If `scale` is outside its range or not exact.
+    Args:
+        scale: In (0, 2^48 - 1]. Scale in grid units; a float is refused.
     """
     exact = _exact(scale)
     steps = _FINE if exact < _FINE else 1

@@ -1,7 +1,8 @@
 """Mechanisms that see all their questions at once, on the same noise, queries, rules and accounting.
 
 Each takes a `PrivateData` and an epsilon or `Budget` of its own (budgets add), checks everything public, is
-charged, and only then reads. n is public and neighbours replace one record; some take a number that `count`
+charged, and only then reads: after `InvalidParameterError` nothing was spent. The noise is the system's
+entropy where none is given. n is public and neighbours replace one record; some take a number that `count`
 released where it is private.
 """
 

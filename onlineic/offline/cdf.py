@@ -15,19 +15,13 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.attributes import Categorical, Label
-from onlineic.domain.domain import Domain
-from onlineic.errors import (
-    InvalidParameterError,
-    InvalidQueryError,
-    TooLargeError,
-    checked_integer,
-    checked_real,
-)
+from onlineic.domain.domain import Domain, check_domain
+from onlineic.errors import InvalidQueryError, TooLargeError, checked_integer, checked_real
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, SimulatedNoise
+from onlineic.offline.release import Release, Result
 from onlineic.queries.partitions import one_way
 from onlineic.queries.query import Query, canonical
 
@@ -43,32 +37,21 @@ def threshold_functions(domain: Domain, attribute: str) -> tuple[Query, ...]:
 
     The last is 1 for every database. A missing cell comes after all values.
 
-    Parameters
-    ----------
-    domain : Domain
-        Of the table that they will be asked of: `data.private.domain`.
-    attribute : str
-        Ordered: a range of integers or bins.
+    Args:
+        domain: Of the table that they will be asked of.
+        attribute: Ordered: a range of integers or bins.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `domain` is no `Domain`.
-    InvalidQueryError
-        If the attribute is unknown, has no order, or has one cell.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline.cdf import threshold_functions
-    >>> queries = threshold_functions(ic.Domain.of(age=range(0, 120), sex=["F", "M"]), "age")
-    >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
-    (119, True)
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline.cdf import threshold_functions
+        >>> queries = threshold_functions(ic.Domain.of(age=range(0, 120), sex=["F", "M"]), "age")
+        >>> len(queries), queries[17] == ic.where(age=ic.between(0, 17)).bind(queries[17].domain)
+        (119, True)
     """
-    if not isinstance(domain, Domain):
-        raise InvalidParameterError(
-            f"domain must be a Domain, got a {type(domain).__name__}; write data.domain."
-        )
+    check_domain(domain)
     axis = ordered_axis(domain, attribute)
     return tuple(
         canonical(domain, False, {(axis,): (0, code + 1)}, 0) for code in range(domain.shape[axis] - 1)
@@ -89,26 +72,19 @@ def ordered_axis(domain: Domain, attribute: str) -> int:
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class PrivateCdf:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class PrivateCdf(Result):
     """A distribution function F(d) = fraction of records with value <= d, released for every d at once.
 
-    Attributes
-    ----------
-    domain : Domain
-        Of this one attribute.
-    values : (cells,) float64
-        Non-decreasing, in [0, 1], the last is 1. A missing cell comes after all values.
-    lower, upper : (cells,) float64
-        Non-decreasing: F lies between them at every d, with probability 1 - beta.
-    radius : float
-        Half the width of the band before it was made monotone: how far `values` may be off anywhere, with
-        the same probability.
-    beta : float
-    levels : int
-        Of block counts.
-    private : bool
-        False: simulated noise was used, the release is NOT PRIVATE.
+    Attributes:
+        domain: Of this one attribute.
+        values: Shape (cells,). Non-decreasing, in [0, 1], the last is 1. A missing cell comes after all
+            values.
+        lower, upper: Shape (cells,). Non-decreasing: F lies between them at every d, with probability 1 -
+            beta.
+        radius: Half the width of the band before it was made monotone: how far `values` may be off anywhere,
+            with the same probability.
+        levels: Of block counts.
     """
 
     domain: Domain
@@ -116,9 +92,7 @@ class PrivateCdf:
     lower: Floats
     upper: Floats
     radius: float
-    beta: float
     levels: int
-    private: bool
 
     def at(self, label: Label) -> float:
         """Return F(d), d one label of the attribute (a bin as text, None for the missing cell)."""
@@ -129,9 +103,9 @@ class PrivateCdf:
         q = checked_real("q", q, at_least=0.0, at_most=1.0)
         return self.domain.attributes[0].label(int(np.searchsorted(self.values, q)))
 
-    def __repr__(self) -> str:
-        bound = f"within {upward(self.radius)} everywhere at {probability(1 - self.beta)}"
-        return f"PrivateCdf({self.domain.names[0]}, {self.values.size} cells, {bound}{stamp(self.private)})"
+    def _shown(self) -> str:
+        bound = f"within {upward(self.radius)} everywhere at {self._sure}"
+        return f"{self.domain.names[0]}, {self.values.size} cells, {bound}"
 
 
 def private_cdf(
@@ -145,58 +119,40 @@ def private_cdf(
 ) -> PrivateCdf:
     """Return the distribution function of an ordered attribute, with a simultaneous band.
 
-    (epsilon, 0)-private. The cells are grouped by b = ceil(K^(1/h)) on h levels; every block count gets
-    discrete Laplace noise of scale 2h/epsilon, since a replaced record moves two counts of each level by one.
-    Least squares makes all levels agree with each other and with n; isotonic regression makes the sums
-    monotone.
+    (epsilon, 0)-private. The cells are grouped by b = ceil(K^(1/h)) on h levels, and every block count gets
+    discrete Laplace noise of scale 2h/epsilon. Least squares makes all levels agree with each other and with
+    n; isotonic regression makes the sums monotone. The band is exact: it comes from 1,999 simulated releases
+    of an empty table or more, which are nothing but error (theory 12.9).
 
-    The band is exact: a release from an empty table is nothing but its error, so N = 1,999 of them or more
-    are drawn; with S the largest error of this one, P(S <= their k-th smallest) >= k/(N + 1), all being
-    exchangeable.
-
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        Ordered: a range of integers or bins, of 2 to 2^16 cells.
-    epsilon : float, in (0, 20]
-    levels : int, in [1, 16], optional
-        h. By default the h of least h^3 K^(1/h), to which the variance at the middle is about proportional:
-        one level (a noisy histogram) up to 64 cells, two up to about 1,500, then three. A binary tree has
-        log2 K, and errs twice as much as two levels do at K = 256.
-    beta : float, in [0.001, 1)
-        Chance that the band misses anywhere, over the noise of this release and of the simulated ones.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If the attribute has more than 2^16 cells; nothing was spent.
-
-    References
-    ----------
     Hay, Rastogi, Miklau & Suciu (2010) for consistency by least squares on a tree; Qardaji, Yang & Li (2013)
-    for few levels with many branches. Isotonic regression does not increase the largest error: its value at d
-    is max over a <= d of min over b >= d of the mean m(a, b) of the noisy F on a..b; if noisy F >= F - r then
-    min_b m(d, b) >= F(d) - r because F is non-decreasing, and in the same way max_a m(a, d) <= F(d) + r.
+    for few levels with many branches.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline.cdf import private_cdf
-    >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
-    >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
-    >>> cdf = private_cdf(data, "age", epsilon=1.0, beta=0.001)
-    >>> cdf.levels, cdf.radius < 0.002, bool(np.all(np.diff(cdf.values) >= 0.0))
-    (2, True, True)
-    >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
-    (0.5, True, True)
+    Args:
+        attribute: Ordered: a range of integers or bins, of 2 to 2^16 cells.
+        epsilon: In (0, 20].
+        levels: In [1, 16]. h. By default the h of least h^3 K^(1/h), to which the variance at the middle is
+            about proportional: one level (a noisy histogram) up to 64 cells, two up to about 1,500, then
+            three. A binary tree has log2 K, and errs twice as much as two levels do at K = 256.
+        beta: In [0.001, 1). Chance that the band misses anywhere, over the noise of this release and of the
+            simulated ones.
+
+    Raises:
+        InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
+        TooLargeError: If it has more than 2^16 cells.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline.cdf import private_cdf
+        >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
+        >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
+        >>> cdf = private_cdf(data, "age", epsilon=1.0, beta=0.001)
+        >>> cdf.levels, cdf.radius < 0.002, bool(np.all(np.diff(cdf.values) >= 0.0))
+        (2, True, True)
+        >>> round(cdf.at(49), 2), cdf.quantile(0.25) in (33, 34, 35), cdf.private
+        (0.5, True, True)
     """
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    noise, budget = checked_release(data, epsilon, noise)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)
+    budget, source = release.budget, release.noise
     axis = ordered_axis(data.domain, attribute)
     partition, cells, n = one_way(data.domain, axis), data.domain.shape[axis], data.n
     if cells > MAX_CELLS:
@@ -206,14 +162,21 @@ def private_cdf(
     # the blocks of every level are a table of their own
     laplace = LaplaceMechanism(budget.epsilon, budget.neighbours.table_l1() * len(groups))
     # the sums are floats: fewer than 4 (cells + 32) roundings of fractions, and as many of noises
-    radius = _radius(cells, groups, laplace, beta, noise) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
-    measured = released(
-        data, budget, noise, lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, noise)
+    radius = (
+        _radius(cells, groups, laplace, release.beta, source) / n * (1 + 2.0**-30) + (cells + 32) * 2.0**-50
     )
+    measured = release.read(lambda: _measured(data.exact_counts(partition)[:, None], groups, laplace, source))
     raw = sums(measured, groups, float(n))[:, 0] / n
     values, lower, upper = (np.append(part, 1.0) for part in monotone(raw, radius))
     return PrivateCdf(
-        data.domain.project(attribute), values, lower, upper, radius, beta, len(groups), is_private(noise)
+        domain=data.domain.project(attribute),
+        values=values,
+        lower=lower,
+        upper=upper,
+        radius=radius,
+        levels=len(groups),
+        beta=release.beta,
+        private=release.private,
     )
 
 

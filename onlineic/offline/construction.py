@@ -12,12 +12,12 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
-from onlineic.data.release import is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.noise.sources import Noise
+from onlineic.offline.release import Release, Result
 from onlineic.offline.rounds import Rounds
 from onlineic.queries.partitions import AxisSets, Measurement, PartitionRule, sets_of
 from onlineic.queries.query import Query, session_grid_bits
@@ -27,33 +27,22 @@ Rule = UpdateRule[Any]
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class Construction:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Construction(Result):
     """A hypothesis learned from private answers to the queries that it answered worst. All of it is released.
 
-    Attributes
-    ----------
-    hypothesis : Hypothesis
-        Answers any query over the domain, free of charge.
-    measurements : tuple of Measurement
-        The queries chosen, with their noisy answers and the noise's standard deviation; one a round.
-    gaps : tuple of float
-        |v - f(D)| of each round, fraction of records: noisy value against the hypothesis of that round.
-    stopped : bool
-        Whether a small gap ended the construction before its rounds were used up.
-    alpha : float
-        With probability 1 - beta no query of the class errs by more, known in advance; inf if nothing is.
-    error_bound : float
-        The same from what was released, never larger; inf if nothing is known.
-    beta : float
-    grid_bits : int
-        Grid on which the class was rounded; below 20 for more than 2^32 records.
-    plan : Rounds
-        Rounds paid for, their noise and their price.
-    budget : Budget
-        Spent as a whole, also where the construction stopped early.
-    private : bool
-        False: simulated noise was used, NOT PRIVATE.
+    Attributes:
+        hypothesis: Answers any query over the domain, free of charge.
+        measurements: The queries chosen, with their noisy answers and the noise's standard deviation; one a
+            round.
+        gaps: |v - f(D)| of each round, fraction of records: noisy value against the hypothesis of that round.
+        stopped: Whether a small gap ended the construction before its rounds were used up.
+        alpha: With probability 1 - beta no query of the class errs by more, known in advance; inf if nothing
+            is.
+        error_bound: The same from what was released, never larger; inf if nothing is known.
+        grid_bits: Grid on which the class was rounded; below 20 for more than 2^32 records.
+        plan: Rounds paid for, their noise and their price.
+        budget: Spent as a whole, also where the construction stopped early.
     """
 
     hypothesis: Hypothesis
@@ -62,19 +51,15 @@ class Construction:
     stopped: bool
     alpha: float
     error_bound: float
-    beta: float
     grid_bits: int
     plan: Rounds
     budget: Budget
-    private: bool
 
     def answers(self, queries: Iterable[Any]) -> Floats:
         """Return the hypothesis's answers, shape (m,), fractions of records; bounds are for the class alone.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError
-            If a query cannot be bound to the domain on this grid.
+        Raises:
+            InvalidQueryError, DomainMismatchError: If a query cannot be bound to the domain on this grid.
         """
         # as the class: of a query rounded otherwise the hypothesis can be off by both roundings more
         asked = bind_queries(queries, self.hypothesis.domain, self.grid_bits)
@@ -84,17 +69,13 @@ class Construction:
                 values[place] = query.constant / (1 << query.grid_bits)
         return values
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         ended = "stopped" if self.stopped else "ended"
-        bound = (
-            f"within {upward(self.error_bound)} at {probability(1 - self.beta)}"
-            if self.error_bound < math.inf
-            else "no bound"
-        )
+        known = self.error_bound < math.inf
+        bound = f"within {upward(self.error_bound)} at {self._sure}" if known else "no bound"
         return (
-            f"Construction({ended} after {len(self.measurements)} of {self.plan.rounds} rounds, "
-            f"{bound}, epsilon={self.budget.epsilon:g}, "
-            f"delta={self.budget.delta:g}{stamp(self.private)})"
+            f"{ended} after {len(self.measurements)} of {self.plan.rounds} rounds, {bound}, "
+            f"epsilon={self.budget.epsilon:g}, delta={self.budget.delta:g}"
         )
 
 
@@ -106,17 +87,11 @@ class Workload:
     A query and its complement are two: f(D) + (1 - f)(D) is 1 for distributions, but need not be for signed
     weights or the median of many databases.
 
-    Attributes
-    ----------
-    queries : tuple of Query
-        None is constant.
-    grid_bits : int
-        K of the common grid: one unit is 1/(n 2^K).
-    sensitivity, tested : int
-        The most that a neighbour moves a number of the class, and its gap, grid units.
-    rounding : float
-        Largest difference of a query from the one written.
-    n : int
+    Attributes:
+        queries: None is constant.
+        grid_bits: K of the common grid: one unit is 1/(n 2^K).
+        sensitivity, tested: The most that a neighbour moves a number of the class, and its gap, grid units.
+        rounding: Largest difference of a query from the one written.
     """
 
     queries: tuple[Query, ...]
@@ -132,10 +107,8 @@ class Workload:
     ) -> "Workload":
         """Bind the queries, drop constants, keep one of each.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError
-            If a query cannot be bound, or all are constant.
+        Raises:
+            InvalidQueryError, DomainMismatchError: If a query cannot be bound, or all are constant.
         """
         asked = bind_queries(queries, domain, session_grid_bits(n))
         distinct = tuple(dict.fromkeys(query for query in asked if query.constant is None))
@@ -162,10 +135,9 @@ class Workload:
     def guesses(self, hypothesis: Hypothesis) -> Ints:
         """Return the hypothesis's answers in grid units, rounded, in [0, n 2^K]: public.
 
-        Raises
-        ------
-        InvalidParameterError
-            If they are not one finite number a query: a score would wrap around, and one record move it far.
+        Raises:
+            InvalidParameterError: If they are not one finite number a query: a score would wrap around, and
+                one record move it far.
         """
         values = np.array(hypothesis.evaluate_many(self.queries), np.float64)
         if values.shape != (len(self.queries),) or not np.isfinite(values).all():
@@ -185,13 +157,8 @@ class Workload:
 class Run:
     """How a construction went: the last hypothesis and every released number.
 
-    Attributes
-    ----------
-    hypothesis : Hypothesis
-    measurements : tuple of Measurement
-    gaps : tuple of int
-        |v - f(D)|, grid units; of a table none.
-    stopped : bool
+    Attributes:
+        gaps: |v - f(D)|, grid units; of a table none.
     """
 
     hypothesis: Hypothesis
@@ -201,9 +168,7 @@ class Run:
 
 
 def construct(
-    data: PrivateData,
-    budget: Budget,
-    noise: Noise,
+    release: Release,
     workload: Workload,
     plan: Rounds,
     update: Rule,
@@ -216,27 +181,21 @@ def construct(
 ) -> Run:
     """Run the rounds on the private table: Algorithm 8 with `stop`, MWEM without.
 
-    Parameters
-    ----------
-    alpha : float
-        Gap that an update may rely on.
-    stop : int
-        A noisy gap below it ends the construction, grid units.
-    tables : PartitionRule, optional
-        Release the table of a chosen query in the place of its number; the plan is for tables then.
-    observe : (round, hypothesis) -> None, optional
-        Called before each round with the hypothesis that it chooses against.
+    Args:
+        alpha: Gap that an update may rely on.
+        stop: A noisy gap below it ends the construction, grid units.
+        tables: Release the table of a chosen query in the place of its number; the plan is for tables then.
+        observe: (round, hypothesis) -> None. Called before each round with the hypothesis that it chooses
+            against.
 
-    Raises
-    ------
-    InvalidParameterError
-        If `start` does not evaluate to one finite number a query; nothing was spent.
-    SessionSealedError
-        If anything fails after the data were read.
+    Raises:
+        InvalidParameterError: If `start` does not evaluate to one finite number a query; nothing was spent.
+        SessionSealedError: If anything fails after the data were read.
     """
     first = workload.guesses(start)
 
     def private() -> Run:
+        data, noise = release.data, release.noise
         held, hypothesis = _Held(data, workload, plan, noise), start
         measurements: list[Measurement] = []
         gaps: list[int] = []
@@ -265,34 +224,32 @@ def construct(
             hypothesis = update.update(hypothesis, tuple(measurements), alpha)
         return Run(hypothesis, tuple(measurements), tuple(gaps), False)
 
-    return released(data, budget, noise, private)
+    return release.read(private)
 
 
 def finished(
+    release: Release,
     run: Run,
-    hypothesis: Hypothesis,
     workload: Workload,
     plan: Rounds,
-    budget: Budget,
-    noise: Noise,
     *,
+    hypothesis: Hypothesis | None = None,
     alpha: float = math.inf,
     error_bound: float = math.inf,
-    beta: float,
 ) -> Construction:
-    """Return what is released of a run."""
+    """Return what is released of a run, with its last hypothesis or another that was made of it."""
     return Construction(
-        hypothesis=hypothesis,
+        hypothesis=run.hypothesis if hypothesis is None else hypothesis,
         measurements=run.measurements,
         gaps=tuple(gap / workload.units for gap in run.gaps),
         stopped=run.stopped,
         alpha=alpha,
         error_bound=min(alpha, error_bound),
-        beta=beta,
         grid_bits=session_grid_bits(workload.n),
         plan=plan,
-        budget=budget,
-        private=is_private(noise),
+        budget=release.budget,
+        beta=release.beta,
+        private=release.private,
     )
 
 

@@ -15,7 +15,6 @@ from onlineic.bounds.certificates import Certificate, certificate, least_error
 from onlineic.bounds.offline import offline_ic_accuracy
 from onlineic.bounds.online import shown_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InfeasibleAccuracyError,
@@ -27,6 +26,7 @@ from onlineic.errors import (
 )
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
+from onlineic.offline.release import Release
 from onlineic.offline.rounds import Composition, Distinguisher, Rounds, paid_rounds
 from onlineic.updates.base import ExactBound, UpdateRule, check_rule, proven_bound, rule_at, rule_for_stream
 from onlineic.updates.multiplicative_weights import MultiplicativeWeights
@@ -56,61 +56,43 @@ def iterative_construction(
     (epsilon, delta)-private for every class, rule and accuracy: all rounds are paid for, and the round of the
     stop is a function of released numbers.
 
-    Parameters
-    ----------
-    data : PrivateData
-    queries : iterable of Expression, Query or arrays of weights
-        The class, public; copies and constants cost nothing.
-    budget : Budget
-    update : UpdateRule, optional
-        Any rule; None: `MultiplicativeWeights` of this variant. A rule without T(alpha) needs `rounds`, and
-        is certified where it stops.
-    alpha : float, optional
-        Error to promise; None: the least that the budget allows.
-    rounds : int, optional
-        How many rounds to pay for, in place of alpha.
-    variant : "tight" or "book"
-        book: Theorem 5.7 with its constants corrected: gaps above alpha/2 are repaired, it stops below
-        3 alpha/4. tight: the margins of the noise actually drawn, certified as in a session; with delta > 0
-        Gaussian answers and zero-concentrated accounting where that promises more. Several times more
-        accurate, and the default.
-    distinguisher : "noisy max" or "exponential", optional
-        None: `NoisyMax`, and `ExponentialMechanism` under zero-concentrated accounting: there it is cheaper.
-    beta : float, in [1e-100, 1)
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Algorithm 8 and Theorems 5.5 to 5.7, with 32 and 64 for the printed constants 8 and
+    16.
 
-    Raises
-    ------
-    InfeasibleAccuracyError
-        If alpha is below the least that the budget allows, which the message names; nothing was spent.
-    InvalidParameterError
-        If another parameter is outside its range; nothing was spent.
+    Args:
+        queries: Iterable of Expression, Query or arrays of weights. The class, public; copies and constants
+            cost nothing.
+        update: Any rule; None: `MultiplicativeWeights` of this variant. A rule without T(alpha) needs
+            `rounds`, and is certified where it stops.
+        alpha: Error to promise; None: the least that the budget allows.
+        rounds: How many rounds to pay for, in place of alpha.
+        variant: book: Theorem 5.7 with its constants corrected: gaps above alpha/2 are repaired, it stops
+            below 3 alpha/4. tight: the margins of the noise actually drawn, certified as in a session; with
+            delta > 0 Gaussian answers and zero-concentrated accounting where that promises more. Several
+            times more accurate, and the default.
+        distinguisher: None: `NoisyMax`, and `ExponentialMechanism` under zero-concentrated accounting: there
+            it is cheaper.
+        beta: In [1e-100, 1).
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 8 and Theorems 5.5 to 5.7. The printed constants 8 and 16 of Theorem 5.7
-    are 32 and 64; its composition (Corollary 3.21) is checked by Theorem 3.20.
+    Raises:
+        InfeasibleAccuracyError: If alpha is below the least that the budget allows, which the message names.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import iterative_construction
-    >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
-    >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
-    >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
-    >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
-    >>> built = iterative_construction(data, ranges, ic.Budget(1.0, 1e-9))
-    >>> built.alpha < 0.08, built.error_bound <= built.alpha
-    (True, True)
-    >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
-    >>> bool(np.abs(built.answers(ranges) - truth).max() < 0.08)
-    True
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import iterative_construction
+        >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
+        >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
+        >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
+        >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
+        >>> built = iterative_construction(data, ranges, ic.Budget(1.0, 1e-9))
+        >>> built.alpha < 0.08, built.error_bound <= built.alpha
+        (True, True)
+        >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
+        >>> bool(np.abs(built.answers(ranges) - truth).max() < 0.08)
+        True
     """
-    check_types(data, budget)
+    release = Release.of(data, budget, noise, beta, least=1e-100)
     check_rule(update)
-    noise = checked_noise(noise)
-    beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
     check_choice("variant", variant, "tight", "book")
     if distinguisher is not None:
         check_choice("distinguisher", distinguisher, "noisy max", "exponential")
@@ -121,36 +103,17 @@ def iterative_construction(
     workload = Workload.of(queries, data.domain, data.n, budget.neighbours)
     default = MultiplicativeWeights(variant=variant)
     rule = rule_for_stream(default if update is None else update, len(workload.queries), data.n)
-    settle = _Settings(workload, budget, rule, data.domain, distinguisher, beta)
+    settle = _Settings(workload, budget, rule, data.domain, distinguisher, release.beta)
     settled = settle.book(alpha, rounds) if variant == "book" else settle.tight(alpha, rounds)
     rule = rule_at(rule, data.domain, settled.relied)
-    run = construct(
-        data,
-        budget,
-        noise,
-        workload,
-        settled.plan,
-        rule,
-        rule.init(data.domain),
-        settled.relied,
-        stop=settled.stop,
-    )
+    start = rule.init(data.domain)
+    run = construct(release, workload, settled.plan, rule, start, settled.relied, stop=settled.stop)
     if run.stopped:
         found = run.gaps[-1] + 0.5 + sum(settle.radii(settled.plan))
         error = found / workload.units + workload.rounding
     else:  # no longer sequence of updates exists: no gap above `relied` is left
         error = settled.relied + workload.rounding if settled.alpha < math.inf else math.inf
-    return finished(
-        run,
-        run.hypothesis,
-        workload,
-        settled.plan,
-        budget,
-        noise,
-        alpha=settled.alpha,
-        error_bound=error,
-        beta=beta,
-    )
+    return finished(release, run, workload, settled.plan, alpha=settled.alpha, error_bound=error)
 
 
 @final
@@ -158,15 +121,11 @@ def iterative_construction(
 class _Settled:
     """All that a construction fixes before it reads.
 
-    Attributes
-    ----------
-    plan : Rounds
-    stop : int
-        Least noisy gap that is repaired, grid units.
-    relied : float
-        alpha_d: every repaired gap is larger, and every answer is off by less, with probability 1 - beta.
-    alpha : float
-        Promised error; inf for a rule without T(alpha).
+    Attributes:
+        stop: Least noisy gap that is repaired, grid units.
+        relied: alpha_d: every repaired gap is larger, and every answer is off by less, with probability 1 -
+            beta.
+        alpha: Promised error; inf for a rule without T(alpha).
     """
 
     plan: Rounds

@@ -13,39 +13,28 @@ from onlineic._typing import Floats
 from onlineic.accounting.rounding import float_down
 from onlineic.ask.bind import bind_queries
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
-from onlineic.display.text import probability
-from onlineic.errors import InvalidParameterError, check_choice, checked_real
+from onlineic.errors import InvalidParameterError, check_choice
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
+from onlineic.offline.release import Release, Result
 from onlineic.queries.expressions import Expression
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import Sparse
 
 
 @final
-@attrs.frozen(repr=False)
-class LargeCounts:
+@attrs.frozen(kw_only=True, repr=False)
+class LargeCounts(Result):
     """The counts that a run found large.
 
-    Attributes
-    ----------
-    counts : tuple of int or None
-        One entry a query, in order: the noisy count of a hit; None where the test said below, and for all
-        queries from `tested` on.
-    hits : tuple of int
-        Places of the queries that have a number.
-    tested : int
-        Queries that were tested: all, or up to the last hit where the cutoff was used up.
-    radius : int
-        Every number errs by at most this, with probability 1 - beta/2.
-    margin : int
-        With probability 1 - beta/2 no hit has an exact count below threshold - margin, and no query that was
-        tested and has no number one above threshold + margin.
-    threshold : int
-    beta : float
-    private : bool
-        False: simulated noise was used, the counts are NOT PRIVATE.
+    Attributes:
+        counts: One entry a query, in order: the noisy count of a hit; None where the test said below, and for
+            all queries from `tested` on.
+        hits: Places of the queries that have a number.
+        tested: Queries that were tested: all, or up to the last hit where the cutoff was used up.
+        radius: Every number errs by at most this, with probability 1 - beta/2.
+        margin: With probability 1 - beta/2 no hit has an exact count below threshold - margin, and no query
+            that was tested and has no number one above threshold + margin.
     """
 
     counts: tuple[int | None, ...]
@@ -54,14 +43,11 @@ class LargeCounts:
     radius: int
     margin: int
     threshold: int
-    beta: float
-    private: bool
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         return (
-            f"LargeCounts({len(self.hits)} of {len(self.counts)} queries reach about {self.threshold}, "
-            f"{self.tested} tested, counts ± {self.radius} at {probability(1 - self.beta)}"
-            f"{stamp(self.private)})"
+            f"{len(self.hits)} of {len(self.counts)} queries reach about {self.threshold}, "
+            f"{self.tested} tested, counts ± {self.radius} at {self._sure}"
         )
 
 
@@ -80,65 +66,44 @@ def range_queries(
     """Return the counts of the first queries whose noisy count reaches a threshold: (epsilon, 0)-private.
 
     epsilon/2 for `Sparse`, which says which queries reach the threshold; epsilon/2 for fresh discrete Laplace
-    noise on the counts of the h hits, of scale 2h/epsilon.
-
-    Privacy, by sequential composition: a replaced record moves each count by at most one, so the places of
-    the hits are (epsilon/2, 0)-private. They are released, and h with them; whatever they are, the h counts
-    that they name have L1 sensitivity h at most, so that given them the numbers are (epsilon/2, 0)-private.
-    The losses of the two add, on every outcome, to epsilon. Nothing needs h to be known in advance.
+    noise on the counts of the h hits, of scale 2h/epsilon. h need not be known in advance (theory 12.6). The
+    value that was compared is never the number: it shares its noise with the outcome of the test.
 
     Worth its noise where a few queries among very many are large and all others may stay unknown. Where all
     answers matter, one noisy histogram or a session costs the same epsilon and answers everything.
 
-    Parameters
-    ----------
-    data : PrivateData
-    queries : iterable of expressions, Query or arrays of weights
-        Any 0/1 conditions, one or more, in the order of testing; fixed beforehand.
-    epsilon : float, in (0, 20]
-        Of everything together.
-    threshold : int, in [-2^60, 2^60]
-        Records; public.
-    cutoff : int, >= 1
-        c: after so many hits the run ends.
-    allocation : "optimal" or "restarts"
-        Noise of the tests, see `Sparse`; "restarts" is the textbook's.
-    divide : "hits" or "cutoff"
-        "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
-    beta : float, in [1e-200, 1)
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Algorithm 3 with equal shares; Theorems 3.25, 3.6 and 3.14.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If a query has fractional weights, does not fit the domain, or there is none.
+    Args:
+        queries: Iterable of expressions, Query or arrays of weights. Any 0/1 conditions, one or more, in the
+            order of testing; fixed beforehand.
+        epsilon: In (0, 20]. Of everything together.
+        threshold: In [-2^60, 2^60]. Records; public.
+        cutoff: At least 1. c: after so many hits the run ends.
+        allocation: Noise of the tests, see `Sparse`; "restarts" is the textbook's.
+        divide: "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
+        beta: In [1e-200, 1).
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 3 with equal shares; Theorems 3.25, 3.6 and 3.14. The value that was
-    compared is never the number: it shares its noise with the outcome of the test.
+    Raises:
+        InvalidQueryError: If a query has fractional weights, does not fit the domain, or there is none.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import range_queries
-    >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
-    >>> data = ic.PrivateData.from_records({"age": ages}, domain)
-    >>> asked = [ic.where(age=ic.between(low, low + 9)) for low in range(17, 81)]  # 8,333 records, then fewer
-    >>> found = range_queries(data, asked, epsilon=1.0, threshold=5_000, cutoff=3)
-    >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
-    ((0, 1, 2), 3, None, True)
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import range_queries
+        >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
+        >>> data = ic.PrivateData.from_records({"age": ages}, domain)
+        >>> asked = [ic.where(age=ic.between(low, low + 9)) for low in range(17, 81)]  # first 8,333 records
+        >>> found = range_queries(data, asked, epsilon=1.0, threshold=5_000, cutoff=3)
+        >>> found.hits, found.tested, found.counts[3], abs(found.counts[0] - 8_340) < 100
+        ((0, 1, 2), 3, None, True)
     """
-    source, budget = checked_release(data, epsilon, noise)
-    beta = checked_real("beta", beta, at_least=1e-200, below=1.0)  # divided by the queries
+    release = Release.pure(data, epsilon, noise, beta, least=1e-200)  # divided by the queries
+    source, beta = release.noise, release.beta
     check_choice("divide", divide, "hits", "cutoff")
     asked = bind_queries(queries, data.domain, 0)  # no grid: fractional weights are refused
     if not asked:
         raise InvalidParameterError("queries must hold one or more queries, got none; ask one.")
-    share = float_down(budget.epsilon_exact / 2)
+    share = float_down(release.budget.epsilon_exact / 2)
     tests = Sparse(share, threshold, cutoff, allocation=allocation)
     margin = tests.radius(len(asked), beta / 2)
     LaplaceMechanism(share, tests.cutoff)  # too wide a noise is refused here, not after the read
@@ -151,7 +116,7 @@ def range_queries(
     def _numbers(hits: tuple[int, ...]) -> LaplaceMechanism:
         return LaplaceMechanism(share, len(hits) if divide == "hits" else tests.cutoff)
 
-    hits, numbers = released(data, budget, source, private)
+    hits, numbers = release.read(private)
     found = dict(zip(hits, numbers, strict=True))
     return LargeCounts(
         counts=tuple(map(found.get, range(len(asked)))),
@@ -161,5 +126,5 @@ def range_queries(
         margin=margin,
         threshold=tests.threshold,
         beta=beta,
-        private=is_private(source),
+        private=release.private,
     )

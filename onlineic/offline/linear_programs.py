@@ -1,18 +1,15 @@
 """Which of many linear programs have an optimum above a threshold, with private data in one side of each.
 
-`LinearPrograms` finds exact optima, and how far one record moves them. What is compared is
-floor((v_j - threshold)/sensitivity_j), an exact integer function of the data: rational arithmetic finds v_j
-itself, and one replaced record moves the quotient by at most 1, hence its floor as well.
-What `scipy.optimize.linprog` returns is a float within a tolerance: no sensitivity is proven of it.
+`LinearPrograms` finds exact optima, and how far one record moves them: rational arithmetic, since no
+sensitivity is proven of the float within a tolerance that `scipy.optimize.linprog` returns.
 
 Proof: docs/theory/offline.md, 12.7.
 """
 
 import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from operator import mul
 from typing import Any, final
 
@@ -20,10 +17,8 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -32,11 +27,12 @@ from onlineic.errors import (
     checked_integer,
     checked_list,
     checked_ratio,
-    checked_real,
     set_fields,
     shown,
 )
 from onlineic.noise.sources import Noise
+from onlineic.offline.compared import Compared, noisy_values, number
+from onlineic.offline.release import Release
 from onlineic.offline.simplex import Polyhedron
 from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import Sparse
@@ -44,71 +40,15 @@ from onlineic.sparse.values import ValueSparse
 
 Exact = tuple[Fraction, ...]
 LARGEST_TOTAL = 2**62  # sums of private columns stay inside int64
-FARTHEST = 2**62  # sensitivities that a noisy value is above or below its threshold, at most
 FARTHEST = 2**61  # scores beyond are cut off, which moves no two of them apart
 
 
-def number(name: str, value: Any) -> Fraction:
-    """Return a finite number exactly: a float is the rational that it stands for.
-
-    Raises
-    ------
-    InvalidParameterError
-        If it is no finite number.
-    """
-    if isinstance(value, Rational) and not isinstance(value, np.timedelta64):
-        return Fraction(int(value.numerator), int(value.denominator))  # numpy integers would overflow
-    if isinstance(value, Real) and math.isfinite(value):
-        return Fraction(float(value))
-    raise InvalidParameterError(f"{name} must hold finite numbers, got {shown(value)}.")
-
-
-def told_radii(
-    sparse: ValueSparse, count: int, beta: float, levels: Iterable[Fraction], units: Iterable[Fraction]
-) -> tuple[Fraction, Fraction]:
-    """Return the radii of tests and of numbers, in sensitivities, if all that may be told is a float.
-
-    Thresholds and sensitivities are exact, and what is told of them are floats: what none can hold is refused
-    here, before anything is read or spent.
-
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is too small for any radius, or a threshold or a sensitivity too large for a float.
-    """
-    found = sparse.radii(count, beta)
-    if not all(map(math.isfinite, found)):
-        raise InvalidParameterError(
-            f"epsilon must be larger for {count} values, got noise beyond which no bound holds; take a "
-            "larger budget, or fewer values."
-        )
-    tests, numbers = map(Fraction, found)
-    farthest = max(Fraction(FARTHEST), tests, numbers)
-    largest = Fraction(sys.float_info.max) / 2
-    if any(abs(level) + unit * farthest > largest for level, unit in zip(levels, units, strict=True)):
-        raise InvalidParameterError(
-            "threshold and sensitivities must be such that noisy values are floats, got a larger one; take "
-            "another unit."
-        )
-    return tests, numbers
-
-
-def rounded_by(exact: Fraction) -> Fraction:
-    """Return how far the nearest float is: far from 0 that is more than small noise."""
-    return abs(Fraction(float(exact)) - exact)
-
-
-def _listed(name: str, values: Any, what: str) -> Iterable[Any]:
-    """Return what is written as a list, or raise."""
-    return checked_list(name, values, of=what)
-
-
 def _vector(name: str, values: Any) -> Exact:
-    return tuple(number(name, value) for value in _listed(name, values, "numbers"))
+    return tuple(number(name, value) for value in checked_list(name, values, of="numbers"))
 
 
 def _table(name: str, values: Any) -> tuple[Exact, ...]:
-    rows = tuple(_vector(name, row) for row in _listed(name, values, "rows"))
+    rows = tuple(_vector(name, row) for row in checked_list(name, values, of="rows"))
     if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
         raise InvalidParameterError(
             f"{name} must hold one or more rows of one length, "
@@ -118,7 +58,7 @@ def _table(name: str, values: Any) -> tuple[Exact, ...]:
 
 
 def _box(name: str, ends: Any) -> tuple[int, ...]:
-    return tuple(checked_integer(name, end) for end in _listed(name, ends, "integers"))
+    return tuple(checked_integer(name, end) for end in checked_list(name, ends, of="integers"))
 
 
 def _matrix(rows: Any) -> tuple[Exact, ...]:
@@ -172,70 +112,51 @@ class LinearPrograms:
         private c: (1/n) max w.x over {x in P_j: upper.x >= v_j(least)}, P_j = {x >= 0: A x <= b_j};
         private b: (1/n) max w.y over {y in Q: (b_j + lower).y <= v_j(most)}, Q = {y >= 0: A^T y >= c}.
 
-    Proof, c. A plan x that is optimal for D is in the set, since upper.x >= c(D).x = v(D) >= v(least), and is
-    feasible for the neighbour D': v(D') >= c(D').x >= c(D).x - w.x/n.
-    Proof, b. Prices y that are optimal for D (duality) are in the set, since (b + lower).y <= (b + h(D)).y =
-    v(D) <= v(most), and are feasible for D': v(D') <= (b + h(D')).y <= v(D) + w.y/n.
-
-    Optimal x and y may be taken at vertices of P_j or Q. Where the vertices are few they are listed, the
-    maxima are over those in the set, and each v_j is a maximum over a public list. Elsewhere the maxima are
+    Where the vertices of P_j or Q are few each v_j is a maximum over a public list. Elsewhere the maxima are
     linear programs, and must be bounded: every private right-hand side then needs slack under `lower`.
 
-    Parameters
-    ----------
-    matrix : (m, d) numbers
-        A. A float stands for the rational that it is; everything is computed exactly.
-    right_hand_sides : (K, m) numbers
-        b_1, ..., b_K. An equation is a row and its negative.
-    lower, upper : (d,) or (m,) integers
-        Box of a record: of the coefficients, or with `objective` of what is added to each row; equal ends
-        for what is not private (0 for a row that is public).
-    n : int, >= 1
-        Number of records, public.
-    objective : (d,) numbers, optional
-        c, if the private data are in the right-hand sides.
-    unit : number, > 0
-        What one unit of a private column stands for: the step of a public grid of real numbers (`on_grid`).
+    Theory 12.7. Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1.
 
-    Attributes
-    ----------
-    sensitivities : tuple of Fraction
-        How far one replaced record moves each v_j, at most: the bound above.
+    Args:
+        matrix: Shape (m, d). A. A float stands for the rational that it is; everything is computed exactly.
+        right_hand_sides: Shape (K, m). b_1, ..., b_K. An equation is a row and its negative.
+        lower, upper: (d,) or (m,) integers. Box of a record: of the coefficients, or with `objective` of what
+            is added to each row; equal ends for what is not private (0 for a row that is public).
+        n: At least 1. Number of records, public.
+        objective: Shape (d,). c, if the private data are in the right-hand sides.
+        unit: Above 0. What one unit of a private column stands for: the step of a public grid of real numbers
+            (`on_grid`).
 
-    Raises
-    ------
-    InvalidParameterError
-        If a program has no solution for some data, or an optimum without bound for some data, or no finite
-        sensitivity was found: for the data, not only for these data, which are not read.
+    Attributes:
+        sensitivities: How far one replaced record moves each v_j, at most: the bound above.
 
-    References
-    ----------
-    Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1. Where c is private, `lower` = 0,
-    and P_j is bounded and holds 0, the bound is attained: by one record at `upper` among n - 1 at 0.
+    Raises:
+        InvalidParameterError: If a program has no solution for some data, or an optimum without bound for
+            some data, or no finite sensitivity was found: for the data, not only for these data, which are
+            not read.
 
-    Examples
-    --------
-    Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are what
-    each would bring every patient, 0 to 10; the candidates are hours per patient:
+    Examples:
+        Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are
+        what each would bring every patient, 0 to 10; the candidates are hours per patient:
 
-    >>> from onlineic.offline import LinearPrograms
-    >>> hours = [0, 0.5, 1, 2, 3]
-    >>> programs = LinearPrograms(
-    ...     matrix=[[2, 1], [1, 0], [0, 1]],
-    ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
-    ...     lower=[0, 0],
-    ...     upper=[10, 10],
-    ...     n=10_000,
-    ... )
-    >>> [float(sensitivity) for sensitivity in programs.sensitivities]
-    [0.0, 0.0005, 0.001, 0.0015, 0.002]
+        >>> from onlineic.offline import LinearPrograms
+        >>> hours = [0, 0.5, 1, 2, 3]
+        >>> programs = LinearPrograms(
+        ...     matrix=[[2, 1], [1, 0], [0, 1]],
+        ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
+        ...     lower=[0, 0],
+        ...     upper=[10, 10],
+        ...     n=10_000,
+        ... )
+        >>> [float(sensitivity) for sensitivity in programs.sensitivities]
+        [0.0, 0.0005, 0.001, 0.0015, 0.002]
 
-    Without a limit on the hours there is no bound on what one record moves:
+        Without a limit on the hours there is no bound on what one record moves:
 
-    >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
-    Traceback (most recent call last):
-        ...
-    onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
+        >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
+        Traceback (most recent call last):
+            ...
+        onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
     """
 
     matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
@@ -283,15 +204,11 @@ class LinearPrograms:
     def optima(self, totals: Ints | Sequence[int]) -> Exact:
         """Return every v_j exactly, PRIVATE, from the column sums of the records.
 
-        Parameters
-        ----------
-        totals : (d,) or (m,) integers
-            Sums of n records in the box, PRIVATE.
+        Args:
+            totals: (d,) or (m,) integers. Sums of n records in the box, PRIVATE.
 
-        Raises
-        ------
-        InvalidParameterError
-            If they are not: the sensitivities would not hold.
+        Raises:
+            InvalidParameterError: If they are not: the sensitivities would not hold.
         """
         sums = [int(total) for total in totals]
         if len(sums) != len(self.lower) or not all(
@@ -374,45 +291,21 @@ LEAST_BETA = 1e-9  # of the tests that release optima
 
 
 @final
-@attrs.frozen(repr=False)
-class ProgramsAbove:
-    """Which programs were found to have an optimum of at least the threshold.
+@attrs.frozen(kw_only=True, repr=False)
+class ProgramsAbove(Compared):
+    """Which programs have an optimum of at least the threshold, in units of the objective.
 
-    Attributes
-    ----------
-    above : tuple of int
-        Indices of the hits, increasing, at most `cutoff`.
-    tested : int
-        The programs 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
-    radii : tuple of float
-        For each program, in units of its objective: with probability 1 - beta every hit has v_j >= threshold
-        - radius, and every other program that was compared v_j < threshold + radius.
-    beta : float
-    private : bool
-        False: simulated noise was used, the indices are NOT PRIVATE.
-    optima : tuple of float
-        Noisy v_j of the hits, in units of the objective, if they were asked for.
-    optimum_bounds : tuple of float
-        For each program: within the same event its optimum, if released, is off by at most this.
+    Attributes:
+        optima: Noisy v_j of the hits, if they were asked for.
+        optimum_bounds: For each program: within the same event its optimum, if released, is off by at most
+            this.
     """
 
-    above: tuple[int, ...]
-    tested: int
-    radii: tuple[float, ...]
-    beta: float
-    private: bool
     optima: tuple[float, ...] = ()
     optimum_bounds: tuple[float, ...] = ()
 
-    @property
-    def not_reached(self) -> range:
-        """Programs that were not compared: nothing is said of them."""
-        return range(self.tested, len(self.radii))
-
-    def __repr__(self) -> str:
-        return (
-            f"ProgramsAbove({self.above}, {self.tested} of {len(self.radii)} compared{stamp(self.private)})"
-        )
+    def _shown(self) -> str:
+        return f"{self.above}, {self._compared}"
 
 
 def linear_programs_above(
@@ -432,125 +325,88 @@ def linear_programs_above(
     nu_j and rho are multiples of its own sensitivity. Programs are compared in their order:
     with growing budgets and cutoff 1 the answer is the least budget that seems to do.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attributes : sequence of str or None
-        Which attribute, a range of integers, gives each private entry; None where `lower` = `upper`.
-    programs : LinearPrograms
-        With the n of the data.
-    threshold : number
-        In units of the objective.
-    epsilon : float, in (0, 20]
-    cutoff : int, >= 1
-    optima : bool
-        Release the optimum of every hit too: tests with one-sided noise then take the place of `Sparse`, and
-        the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is the same epsilon.
-    beta : float, in [1e-250, 1), with optima in [1e-9, 1)
-        Failure probability of `radii`; privacy does not depend on it.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or an attribute outside its box; nothing was read or spent.
-    InvalidQueryError
-        If an attribute is unknown, or is no range of integers; likewise.
-
-    Notes
-    -----
     No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
-    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases).
+    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases). Where few
+    columns are private, or a record can move all of them at once and prices are high, noisy column means cost
+    less, and every program can be solved from them in public.
 
-    Where few columns are private, or a record can move all of them at once and prices are high, noisy column
-    means cost less, and every program can be solved from them in public, by any solver.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; `radii` are (a + 1) sensitivity,
-    a = Sparse.radius(K, beta), where its Theorem 3.26 has 8c (ln K + ln(2c/beta))/epsilon for a.
+    a = Sparse.radius(K, beta).
 
-    Examples
-    --------
-    The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
-    and 4, so that the optima are 0, 2, 4, 6.5 and 9:
+    Args:
+        attributes: Which attribute, a range of integers, gives each private entry; None where `lower` =
+            `upper`.
+        programs: With the n of the data.
+        threshold: In units of the objective.
+        epsilon: In (0, 20].
+        cutoff: At least 1.
+        optima: Release the optimum of every hit too: tests with one-sided noise then take the place of
+            `Sparse`, and the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is
+            the same epsilon.
+        beta: In [1e-250, 1), with optima in [1e-9, 1). Failure probability of `radii`; privacy does not
+            depend on it.
 
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import LinearPrograms, linear_programs_above
-    >>> domain = ic.Domain.of(first=range(11), second=range(11))
-    >>> benefits = {"first": np.full(10_000, 5), "second": np.arange(10_000) % 5 + 2}
-    >>> data = ic.PrivateData.from_records(benefits, domain)
-    >>> programs = LinearPrograms(
-    ...     matrix=[[2, 1], [1, 0], [0, 1]],
-    ...     right_hand_sides=[[hours, 1, 1] for hours in (0, 0.5, 1, 2, 3)],
-    ...     lower=[0, 0],
-    ...     upper=[10, 10],
-    ...     n=10_000,
-    ... )
-    >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
-    ProgramsAbove((3,), 4 of 5 compared)
+    Raises:
+        InvalidQueryError: If an attribute is unknown, or is no range of integers.
+
+    Examples:
+        The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
+        and 4, so that the optima are 0, 2, 4, 6.5 and 9:
+
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import LinearPrograms, linear_programs_above
+        >>> domain = ic.Domain.of(first=range(11), second=range(11))
+        >>> benefits = {"first": np.full(10_000, 5), "second": np.arange(10_000) % 5 + 2}
+        >>> data = ic.PrivateData.from_records(benefits, domain)
+        >>> programs = LinearPrograms(
+        ...     matrix=[[2, 1], [1, 0], [0, 1]],
+        ...     right_hand_sides=[[hours, 1, 1] for hours in (0, 0.5, 1, 2, 3)],
+        ...     lower=[0, 0],
+        ...     upper=[10, 10],
+        ...     n=10_000,
+        ... )
+        >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
+        ProgramsAbove((3,), 4 of 5 compared)
     """
-    source, budget = checked_release(data, epsilon, noise)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA if optima else 1e-250)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")
     if programs.n != data.n:
         raise InvalidParameterError(f"n of programs must be that of the data, {data.n}, got n={programs.n}.")
     sums = _columns(data.domain, attributes, programs)
-    least = number("threshold", threshold)
+    least, units = number("threshold", threshold), programs.units
     if optima:
-        return _with_optima(data, sums, programs, least, budget, cutoff, beta, source)
-    sparse = Sparse(budget.epsilon, 0, cutoff, allocation="optimal")
-    radius = sparse.radius(len(programs.right_hand_sides), beta) + 1  # 1: the scores are rounded down
+        values = ValueSparse.calibrated(
+            release.budget, cutoff=cutoff, max_values=len(units), mechanism="exponential"
+        )
+
+        def scores() -> Iterator[int]:
+            exact = programs.optima(_totals(data, sums))
+            return (values.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
+
+        found = noisy_values(release, values, [least] * len(units), units, scores)
+        return ProgramsAbove(
+            above=found.above,
+            tested=found.tested,
+            radii=found.radii,
+            optima=found.values,
+            optimum_bounds=found.bounds,
+            beta=release.beta,
+            private=release.private,
+        )
+    sparse = Sparse(release.budget.epsilon, 0, cutoff, allocation="optimal")
+    radius = sparse.radius(len(units), release.beta) + 1  # 1: the scores are rounded down
 
     def private() -> tuple[int, ...]:
-        return sparse.select(programs.scores(_totals(data, sums), least), source)
+        return sparse.select(programs.scores(_totals(data, sums), least), release.noise)
 
-    above = released(data, budget, source, private)
+    above = release.read(private)
     return ProgramsAbove(
         above=above,
-        tested=above[-1] + 1 if len(above) == cutoff else len(programs.right_hand_sides),
-        radii=tuple(float_up(radius * unit) for unit in programs.units),
-        beta=float(beta),
-        private=is_private(source),
-    )
-
-
-def _with_optima(
-    data: PrivateData,
-    sums: Columns,
-    programs: LinearPrograms,
-    least: Fraction,
-    budget: Budget,
-    cutoff: int,
-    beta: float,
-    source: Noise,
-) -> ProgramsAbove:
-    """Return the hits with the optima that their tests have paid for."""
-    units, count = programs.units, len(programs.right_hand_sides)
-    sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=count, mechanism="exponential")
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
-    tests, numbers = told_radii(sparse, count, beta, [least] * count, units)
-
-    def private() -> tuple[tuple[int, float], ...]:
-        exact = programs.optima(_totals(data, sums))
-        scores = (sparse.score(value, least, unit) for value, unit in zip(exact, units, strict=True))
-        return sparse.select(scores, source)
-
-    found = released(data, budget, source, private)
-    above = tuple(place for place, _ in found)
-    noisy = {place: least + units[place] * Fraction(multiple) for place, multiple in found}
-    return ProgramsAbove(
-        above=above,
-        tested=above[-1] + 1 if len(above) == sparse.cutoff else count,
-        radii=tuple(float_up(tests * unit) for unit in units),
-        beta=beta,
-        private=is_private(source),
-        optima=tuple(map(float, noisy.values())),
-        optimum_bounds=tuple(
-            float_up(numbers * unit + rounded_by(noisy.get(place, Fraction(0))))
-            for place, unit in enumerate(units)
-        ),
+        tested=above[-1] + 1 if len(above) == cutoff else len(units),
+        radii=tuple(float_up(radius * unit) for unit in units),
+        beta=release.beta,
+        private=release.private,
     )
 
 
@@ -591,8 +447,7 @@ def _columns(domain: Domain, attributes: Sequence[str | None], programs: LinearP
         if kind.start < low or high < kind.stop - 1:
             raise InvalidParameterError(
                 f"attributes must lie in their box, got {shown(name)} from {kind.start} to "
-                f"{kind.stop - 1} for a "
-                f"box from {low} to {high}; widen it."
+                f"{kind.stop - 1} for a box from {low} to {high}; widen it."
             )
         columns.append((one_way(domain, domain.axis(name)), kind))
     return columns

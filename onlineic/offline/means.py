@@ -1,8 +1,5 @@
 """Means: of values in a public range, and of values clipped at a private bound; and that bound itself.
 
-The Laplace mechanism is enough for a mean. Why the same noise is useless on a maximum or a median
-is told by `sensitivity`: a bound that few records exceed is found by sparse vector instead.
-
 Proof: docs/theory/offline.md, 12.2, 12.3, 12.5.
 """
 
@@ -20,8 +17,8 @@ from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.rounding import float_down, float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, most_of, records_of, released, stamp
-from onlineic.display.text import around, probability
+from onlineic.data.release import most_of, records_of
+from onlineic.display.text import around
 from onlineic.domain.attributes import Attribute, Binned, IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
@@ -35,8 +32,9 @@ from onlineic.errors import (
 )
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, scale_at_least
+from onlineic.offline.release import Release, Result
 from onlineic.queries.counted import Counted
-from onlineic.queries.partitions import one_way
+from onlineic.queries.partitions import Partition, one_way
 from onlineic.sparse.above_threshold import first_above
 from onlineic.sparse.base import SparseState
 
@@ -47,42 +45,28 @@ MOST_LEFT = 2**62  # records, more than any noise hides
 
 
 @final
-@attrs.frozen(repr=False)
-class Mean:
+@attrs.frozen(kw_only=True, repr=False)
+class Mean(Result):
     """A released mean.
 
-    Attributes
-    ----------
-    value : float
-        total/n in units of the attribute, not clipped to its range.
-    error_bound : float
-        radius/n, and what the float `value` is rounded by: |value - mean of the records| is at most this with
-        probability 1 - beta, or a little more (the noise is discrete); same units.
-    beta : float
-    total : int
-        The released sum of the values, exact: sum + Z, Z discrete Laplace.
-    radius : int
-        The least r with P(|Z| > r) <= beta.
-    scale : Fraction
-        Of Z: (largest - least value)/epsilon, rounded up.
-    n : int
-        Number of records, public, or as it was counted.
-    private : bool
-        False: simulated noise was used, the mean is NOT PRIVATE.
+    Attributes:
+        value: total/n in units of the attribute, not clipped to its range.
+        error_bound: Of |value - mean of the records|, same units: radius/n, and what `value` is rounded by.
+        total: Sum of the values plus Z, discrete Laplace.
+        radius: The least r with P(|Z| > r) <= beta.
+        scale: Of Z: (largest - least value)/epsilon, rounded up.
+        n: Number of records, public, or as it was counted.
     """
 
     value: float
     error_bound: float
-    beta: float
     total: int
     radius: int
     scale: Fraction
     n: int
-    private: bool
 
-    def __repr__(self) -> str:
-        sure = probability(1 - self.beta)
-        return f"Mean({around(self.value, self.error_bound)} at {sure}{stamp(self.private)})"
+    def _shown(self) -> str:
+        return f"{around(self.value, self.error_bound)} at {self._sure}"
 
 
 def mean(
@@ -96,61 +80,38 @@ def mean(
 ) -> Mean:
     """Return (sum + Z)/n, Z discrete Laplace of scale (largest - least value)/epsilon: (epsilon, 0)-private.
 
-    Replacing one record moves the exact integer sum by at most largest - least value, the width of the
-    public range, and does not move n, which is public. Where n is private what is summed is how far values
-    are above the least one: who comes or goes moves that by at most the width.
+    Dwork & Roth (2014), Theorems 3.6 and 3.8. `error_bound` is exceeded with probability beta exactly, up to
+    the grid: texts that print (1/(epsilon n)) log(1/delta) mean beta by delta.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell. Bins are refused: their midpoints are not the values,
-        and the difference would have no bound but the width of a bin. Real numbers go to a `domain.Grid`,
-        which also restores the mean and its bound.
-    epsilon : float, in (0, 20]
-    beta : float, in [1e-300, 1)
-        Failure probability of `error_bound`.
-    counted : Counted, optional
-        Where the number of records is private: as `count` released it. The bound follows from both, and its
-        `beta` adds to this one.
-    noise : Noise, optional
-        By default the system's entropy.
+    Args:
+        attribute: A range of integers without a missing cell. Real numbers go to a `domain.Grid`, which also
+            restores the mean and its bound.
+        epsilon: In (0, 20].
+        beta: In [1e-300, 1). Failure probability of `error_bound`.
+        counted: Where the number of records is private: as `count` released it. Its `beta` adds to this one.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
 
-    References
-    ----------
-    Dwork & Roth (2014), Theorems 3.6 and 3.8. The error is EQUAL to ln(1/beta) width/(epsilon n) with
-    probability beta of being larger (up to the grid): texts that print (1/(epsilon n)) log(1/delta) as an
-    upper bound mean by delta the failure probability, not the delta of a budget, which is 0 here.
-
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import mean
-    >>> scores = {"score": np.arange(100_000) % 101}
-    >>> data = ic.PrivateData.from_records(scores, ic.Domain.of(score=range(101)))
-    >>> released = mean(data, "score", epsilon=1.0)
-    >>> round(released.error_bound, 9), released.private  # ln(20) 100/100,000 = .003
-    (0.003, True)
-    >>> abs(released.value - 50) < 0.05
-    True
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import mean
+        >>> scores = {"score": np.arange(100_000) % 101}
+        >>> data = ic.PrivateData.from_records(scores, ic.Domain.of(score=range(101)))
+        >>> released = mean(data, "score", epsilon=1.0)
+        >>> round(released.error_bound, 9), released.private  # ln(20) 100/100,000 = .003
+        (0.003, True)
+        >>> abs(released.value - 50) < 0.05
+        True
     """
-    source, budget = checked_release(data, epsilon, noise)
-    kind, (n, off) = integers(data.domain, attribute), records_of(data, counted)
-    width = width_of(kind, most_of(data))
-    mechanism = LaplaceMechanism(budget.epsilon, budget.neighbours.number(0, width))
-    radius = mechanism.radius(checked_real("beta", beta, at_least=LEAST_BETA, below=1.0))
-    cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
-    noisy = released(
-        data, budget, source, lambda: mechanism.release(int(codes @ data.exact_counts(cells)), source)
-    )
-    above, error = int(noisy[0]), radius / n
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)
+    (kind, cells), (n, off) = column(data.domain, attribute), records_of(data, counted)
+    width, codes = width_of(kind, most_of(data)), np.arange(kind.size)
+    mechanism = LaplaceMechanism(release.budget.epsilon, release.budget.neighbours.number(0, width))
+    radius = mechanism.radius(release.beta)
+    noisy = release.read(lambda: mechanism.release(int(codes @ data.exact_counts(cells)), release.noise))
+    above, error = int(noisy[0]), radius / n  # above the least value: who comes or goes moves it by the width
     total = above + kind.start * n
     if counted is not None:  # sum and number are each within their radius: how far can their quotient be?
         least, most = max(0, above - radius) / (n + off), max(0, above + radius) / max(1, n - off)
@@ -161,12 +122,12 @@ def mean(
     return Mean(
         value=value,
         error_bound=error,
-        beta=float(beta) + failing,
+        beta=release.beta + failing,
         total=total,
         radius=radius,
         scale=mechanism.scale,
         n=n,
-        private=private and is_private(source),
+        private=private and release.private,
     )
 
 
@@ -175,36 +136,27 @@ def sensitivity(
 ) -> Fraction:
     """Return how far one replaced record can move a statistic of n records, exactly; all are attained.
 
-    Sum: w = largest - least value. Mean: w/n. Maximum: w, HOWEVER LARGE n IS: one record at the top of an
-    otherwise empty range decides it. Laplace noise of scale w/epsilon hides such a maximum completely, so no
-    maximum is released here: ask for a high quantile, or for a clipping bound, which tell how far most
-    records reach. Median (the ceil(n/2)-th smallest record): w as well, since with half of the records at
-    either end one replaced record carries it across; w/2 is that of the midpoint which is taken between the
-    two middle ones for even n. `median` therefore adds no noise to it, and chooses it.
+    With w = largest - least value: w for a sum, w/n for a mean, and w for a maximum and a median HOWEVER
+    LARGE n IS. So no maximum is released here: ask for a high quantile, or for a clipping bound, which tell
+    how far most records reach; and `median` adds no noise to a median, but chooses it (theory 12.2). The
+    median is the ceil(n/2)-th smallest record; the midpoint of the two middle ones moves by w/2.
 
-    Parameters
-    ----------
-    statistic : "sum", "mean", "maximum" or "median"
-    attribute : Attribute
-        A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
-    n : int, >= 1
+    Dwork & Roth (2014), Definition 3.1.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the statistic is another, the attribute is no range of integers or has a missing cell, or n < 1.
+    Args:
+        attribute: A range of integers, such as `domain.domain.attribute("age")`; only its public ends matter.
+        n: At least 1.
 
-    References
-    ----------
-    Dwork & Roth (2014), Definition 3.1, with replaced records: the least and the largest value in turn.
+    Raises:
+        InvalidParameterError: If the statistic is another, the attribute is no range of integers or has a
+            missing cell, or n < 1.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline import sensitivity
-    >>> score = ic.Domain.of(score=range(101)).attribute("score")
-    >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum", "median")]
-    ['100', '1/1000', '100', '100']
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline import sensitivity
+        >>> score = ic.Domain.of(score=range(101)).attribute("score")
+        >>> [str(sensitivity(s, score, 100_000)) for s in ("sum", "mean", "maximum", "median")]
+        ['100', '1/1000', '100', '100']
     """
     n = checked_integer("n", n, at_least=1)
     if not isinstance(attribute, IntegerRange):
@@ -221,8 +173,8 @@ def sensitivity(
     return width / n if statistic == "mean" else width
 
 
-def integers(domain: Domain, attribute: str) -> IntegerRange:
-    """Return the kind of an attribute whose values can be summed, or raise `InvalidQueryError`."""
+def column(domain: Domain, attribute: str) -> tuple[IntegerRange, Partition]:
+    """Return kind and cells of an attribute whose values can be summed, or raise `InvalidQueryError`."""
     kind = domain.attribute(attribute)
     if not isinstance(kind, IntegerRange):
         remedy = "number its bins by a range" if isinstance(kind, Binned) else "declare it as a range"
@@ -233,14 +185,13 @@ def integers(domain: Domain, attribute: str) -> IntegerRange:
     if kind.missing:
         raise InvalidQueryError(
             f"attribute must have no missing cell, got {shown(attribute)} with one; write a value of the "
-            f"range "
-            "for missing ones before loading, or ask for the counts of the values by queries."
+            "range for missing ones before loading, or ask for the counts of the values by queries."
         )
     if kind.size < 2:
         raise InvalidQueryError(
             f"attribute must have two or more values, got {shown(attribute)} with one; its mean is public."
         )
-    return kind
+    return kind, one_way(domain, domain.axis(attribute))
 
 
 def width_of(kind: IntegerRange, n: int) -> int:
@@ -254,40 +205,27 @@ def width_of(kind: IntegerRange, n: int) -> int:
 
 
 @final
-@attrs.frozen(repr=False)
-class ClippingBound:
+@attrs.frozen(kw_only=True, repr=False)
+class ClippingBound(Result):
     """A released bound on the values of an attribute.
 
-    Attributes
-    ----------
-    bound : int
-        The first candidate whose test fired; the last candidate if none did.
-    hit : bool
-        Whether a test fired. Without a hit the last candidate stands in, and says nothing about the records.
-    records_above : int
-        With probability 1 - beta at most this many records lie above the bound: n if nothing is known, 0 for
-        the largest value of the range.
-    candidates : int
-        How many bounds were tried.
-    beta : float
-    private : bool
-        False: simulated noise was used, the bound is NOT PRIVATE.
+    Attributes:
+        bound: The first candidate whose test fired; if none did, the last one, which says nothing then.
+        hit: Whether a test fired.
+        records_above: With probability 1 - beta at most this many records lie above the bound: n if nothing
+            is known, 0 for the largest value of the range.
+        candidates: How many bounds were tried.
     """
 
     bound: int
     hit: bool
     records_above: int
     candidates: int
-    beta: float
-    private: bool
 
-    def __repr__(self) -> str:
-        found = (
-            f"at most {self.records_above} records above at {probability(1 - self.beta)}"
-            if self.hit
-            else "no hit: the last candidate"
-        )
-        return f"ClippingBound({self.bound}, {found}{stamp(self.private)})"
+    def _shown(self) -> str:
+        if not self.hit:
+            return f"{self.bound}, no hit: the last candidate"
+        return f"{self.bound}, at most {self.records_above} records above at {self._sure}"
 
 
 def clipping_bound(
@@ -302,67 +240,48 @@ def clipping_bound(
 ) -> ClippingBound:
     """Return the first public b with g_b + nu_b >= threshold + rho, g_b = -#{x > b}: (epsilon, 0)-private.
 
-    g_b = sum min(x, b) - sum min(x, b + 1) lies in [-n, 0]; rho is drawn once and nu_b for each bound, both
-    discrete Laplace of scale 2/epsilon. A replaced record x -> y changes g_b by 1 for the b between x and y,
-    and all of them THE SAME WAY. Hence half the test noise of AboveThreshold is enough. Proof: if g falls, a
-    BELOW is no less likely and the hit costs e^(epsilon/2); if g rises, shift rho by 1, which costs
-    e^(epsilon/2): then every BELOW is again no less likely, and the hit costs e^(epsilon/2) at most.
+    rho is drawn once and nu_b for each bound, both discrete Laplace of scale 2/epsilon. A replaced record
+    moves every g_b by at most 1 and all of them the same way, so that half the test noise of AboveThreshold
+    is enough (theory 12.5).
 
-    Where it stops: with some records above b, each candidate has its chance to fire, so that up to
-    `records_left` records stay above; and it does not stop by itself at the largest value, where a large
-    rho may let several further candidates pass.
+    Each candidate below the largest value has its chance to fire, so up to `records_left` records stay above;
+    and a large rho may let several candidates pass that nobody exceeds.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell.
-    epsilon : float, in (0, 20]
-    bounds : iterable of int, optional
-        Candidates, strictly increasing, above the least and up to the largest value of the range: PUBLIC. By
-        default every value, on a range of more than 1,000 values 1,000 of them, evenly spaced.
-    threshold : int, in [-n, 0]
-        Minus the records that may lie above the bound; public.
-    beta : float, in (0, 1)
-        Failure probability of `records_above`.
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The Lap(4/(3 epsilon)) of some texts costs 1.25 epsilon
+    here and 2 epsilon in general; their index -1 for "no hit" names the last candidate as if it had fired.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+    Args:
+        attribute: A range of integers without a missing cell.
+        epsilon: In (0, 20].
+        bounds: Candidates, strictly increasing, above the least and up to the largest value of the range:
+            PUBLIC. By default every value, on a range of more than 1,000 values 1,000 of them, evenly spaced.
+        threshold: In [-n, 0]. Minus the records that may lie above the bound; public.
+        beta: In (0, 1). Failure probability of `records_above`.
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23, with the test noise that monotone queries allow. The
-    Lap(4/(3 epsilon)) of some texts costs 1.25 epsilon here and 2 epsilon in general; the index -1 by which
-    they signal "no hit" names the last candidate as if it had fired.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import clipping_bound
-    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
-    >>> found = clipping_bound(ages, "age", epsilon=0.5)
-    >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
-    (150, True, True)
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import clipping_bound
+        >>> ages = {"age": 17 + np.arange(50_000) % 60}
+        >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(151)))
+        >>> found = clipping_bound(data, "age", epsilon=0.5)
+        >>> found.candidates, found.private, 70 < found.bound  # nobody is above 76
+        (150, True, True)
     """
-    source, budget = checked_release(data, epsilon, noise)
-    kind = integers(data.domain, attribute)
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    search = bound_search(kind, data.n, budget.epsilon, bounds, threshold, beta)
-    cells = one_way(data.domain, data.domain.axis(attribute))
-    index = released(data, budget, source, lambda: search.index(data.exact_counts(cells), source))
+    release = Release.pure(data, epsilon, noise, beta)
+    kind, cells = column(data.domain, attribute)
+    search = bound_search(kind, data.n, release.budget.epsilon, bounds, threshold, release.beta)
+    index = release.read(lambda: search.index(data.exact_counts(cells), release.noise))
     return ClippingBound(
         bound=search.bound(index),
         hit=index is not None,
         records_above=search.records_above(index, kind, data.n),
         candidates=len(search.bounds),
-        beta=beta,
-        private=is_private(source),
+        beta=release.beta,
+        private=release.private,
     )
 
 
@@ -370,32 +289,19 @@ def records_left(candidates: int, epsilon: float, beta: float) -> int:
     """Return the least m with K P(nu - rho > m) <= beta: at threshold 0 a hit leaves at most m records above.
 
     nu and rho are the discrete Laplace noises of `clipping_bound`, of scale s = 2/epsilon both, so m is about
-    s ln(K (2 + m/s)/(4 beta)). At a threshold T <= 0 at most m - T records are left.
+    s ln(K (2 + m/s)/(4 beta)), from a union bound over the candidates (theory 12.5). At a threshold T <= 0 at
+    most m - T records are left. Theorem 3.24 of Dwork & Roth (2014), for larger noise, has 8
+    ln(2K/beta)/epsilon.
 
-    Parameters
-    ----------
-    candidates : int, >= 1
-        K.
-    epsilon : float, in (0, 20]
-        Of the search alone.
-    beta : float, in (0, 1)
+    Args:
+        candidates: At least 1. K.
+        epsilon: In (0, 20]. Of the search alone.
+        beta: In (0, 1).
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    A union bound over candidates fixed in advance, on P(nu - rho >= t) = q^t (t (1 - q) + q +
-    (1 + q^2)/(1 + q))/(1 + q)^2, q = e^(-1/s), t >= 1. Theorem 3.24 of Dwork & Roth (2014) gives
-    8 ln(2K/beta)/epsilon, three to four times as much, for its larger noise.
-
-    Examples
-    --------
-    >>> from onlineic.offline.means import records_left
-    >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
-    88
+    Examples:
+        >>> from onlineic.offline.means import records_left
+        >>> records_left(30_000, 1 / 3, 0.05)  # 8 ln(2K/beta)/epsilon = 336
+        88
     """
     candidates = checked_integer("candidates", candidates, at_least=1)
     beta = checked_real("beta", beta, above=0.0, below=1.0)
@@ -415,18 +321,12 @@ def records_left(candidates: int, epsilon: float, beta: float) -> int:
 class BoundSearch:
     """What is public of a search for a bound.
 
-    Attributes
-    ----------
-    low : int
-        Least value of the range.
-    bounds : tuple of int
-        Candidates, increasing.
-    threshold : int
-        Of g_b = -#{x > b}; minus the records that may lie above.
-    scale : Fraction
-        Of the noise of the threshold and of every test: 2/epsilon, rounded up.
-    left : int
-        With probability 1 - beta a hit leaves at most this many records above.
+    Attributes:
+        low: Least value of the range.
+        bounds: Candidates, increasing.
+        threshold: Minus the records that may lie above.
+        scale: Of the noise of the threshold and of every test.
+        left: With probability 1 - beta a hit leaves at most this many records above.
     """
 
     low: int
@@ -490,31 +390,21 @@ def bound_search(
 
 
 @final
-@attrs.frozen(repr=False)
-class AutoAverage:
+@attrs.frozen(kw_only=True, repr=False)
+class AutoAverage(Result):
     """A released mean of values clipped at a released bound.
 
     With probability 1 - beta the mean of the records is in
     [value - noise_radius, value + noise_radius + bias_bound].
 
-    Attributes
-    ----------
-    value : float
-        least value + (noisy sum of min(x, bound) - least value)/denominator; itself not clipped.
-    bound : int
-    hit : bool
-        As in `ClippingBound`.
-    noise_radius : float
-        How far noise in sum and count, and the rounding to a float, move the value from the mean of the
-        CLIPPED values.
-    bias_bound : float
-        How much clipping may have taken off the mean: records above the bound, times their largest loss, / n.
-    denominator : int
-        n, or the noisy count, raised to 1 where it is less.
-    beta : float
-        Of the whole statement, shared equally by its two or three parts.
-    private : bool
-        False: simulated noise was used, the mean is NOT PRIVATE.
+    Attributes:
+        value: least value + (noisy sum of min(x, bound) - least value)/denominator; itself not clipped.
+        hit: As in `ClippingBound`.
+        noise_radius: How far noise in sum and count, and the rounding to a float, move the value from the
+            mean of the CLIPPED values.
+        bias_bound: How much clipping may have taken off the mean: records above the bound, times their
+            largest loss, / n.
+        denominator: n, or the noisy count, raised to 1 where it is less.
     """
 
     value: float
@@ -523,20 +413,15 @@ class AutoAverage:
     noise_radius: float
     bias_bound: float
     denominator: int
-    beta: float
-    private: bool
 
     @property
     def error_bound(self) -> float:
         """|value - mean of the records| is at most this with probability 1 - beta."""
         return self.noise_radius + self.bias_bound
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         clipped = f"clipped at {self.bound}{'' if self.hit else ', no hit'}"
-        sure = probability(1 - self.beta)
-        return (
-            f"AutoAverage({around(self.value, self.error_bound)} at {sure}, {clipped}{stamp(self.private)})"
-        )
+        return f"{around(self.value, self.error_bound)} at {self._sure}, {clipped}"
 
 
 def auto_avg(
@@ -553,63 +438,44 @@ def auto_avg(
     """Return the mean of min(x, b) at a private b, with noise b - least value: (epsilon, 0)-private.
 
     epsilon/2 for `clipping_bound`, then epsilon/2 for the sum of min(x, b) - least value, which a replaced
-    record moves by at most b - least value (b, where the range starts at 0): discrete Laplace of that
-    scale over epsilon/2. The sum is divided by the public n.
+    record moves by at most b - least value: discrete Laplace of that scale over epsilon/2. The sum is divided
+    by the public n. It pays where the public range is more than twice as wide as most values need: otherwise
+    `mean`, which spends everything on the sum, has less noise.
 
-    It pays where the public range is more than twice as wide as most values need: otherwise `mean` over the
-    whole range, which spends everything on the sum, has less noise.
+    Dwork & Roth (2014), Algorithm 1, Theorem 3.6 and, for the parts, basic composition, Theorem 3.14. The
+    texts' `auto_avg` divides by the noisy count whatever it is.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        A range of integers without a missing cell; it may start below 0.
-    epsilon : float, in (0, 20]
-        Of everything together.
-    bounds, threshold
-        As in `clipping_bound`.
-    count : "public" or "noisy"
-        "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n +
-        Lap(3/epsilon), raised to 1 where it is less, since it can be 0 or negative. It is worth paying only
-        where n is private: value, bound and denominator are epsilon-private also for neighbours that add or
-        remove a record, under which search, sum and count have the same sensitivities. That arguments are
-        refused for n (a threshold below -n, a range too wide) then tells something of it.
-    beta : float, in [1e-300, 1)
-    noise : Noise, optional
-        By default the system's entropy.
+    Args:
+        attribute: A range of integers without a missing cell; it may start below 0.
+        epsilon: In (0, 20]. Of everything together.
+        bounds, threshold: As in `clipping_bound`.
+        count: "noisy" is the textbook's split, epsilon/3 each for bound, sum and count: the denominator is n
+            + Lap(3/epsilon), raised to 1 where it is less. It is worth paying only where n is private: value,
+            bound and denominator are epsilon-private also for neighbours that add or remove a record. That
+            arguments are refused for n (a threshold below -n, a range too wide) then tells something of it.
+        beta: In [1e-300, 1). Shared equally by the two or three parts.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 1, Theorem 3.6 and, for the parts, basic composition, Theorem 3.14: the
-    sum's noise depends on the bound, which is released. The texts' `auto_avg` divides by the noisy
-    count whatever it is.
-
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import auto_avg
-    >>> ages = ic.PrivateData.from_records({"age": 17 + np.arange(50_000) % 60}, ic.Domain.of(age=range(151)))
-    >>> average = auto_avg(ages, "age", epsilon=1.0)
-    >>> average.private, abs(average.value - 46.5) < 0.5
-    (True, True)
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import auto_avg
+        >>> ages = {"age": 17 + np.arange(50_000) % 60}
+        >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(151)))
+        >>> average = auto_avg(data, "age", epsilon=1.0)
+        >>> average.private, abs(average.value - 46.5) < 0.5
+        (True, True)
     """
-    source, budget = checked_release(data, epsilon, noise)
+    release = Release.pure(data, epsilon, noise, beta, LEAST_BETA)  # for radii after the read
     check_choice("count", count, "public", "noisy")
-    kind = integers(data.domain, attribute)
-    width = width_of(kind, data.n)
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)  # for radii after the read
+    kind, cells = column(data.domain, attribute)
+    width, codes, source = width_of(kind, data.n), np.arange(kind.size), release.noise
     parts = 2 if count == "public" else 3
-    share, failure = float_down(budget.epsilon_exact / parts), beta / parts
+    share, failure = float_down(release.budget.epsilon_exact / parts), release.beta / parts
     search = bound_search(kind, data.n, share, bounds, threshold, failure)
     number, _ = LaplaceMechanism(share), LaplaceMechanism(share, width)  # refused here, if ever
-    cells, codes = one_way(data.domain, data.domain.axis(attribute)), np.arange(kind.size)
 
     def private() -> tuple[int | None, int, int]:
         counts = data.exact_counts(cells)
@@ -619,7 +485,7 @@ def auto_avg(
         records = number.release(data.n, source) if count == "noisy" else [data.n]
         return index, int(total[0]), int(records[0])
 
-    index, total, records = released(data, budget, source, private)
+    index, total, records = release.read(private)
     bound = search.bound(index)
     reach = LaplaceMechanism(share, bound - kind.start).radius(failure)
     shift, denominator = total / max(1, records), max(1, records)
@@ -638,6 +504,6 @@ def auto_avg(
         noise_radius=radius,
         bias_bound=search.records_above(index, kind, data.n) * (kind.stop - 1 - bound) / data.n,
         denominator=denominator,
-        beta=beta,
-        private=is_private(source),
+        beta=release.beta,
+        private=release.private,
     )

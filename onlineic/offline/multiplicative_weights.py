@@ -14,18 +14,12 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise
-from onlineic.errors import (
-    InvalidParameterError,
-    check_choice,
-    checked_integer,
-    checked_real,
-    shown,
-)
+from onlineic.errors import InvalidParameterError, check_choice, checked_integer, checked_real, shown
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.noise.sources import Noise
 from onlineic.offline.construction import Construction, Workload, construct, finished
+from onlineic.offline.release import Release
 from onlineic.offline.rounds import HALF, Composition, paid_rounds
 from onlineic.queries.partitions import PartitionRule
 from onlineic.updates.base import UpdateRule, check_rule, rule_at, rule_for_stream
@@ -57,77 +51,52 @@ def mwem(
 
     In each of R rounds a query with a nearly largest |f(x) - f(D)| is chosen, answered afresh, and D is
     updated from all answers so far. Pure: `NoisyMax` and Laplace answers at epsilon/(2R) each; delta > 0, if
-    that is less noise: the exponential mechanism and Gaussian answers at rho/(2R) each.
-
-    Parameters
-    ----------
-    data : PrivateData
-    queries : iterable of Expression, Query or arrays of weights
-        The workload, public; copies and constants cost nothing.
-    budget : Budget
-    rounds : int, optional
-        R; None: `default_rounds`. Every round replays all measurements: time grows like R^2 replays.
-    release : "answer" or "partition"
-        partition: the chosen query's table is released in the place of its number, as in a session, a fifth
-        of the price goes to the choice, and one round does the work of eight.
-    update : UpdateRule, optional
-        Any rule; None: `MeasuredWeights` with these replays for answers, `MaximumEntropy` for partitions.
-    replays : int, >= 1
-        Of all past measurements, in every round.
-    average : float, in [0, 1], optional
-        Share of the rounds, the last ones, whose hypotheses (each as its round found it) are averaged; 1 is
-        the theorem's, 0 the hypothesis after the last round. None: .5 for histograms, else 0. The first
-        rounds' hypotheses are far off: the mean of all had two to three times the error on three tables.
-    start : Hypothesis, optional
-        Public start, of full support.
-    beta : float, in [1e-100, 1)
-        Failure probability of `error_bound`.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Returns
-    -------
-    Construction
-        Its `error_bound`, for an average of answered rounds, is the mean of their noisy gaps plus what choice
-        and answer can be off; without an average, or for tables, nothing is known: inf.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range; nothing was spent.
-    InvalidQueryError
-        If a query cannot be bound; nothing was spent.
-
-    Notes
-    -----
-    A-priori bound at delta = 0: `bounds.mwem_error`, for one step a round and average=1. That a query was
+    that is less noise: the exponential mechanism and Gaussian answers at rho/(2R) each. That a query was
     chosen is released, so leaving it out of later rounds would be free; it made no difference, and is not
     done.
 
-    References
-    ----------
     Hardt, Ligett & McSherry (2012), Figure 1; replays as in its section 2.3. Selection by noisy maxima, rate
     4 for 1/2, zero-concentrated accounting (Cesar & Rogers 2021) and averages of the last half are not there.
+    A-priori bound at delta = 0: `bounds.mwem_error`, for one step a round and average=1.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import mwem
-    >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
-    >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
-    >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
-    >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
-    >>> learned = mwem(data, ranges, ic.Budget(1.0, 1e-9))
-    >>> len(learned.measurements) == learned.plan.rounds, learned.private
-    (True, True)
-    >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
-    >>> bool(np.abs(learned.answers(ranges) - truth).max() < learned.error_bound < 0.05)
-    True
+    Args:
+        queries: Iterable of Expression, Query or arrays of weights. The workload, public; copies and
+            constants cost nothing.
+        rounds: R; None: `default_rounds`. Every round replays all measurements: time grows like R^2 replays.
+        release: partition: the chosen query's table is released in the place of its number, as in a session,
+            a fifth of the price goes to the choice, and one round does the work of eight.
+        update: Any rule; None: `MeasuredWeights` with these replays for answers, `MaximumEntropy` for
+            partitions.
+        replays: At least 1. Of all past measurements, in every round.
+        average: In [0, 1]. Share of the rounds, the last ones, whose hypotheses (each as its round found it)
+            are averaged; 1 is the theorem's, 0 the hypothesis after the last round. None: .5 for histograms,
+            else 0: the first rounds' hypotheses are far off.
+        start: Public start, of full support.
+        beta: In [1e-100, 1). Failure probability of `error_bound`.
+
+    Returns:
+        Its `error_bound`, for an average of answered rounds, is the mean of their noisy gaps plus what choice
+        and answer can be off; without an average, or for tables, nothing is known: inf.
+
+    Raises:
+        InvalidQueryError: If a query cannot be bound.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import mwem
+        >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
+        >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
+        >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
+        >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
+        >>> learned = mwem(data, ranges, ic.Budget(1.0, 1e-9))
+        >>> len(learned.measurements) == learned.plan.rounds, learned.private
+        (True, True)
+        >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
+        >>> bool(np.abs(learned.answers(ranges) - truth).max() < learned.error_bound < 0.05)
+        True
     """
-    check_types(data, budget)
+    spending = Release.of(data, budget, noise, beta, least=1e-100)
     check_rule(update)
-    noise = checked_noise(noise)
-    beta = checked_real("beta", beta, at_least=1e-100, below=1.0)
     check_choice("release", release, "answer", "partition")
     by_table = release == "partition"
     if start is not None and not isinstance(start, Hypothesis):
@@ -167,27 +136,17 @@ def mwem(
             cells = hypothesis.probabilities()
             total[:] = [total[0] + cells if total else cells]
 
-    run = construct(
-        data,
-        budget,
-        noise,
-        workload,
-        plan,
-        rule,
-        first,
-        relied,
-        tables=PartitionRule() if by_table else None,
-        observe=observe,
-    )
+    tables = PartitionRule() if by_table else None
+    run = construct(spending, workload, plan, rule, first, relied, tables=tables, observe=observe)
     hypothesis, error = run.hypothesis, math.inf
     if averaged:
         hypothesis = Histogram(data.domain, np.maximum(total[0], 1e-80))
         if not by_table:
-            share = beta / (2 * averaged)
+            share = spending.beta / (2 * averaged)
             off = plan.answer_radius(share) + plan.choice_radius(len(workload.queries), share) + 0.5
             mean = sum(run.gaps[-averaged:]) / averaged
             error = (mean + off) / workload.units + workload.rounding
-    return finished(run, hypothesis, workload, plan, budget, noise, error_bound=error, beta=beta)
+    return finished(spending, run, workload, plan, hypothesis=hypothesis, error_bound=error)
 
 
 def default_rounds(
@@ -199,27 +158,17 @@ def default_rounds(
     or sqrt(R/rho). The 9 was fitted to the best rounds on two Adult tables and NLTCS at epsilon from .1 to 3;
     a factor of two in R costs little there. Tables take an eighth as many rounds.
 
-    Parameters
-    ----------
-    n : int, >= 1
-    budget : Budget
-    queries : int, >= 1
-        |Q|, distinct.
-    release : "answer" or "partition"
+    Args:
+        n: At least 1.
+        queries: At least 1. |Q|, distinct.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline.multiplicative_weights import default_rounds
-    >>> default_rounds(50_000, ic.Budget(1.0, 1e-9), queries=5000)
-    234
-    >>> default_rounds(50_000, ic.Budget(1.0), queries=5000)
-    120
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline.multiplicative_weights import default_rounds
+        >>> default_rounds(50_000, ic.Budget(1.0, 1e-9), queries=5000)
+        234
+        >>> default_rounds(50_000, ic.Budget(1.0), queries=5000)
+        120
     """
     balanced = BALANCE * checked_integer("n", n, at_least=1)
     rounds = math.pow(balanced * budget.epsilon / math.sqrt(8.0), 0.4)

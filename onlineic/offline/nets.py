@@ -1,9 +1,8 @@
 """The net mechanism: one small database, chosen privately, that answers a whole class of queries.
 
-A theorem rather than a tool: it shows that exponentially many queries can be answered, at a cost that grows
-as |X|^m. Over as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold
-functions the choice can be made without enumeration, see `onlineic.offline.thresholds`; what is released, a
-small database that stands for the private one, is the same.
+A theorem rather than a tool: exponentially many queries can be answered, at a cost that grows as |X|^m. Over
+as few cells as can be enumerated, one noisy count a cell errs less at every n. For threshold functions the
+choice needs no enumeration, see `onlineic.offline.thresholds`.
 
 Proof: docs/theory/offline.md, 12.8.
 """
@@ -22,8 +21,7 @@ from onlineic.ask.bind import bind_queries
 from onlineic.bounds.nets import best_net, multiset_radius, multiset_rows, net_error
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released, stamp
-from onlineic.display.text import probability, upward
+from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InternalError,
@@ -31,11 +29,11 @@ from onlineic.errors import (
     TooLargeError,
     check_choice,
     checked_integer,
-    checked_real,
     set_fields,
 )
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise, public_generator
+from onlineic.offline.release import Release, Result
 from onlineic.queries.expressions import Expression
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
@@ -50,37 +48,25 @@ BLOCK = 2**21  # query values held at a time
 
 
 @final
-@attrs.frozen(eq=False, repr=False)
-class SmallDatabase:
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SmallDatabase(Result):
     """A database of a few records that answers like the private one: public, a `Hypothesis`.
 
-    Attributes
-    ----------
-    domain : Domain
-    counts : int64 array, shape of the domain, read-only
-        Its records by cell.
-    error_bound : float or None
-        How far `evaluate` may be off for any query of the class, as it was written before its weights were
-        rounded to the grid, all at once, with probability 1 - beta: `radius` plus `selection_bound`. None
-        where the candidates are no net. Says nothing about other queries.
-    radius : float or None
-        How far the best candidate may be off.
-    selection_bound : float
-        How much worse than the best candidate the chosen one may be, with probability 1 - beta; on the grid.
-    beta : float
-    candidates : int
-        Databases it was chosen from.
-    private : bool
-        False: simulated noise was used, the database is NOT PRIVATE.
+    Attributes:
+        counts: Shape of the domain, read-only. Its records by cell.
+        error_bound: How far `evaluate` may be off for any query of the class as it was written, all at once:
+            `radius` plus `selection_bound`. None where the candidates are no net. Says nothing about other
+            queries.
+        radius: How far the best candidate may be off.
+        selection_bound: How much worse than the best candidate the chosen one may be; on the grid.
+        candidates: Databases it was chosen from.
     """
 
     domain: Domain
     counts: Ints
     radius: float | None
     selection_bound: float
-    beta: float
     candidates: int
-    private: bool
     _tables: Tables = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -111,12 +97,9 @@ class SmallDatabase:
         """Return the fraction of records in every block, shape (blocks,)."""
         return partition.measure(self._tables.table(partition.axes)) / self.size
 
-    def __repr__(self) -> str:
+    def _shown(self) -> str:
         bound = "no bound" if self.error_bound is None else f"within {upward(self.error_bound)}"
-        return (
-            f"SmallDatabase({self.size} records over {self.domain.size} cells, {bound} at "
-            f"{probability(1 - self.beta)}{stamp(self.private)})"
-        )
+        return f"{self.size} records over {self.domain.size} cells, {bound} at {self._sure}"
 
 
 def small_database(
@@ -137,61 +120,43 @@ def small_database(
     (epsilon, 0)-private. All multisets of m records over the domain are scored by their worst query, and one
     is drawn, both exactly.
 
-    Parameters
-    ----------
-    data : PrivateData
-        Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
-    queries : iterable of expressions, queries or arrays of weights, one or more
-        The class Q, public.
-    epsilon : float, in (0, 20]
-    alpha : float, in (0, 1], optional
-        Radius of the net; settles m = `multiset_rows`.
-    size : int, in [1, n], optional
-        m itself, in the place of alpha. With neither, m is the best for the bound among those of at most
-        2^18 candidates that are listed in seconds.
-    candidates : int, in [1, 2^22], optional
-        Score this many databases, drawn uniformly from all multisets by the public `seed`. As private, but
-        no net: the result is as good as the best of the sample but for `selection_bound`, and how good that
-        is nobody has proved. Over many cells a uniform multiset is almost the uniform distribution.
-    seed : int, >= 0
-        Public, of that sample.
-    beta : float, in (0, 1)
-        Failure probability of the bound.
-    mechanism : "exponential" or "noisy max"
-        The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`. The size
+    ln|Q|/alpha^2 of the book is `small_database_size`.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32; nothing was spent.
+    Args:
+        data: Over few cells: |X| = 4 up to m = 291, 8 up to 25, 16 up to 10.
+        queries: Iterable of expressions, queries or arrays of weights, one or more. The class Q, public.
+        epsilon: In (0, 20].
+        alpha: In (0, 1]. Radius of the net; settles m = `multiset_rows`.
+        size: In [1, n]. m itself, in the place of alpha. With neither, m is the best for the bound among
+            those of at most 2^18 candidates that are listed in seconds.
+        candidates: In [1, 2^22]. Score this many databases, drawn uniformly from all multisets by the public
+            `seed`. As private, but no net: the result is as good as the best of the sample but for
+            `selection_bound`, and how good that is nobody has proved.
+        seed: At least 0. Public, of that sample.
+        beta: In (0, 1). Failure probability of the bound.
+        mechanism: The book's choice, or `NoisyMax`, which loses (2/(epsilon n)) ln 2 less.
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 4 and Proposition 4.4, with the nets of `multiset_radius`, n public, and
-    every multiset once. The size ln|Q|/alpha^2 of the book is `small_database_size`.
+    Raises:
+        InvalidQueryError: If a query cannot be bound.
+        TooLargeError: If there are more than 2^22 candidates, or |X|^2 times their number exceeds 2^32.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> from onlineic.offline import small_database, threshold_functions
-    >>> domain = ic.Domain.of(grade=range(1, 6))
-    >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
-    >>> queries = threshold_functions(domain, "grade")
-    >>> chosen = small_database(data, queries, epsilon=1.0, size=20, beta=1e-6)
-    >>> chosen.size, chosen.candidates
-    (20, 10626)
-    >>> round(chosen.radius, 3), round(chosen.selection_bound, 4)  # what sampling and choice may cost
-    (0.062, 0.0046)
-    >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
-    True
+    Examples:
+        >>> import onlineic as ic
+        >>> from onlineic.offline import small_database, threshold_functions
+        >>> domain = ic.Domain.of(grade=range(1, 6))
+        >>> data = ic.PrivateData.from_counts({"grade": [1, 4, 5]}, [2_000, 5_000, 3_000], domain)
+        >>> queries = threshold_functions(domain, "grade")
+        >>> chosen = small_database(data, queries, epsilon=1.0, size=20, beta=1e-6)
+        >>> chosen.size, chosen.candidates
+        (20, 10626)
+        >>> round(chosen.radius, 3), round(chosen.selection_bound, 4)  # what sampling and choice may cost
+        (0.062, 0.0046)
+        >>> abs(chosen.evaluate(queries[3]) - 0.7) <= chosen.error_bound
+        True
     """
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    noise, budget = checked_release(data, epsilon, noise)
-    domain, n = data.domain, data.n
+    release = Release.pure(data, epsilon, noise, beta)
+    domain, n, beta, budget = data.domain, data.n, release.beta, release.budget
     asked = _class(queries, domain)
     if candidates is not None:
         candidates = checked_integer("candidates", candidates, at_least=1, at_most=MAX_CANDIDATES)
@@ -215,10 +180,18 @@ def small_database(
 
     def private() -> int:
         exact = data.exact_counts_many(asked)
-        return engine.select(np.concatenate([scoring.scores(exact, block) for block in blocks()]), noise)
+        scores = [scoring.scores(exact, block) for block in blocks()]
+        return engine.select(np.concatenate(scores), release.noise)
 
-    counts = _candidate(blocks(), released(data, budget, noise, private))
-    return SmallDatabase(domain, counts, radius, lost, beta, number, is_private(noise))
+    return SmallDatabase(
+        domain=domain,
+        counts=_candidate(blocks(), release.read(private)),
+        radius=radius,
+        selection_bound=lost,
+        candidates=number,
+        beta=beta,
+        private=release.private,
+    )
 
 
 def _class(queries: Iterable[Expression | Query | Floats], domain: Domain) -> list[Query]:
@@ -296,15 +269,11 @@ def _number(cells: int, rows: int) -> int:
 class Scoring:
     """-max_f |m S_f(x) - n S_f(y)| in units of 1/(n m 2^k): exact integers for every candidate y.
 
-    Replacing a record of x moves S_f by at most the largest minus the least weight of f, so a score by at
-    most m times the largest such width: in fractions 1/n, as Dwork & Roth (2014), section 4.1, have it.
+    Replacing a record of x moves a score by at most m times the largest width of a query: 1/n in fractions.
 
-    Attributes
-    ----------
-    weights : (queries, cells) float64
-        Integers in [0, 2^k], every query on the finest grid of all.
-    n, rows : int
-        Records of x, which are public, and of y.
+    Attributes:
+        weights: Shape (queries, cells). Integers in [0, 2^k], every query on the finest grid of all.
+        n, rows: Records of x, which are public, and of y.
     """
 
     weights: Floats

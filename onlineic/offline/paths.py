@@ -5,10 +5,8 @@ of its cumulative counts. Its level against n records with cumulative counts F i
 
     L(G) = ceil(max_d |F_d - n G_d/m|),    so    L(G) <= t  iff  |m F_d - n G_d| <= t m for all d < K - 1:
 
-a strip around F. Replacing one record moves every F_d by at most one, hence the maximum by at most one,
-hence its ceiling by at most one: the level has sensitivity 1. Rounding up to g > 1 records would leave the
-sensitivity at one LEVEL, now worth g records, and the noise would grow g-fold: one record is the coarsest
-unit that costs nothing.
+a strip around F. The level has sensitivity 1 (theory 12.8), and one record is the coarsest unit that costs
+nothing: rounded up to g records it would still move by one LEVEL, now worth g of them.
 
 Paths in strips are counted by dynamic programming, for all levels at once, in arrays whose shapes are public:
 the numbers are split into limbs, so that neither the work nor the size of anything depends on F. A path is
@@ -35,16 +33,12 @@ def limb_bits(width: int) -> int:
 def count_paths(below: Ints, n: int, rows: int, levels: Ints, width: int) -> list[int]:
     """Return the number of paths of every level <= levels[i].
 
-    Parameters
-    ----------
-    below : (K - 1,) int64, non-decreasing, in [0, n]
-        F, without its last entry n. PRIVATE, and so are the results.
-    n, rows : int
-        n and m, with (n + levels) m below 2^62.
-    levels : (T,) int64, >= -1
-        Public. No path is below level 0.
-    width : int
-        `strip_width` of the largest level.
+    Args:
+        below: Shape (K - 1,), non-decreasing, in [0, n]. F, without its last entry n. PRIVATE, and so are the
+            results.
+        n, rows: n and m, with (n + levels) m below 2^62.
+        levels: Shape (T,), at least -1. Public. No path is below level 0.
+        width: `strip_width` of the largest level.
     """
     bits = limb_bits(width)
     first, valid = _strip(below[0], n, rows, levels, width)
@@ -61,16 +55,11 @@ def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int
     Any order of the paths will do for a uniform draw; this one is read off backwards. Tables of all prefixes
     are held: a path that has not yet left the inner strip must have a prefix that does.
 
-    Parameters
-    ----------
-    below, n, rows
-        As in `count_paths`.
-    low, high : int
-        PRIVATE, -1 <= low < high.
-    width : int
-        `strip_width` of `high`, or more.
-    rank : int, >= 0, below the number of such paths
-        PRIVATE.
+    Args:
+        below, n, rows: As in `count_paths`.
+        low, high: PRIVATE, -1 <= low < high.
+        width: `strip_width` of `high`, or more.
+        rank: At least 0, below the number of such paths. PRIVATE.
     """
     bits = limb_bits(width)
     strips = [_strip(upto, n, rows, np.array([low, high]), width) for upto in below]

@@ -3,13 +3,11 @@
 Proof: docs/theory/queries.md, 1.9.
 """
 
-from onlineic.accounting.budget import Budget
-from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
-from onlineic.errors import InvalidParameterError, TooFewRecordsError, checked_real
+from onlineic.errors import InvalidParameterError, TooFewRecordsError
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise
+from onlineic.offline.release import Release
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import where
 
@@ -20,56 +18,40 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
     For `mean`, `quantile`, `median`, `most_popular` and baselines on the same table: their `counted`. It may
     be told to all of them; budgets add.
 
-    Parameters
-    ----------
-    data : PrivateData
-        Loaded with neighbours="add-remove".
-    epsilon : float, in (0, 20]
-    beta : float, in (0, 1)
-        Failure probability of its `bound`.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError
-        If the number of records is public, or an argument is outside its range; nothing was spent.
-    TooFewRecordsError
-        If what is released is below 1: nothing can be asked. Epsilon is spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.6: a record that comes or goes moves M by one.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic import offline
-    >>> from onlineic.accounting import ADD_REMOVE
-    >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
-    >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
-    >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
-    >>> counted = offline.count(data, epsilon=0.2)
-    >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
-    (True, 23)
-    >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
-    True
+    Args:
+        data: Loaded with neighbours="add-remove".
+        epsilon: In (0, 20].
+        beta: In (0, 1). Failure probability of its `bound`.
+
+    Raises:
+        InvalidParameterError: If the number of records is public, or an argument is outside its range.
+        TooFewRecordsError: If what is released is below 1: nothing can be asked. Epsilon is spent.
+
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic import offline
+        >>> from onlineic.accounting import ADD_REMOVE
+        >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
+        >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
+        >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
+        >>> counted = offline.count(data, epsilon=0.2)
+        >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
+        (True, 23)
+        >>> abs(offline.median(data, "age", epsilon=1.0, counted=counted).value - 45) < 5
+        True
     """
-    source = checked_noise(noise)
-    check_types(data, Budget(epsilon))
+    release = Release.pure(data, epsilon, noise, beta)
     if data.n_at_most is None:
         raise InvalidParameterError(
             f"data must have a private number of records to count them, got n={data.n}; use data.n."
         )
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    mechanism = LaplaceMechanism(epsilon)
-    everybody, budget = where().bind(data.domain), Budget(epsilon, neighbours=ADD_REMOVE)
-    found = released(
-        data, budget, source, lambda: int(mechanism.release(data.exact_counts(everybody), source)[0])
-    )
+    mechanism, everybody = LaplaceMechanism(release.budget.epsilon), where().bind(data.domain)
+    found = release.read(lambda: int(mechanism.release(data.exact_counts(everybody), release.noise)[0]))
     if found < 1:
         raise TooFewRecordsError(
             f"the released number of records must be at least 1 to be asked about, got {found}; the "
             "budget is spent: there are too few for this epsilon."
         )
-    return Counted(min(found, data.n_at_most), mechanism.scale, beta, private=is_private(source))
+    return Counted(min(found, data.n_at_most), mechanism.scale, release.beta, private=release.private)

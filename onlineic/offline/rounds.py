@@ -1,8 +1,7 @@
 """What one round of an offline construction costs: choose the worst answered query, answer it afresh.
 
-A replaced record moves n f(x) by at most the width of f's weights, for each query of the class, and so the
-score |f(x) - f(D)| too: scores do not all move the same way. All rounds are paid in advance, so that stopping
-early, a function of released numbers, costs nothing more.
+Scores |f(x) - f(D)| do not all move the same way when a record is replaced (theory 12.10). All rounds are
+paid in advance, so that stopping early, a function of released numbers, costs nothing more.
 """
 
 import math
@@ -31,19 +30,13 @@ HALF = Fraction(1, 2)
 class Rounds:
     """A number of rounds that is paid for, of a choice and a fresh answer each.
 
-    Attributes
-    ----------
-    rounds : int
-    composition : "basic", "advanced" or "zcdp"
-        What the capacity counts: epsilon; the epsilons of mechanisms that Corollary 3.21 of Dwork & Roth
-        (2014) composes, checked by Theorem 3.20; or rho of zero-concentrated privacy.
-    choice : NoisyMax or ExponentialMechanism
-        On integer scores, grid units.
-    scale : Fraction
-        Of an answer's noise: of a discrete Laplace, or sigma of a discrete Gaussian under zcdp. Grid units
-        for numbers, counts for tables.
-    price, capacity : Fraction
-        Of one round, and of all: rounds * price <= capacity, exactly.
+    Attributes:
+        composition: What the capacity counts: epsilon; the epsilons of mechanisms that Corollary 3.21 of
+            Dwork & Roth (2014) composes, checked by Theorem 3.20; or rho of zero-concentrated privacy.
+        choice: On integer scores, grid units.
+        scale: Of an answer's noise: of a discrete Laplace, or sigma of a discrete Gaussian under zcdp. Grid
+            units for numbers, counts for tables.
+        price, capacity: Of one round, and of all: rounds * price <= capacity, exactly.
     """
 
     rounds: int
@@ -101,29 +94,20 @@ def paid_rounds(
 ) -> Rounds:
     """Return so many rounds at this budget, divided evenly, and each between choice and answer.
 
-    Parameters
-    ----------
-    budget : Budget
-        With delta > 0 unless the composition is basic.
-    rounds : int, >= 1
-    composition : "basic", "advanced" or "zcdp"
-    sensitivity : int, >= 1
-        Of the queries' numbers, grid units.
-    tested : int, >= 1, optional
-        Of their gaps, the scores. None: the same.
-    distinguisher : "noisy max" or "exponential", optional
-        None: `NoisyMax`, and under zcdp `ExponentialMechanism`, whose epsilon^2/8 no bound that we know of
-        noisy maxima matches (epsilon^2/2).
-    choice_share : Fraction, in (0, 1)
-        Of a round's price; advanced composition divides it in halves.
-    tables : bool
-        Answers are block counts, which the budget's neighbours move, whatever the grid; or a number in the
-        place of a table, with the same noise in counts.
+    Args:
+        budget: With delta > 0 unless the composition is basic.
+        rounds: At least 1.
+        sensitivity: At least 1. Of the queries' numbers, grid units.
+        tested: At least 1. Of their gaps, the scores. None: the same.
+        distinguisher: None: `NoisyMax`, and under zcdp `ExponentialMechanism`, whose epsilon^2/8 no bound
+            that we know of noisy maxima matches (epsilon^2/2).
+        choice_share: In (0, 1). Of a round's price; advanced composition divides it in halves.
+        tables: Answers are block counts, which the budget's neighbours move, whatever the grid; or a number
+            in the place of a table, with the same noise in counts.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or the noise leaves the range of the samplers.
+    Raises:
+        InvalidParameterError: If a parameter is outside its range, or the noise leaves the range of the
+            samplers.
     """
     rounds = checked_integer("rounds", rounds, at_least=1)
     sensitivity = checked_integer("sensitivity", sensitivity, at_least=1)  # a numpy integer could overflow

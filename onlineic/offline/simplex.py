@@ -25,13 +25,10 @@ class Dictionary:
 
     A row after those of `basic` is an objective: scale z = row[-1] - sum_j row[j] free_j.
 
-    Parameters
-    ----------
-    rows : tuple of lists of int
-    scale : int, > 0
-        The determinant of the basis: every entry is a minor of the integer system, so division is exact.
-    basic, free : tuple of int
-        Variables 0, ..., d - 1 are x, d, d + 1, ... the slacks of the rows.
+    Args:
+        scale: Above 0. The determinant of the basis: every entry is a minor of the integer system, so
+            division is exact.
+        basic, free: Variables 0, ..., d - 1 are x, d, d + 1, ... the slacks of the rows.
     """
 
     rows: tuple[list[int], ...]
@@ -42,8 +39,6 @@ class Dictionary:
     def pivoted(self, row: int, column: int) -> "Dictionary":
         """Return the dictionary in which basic[row] and free[column] have changed places.
 
-        References
-        ----------
         Edmonds (1967), Bareiss (1968): elimination that divides by the pivot before the last, exactly.
         """
         chosen = self.rows[row]
@@ -84,13 +79,10 @@ class Dictionary:
 class Polyhedron:
     """{x >= 0: A x <= b}, not empty, with its vertices listed where they are few.
 
-    Parameters
-    ----------
-    matrix, bounds : A, b
-    start : Dictionary
-        A feasible one.
-    corners : tuple of (list of int, int), optional
-        Each vertex times a unit, and that unit.
+    Args:
+        matrix, bounds: A and b.
+        start: A feasible one.
+        corners: Each vertex times a unit, and that unit.
     """
 
     matrix: tuple[Vector, ...]
@@ -142,8 +134,6 @@ class Polyhedron:
 def feasible(matrix: Sequence[Vector], bounds: Vector) -> Dictionary | None:
     """Return a feasible dictionary of {x >= 0: A x <= b}, or None if the set is empty.
 
-    References
-    ----------
     Phase one with a single artificial variable: Chvatal (1983), chapter 3.
     """
     rows = [_integers([*row, bound])[0] for row, bound in zip(matrix, bounds, strict=True)]

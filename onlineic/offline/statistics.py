@@ -25,8 +25,8 @@ from onlineic.errors import (
     checked_ratio,
     shown,
 )
-from onlineic.offline.linear_programs import number
-from onlineic.offline.means import integers, width_of
+from onlineic.offline.compared import number
+from onlineic.offline.means import column, width_of
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, session_grid_bits
 
@@ -41,19 +41,14 @@ class Statistic:
     Made by `fraction`, `column_mean`, `distinct_count` and `exceptions`, whose sensitivity is proved, or by
     `statistic`, whose sensitivity is what the caller says: results then carry the claim.
 
-    Attributes
-    ----------
-    label : str
-    target : Query or Partition
-        What is read.
-    compute : counts -> integer, Fraction or float
-        Called with the exact counts, PRIVATE, inside of the guard.
-    sensitivity : Fraction, > 0
-        In the units of the value.
-    claimed : bool
-        Whether the sensitivity is the caller's claim, which nothing has checked: also of one made by hand.
-    n : int or None
-        Number of records that it was made for; None: for any.
+    Attributes:
+        target: What is read.
+        compute: From counts to an integer, Fraction or float. Called with the exact counts, PRIVATE, inside
+            of the guard.
+        sensitivity: Above 0. In the units of the value.
+        claimed: Whether the sensitivity is the caller's claim, which nothing has checked: also of one made by
+            hand.
+        n: Number of records that it was made for; None: for any.
     """
 
     label: str
@@ -83,30 +78,23 @@ def statistic(
     If replacing one record can move it further, what is released is less private than its budget says.
     Results that rest on such a claim say so (`ValuesAbove.claimed`).
 
-    Parameters
-    ----------
-    domain : Domain
-    attributes : sequence of str
-        Of the table, in domain order.
-    compute : counts -> integer, Fraction or float
-        Of the (attributes' sizes) int64 table, a copy: PRIVATE. It must keep nothing of it, and terminate for
-        all tables alike. A float counts as the rational that it is: the claim covers its rounding.
-    sensitivity : number, > 0
-    label : str
+    Args:
+        attributes: Of the table, in domain order.
+        compute: From counts to an integer, Fraction or float. Of the (attributes' sizes) int64 table, a copy:
+            PRIVATE. It must keep nothing of it, and terminate for all tables alike. A float counts as the
+            rational that it is: the claim covers its rounding.
+        sensitivity: Above 0.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range.
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
 
-    Examples
-    --------
-    Largest count of a label: replacing a record moves it by at most one.
+    Examples:
+        Largest count of a label: replacing a record moves it by at most one.
 
-    >>> import onlineic as ic
-    >>> domain = ic.Domain.of(city=["A", "B", "C"])
-    >>> statistic(domain, ["city"], lambda counts: counts.max(), 1, "largest city")
-    Statistic(largest city, sensitivity 1, CLAIMED by the caller)
+        >>> import onlineic as ic
+        >>> domain = ic.Domain.of(city=["A", "B", "C"])
+        >>> statistic(domain, ["city"], lambda counts: counts.max(), 1, "largest city")
+        Statistic(largest city, sensitivity 1, CLAIMED by the caller)
     """
     target = _table(domain, attributes)
     if not callable(compute):
@@ -125,17 +113,14 @@ def statistic(
 def fraction(data: PrivateData, query: Any) -> Statistic:
     """Return f(D) of a linear query, in fractions of records: sensitivity (max - min weight)/n (theory 1.4).
 
-    Raises
-    ------
-    InvalidQueryError
-        If the query cannot be bound, or is constant.
+    Raises:
+        InvalidQueryError: If the query cannot be bound, or is constant.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(a=3))
-    >>> fraction(data, ic.where(a=1))
-    Statistic(a fraction of records, sensitivity 0.01)
+    Examples:
+        >>> import onlineic as ic
+        >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(a=3))
+        >>> fraction(data, ic.where(a=1))
+        Statistic(a fraction of records, sensitivity 0.01)
     """
     check_kind("data", data, PrivateData)
     bound = bind_question(query, data.domain, session_grid_bits(data.n))
@@ -154,20 +139,18 @@ def fraction(data: PrivateData, query: Any) -> Statistic:
 def column_mean(data: PrivateData, attribute: str) -> Statistic:
     """Return the mean of an attribute, a range of integers: sensitivity (largest - least value)/n (12.3).
 
-    Raises
-    ------
-    InvalidQueryError
-        If the attribute is unknown, or not a range of two or more integers without a missing cell.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
+            missing cell.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(score=range(3)))
-    >>> column_mean(data, "score")
-    Statistic(mean of score, sensitivity 0.02)
+    Examples:
+        >>> import onlineic as ic
+        >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(score=range(3)))
+        >>> column_mean(data, "score")
+        Statistic(mean of score, sensitivity 0.02)
     """
     check_kind("data", data, PrivateData)
-    kind = integers(data.domain, attribute)
+    kind, _ = column(data.domain, attribute)
     width, above, n = width_of(kind, data.n), np.arange(kind.size), data.n
 
     def computed(counts: Ints) -> Fraction:
@@ -184,16 +167,13 @@ def distinct_count(domain: Domain, *attributes: str, at_least: int = 1) -> Stati
     Replacing a record lowers one count and raises another, each by one: one combination may fall below the
     mark, and one may reach it.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range.
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> distinct_count(ic.Domain.of(city=["A", "B"], sex=["F", "M"]), "city", "sex", at_least=10)
-    Statistic(distinct city and sex, sensitivity 1)
+    Examples:
+        >>> import onlineic as ic
+        >>> distinct_count(ic.Domain.of(city=["A", "B"], sex=["F", "M"]), "city", "sex", at_least=10)
+        Statistic(distinct city and sex, sensitivity 1)
     """
     mark = checked_integer("at_least", at_least, at_least=1)
 
@@ -210,22 +190,16 @@ def exceptions(domain: Domain, given: Sequence[str], of: str) -> Statistic:
     n minus the sum over the labels of `given` of the largest count of a label of `of`. Removing a record
     lowers that sum by 0 or 1, and adding one raises it by 0 or 1, so replacing one moves it by at most 1.
 
-    Parameters
-    ----------
-    given : sequence of str
-    of : str
-        Not among `given`.
+    Args:
+        of: Not among `given`.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range.
+    Raises:
+        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
 
-    Examples
-    --------
-    >>> import onlineic as ic
-    >>> exceptions(ic.Domain.of(postcode=100, region=10), ["postcode"], of="region")
-    Statistic(exceptions to postcode -> region, sensitivity 1)
+    Examples:
+        >>> import onlineic as ic
+        >>> exceptions(ic.Domain.of(postcode=100, region=10), ["postcode"], of="region")
+        Statistic(exceptions to postcode -> region, sensitivity 1)
     """
     names = [given] if isinstance(given, str) else checked_list("given", given, remedy="write its names")
     target = _table(domain, [*names, of])
@@ -241,25 +215,17 @@ def exceptions(domain: Domain, given: Sequence[str], of: str) -> Statistic:
 def on_grid(values: Any, step: float | Rational, low: int, high: int) -> Ints:
     """Return real numbers as codes of a public grid for loading: round(value/step), brought into [low, high].
 
-    Parameters
-    ----------
-    values : (n,) real numbers
-        Of a column; the codes are those of the attribute `range(low, high + 1)`.
-    step : number, > 0
-        Public: chosen without a look at the values, as `low` and `high` are.
-    low, high : int
+    Args:
+        values: Real numbers, shape (n,). Of a column; the codes are those of the attribute `range(low, high +
+            1)`.
+        step: Above 0. Public: chosen without a look at the values, as `low` and `high` are.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-    InvalidDataError
-        If a value is no number.
+    Raises:
+        InvalidDataError: If a value is no number.
 
-    Examples
-    --------
-    >>> on_grid([0.124, 3.0, -7.5], step=0.01, low=0, high=100).tolist()
-    [12, 100, 0]
+    Examples:
+        >>> on_grid([0.124, 3.0, -7.5], step=0.01, low=0, high=100).tolist()
+        [12, 100, 0]
     """
     unit = float(checked_ratio("step", step, above=0.0))
     least = checked_integer("low", low)

@@ -17,14 +17,14 @@ from onlineic.accounting.rounding import float_up
 from onlineic.bounds.nets import best_net, threshold_radius, threshold_rows
 from onlineic.bounds.updates import log_multisets
 from onlineic.data.private import PrivateData
-from onlineic.data.release import checked_release, is_private, released
-from onlineic.errors import TooLargeError, checked_real
+from onlineic.errors import TooLargeError
 from onlineic.mechanisms.selection import ExponentialMechanism
 from onlineic.noise.categorical import draw, uniform_below
 from onlineic.noise.sources import Noise
 from onlineic.offline.cdf import ordered_axis
 from onlineic.offline.nets import SmallDatabase, asked_rows
 from onlineic.offline.paths import count_paths, limb_bits, path_of_rank, strip_width
+from onlineic.offline.release import Release
 from onlineic.queries.partitions import one_way
 
 MAX_WORK = 2**29  # limbs touched, about 20 s
@@ -53,52 +53,37 @@ def threshold_database(
     records, 1 s for 10^6. The shapes of all arrays are public. What is left to be timed: how many levels have
     no database at all, and the size of the chosen numbers, microseconds each.
 
-    Parameters
-    ----------
-    data : PrivateData
-    attribute : str
-        Ordered: a range of integers or bins, of two or more cells.
-    epsilon : float, in (0, 20]
-    alpha : float, in (0, 1], optional
-        Radius of the net; settles m = ceil(1/(2 alpha)).
-    size : int, in [1, n], optional
-        m itself, in the place of alpha, with n m below 2^60. With neither, m is the best for the bound.
-    beta : float, in (0, 1)
-        Failure probability of the bound.
-    noise : Noise, optional
-        By default the system's entropy.
+    Dwork & Roth (2014), Algorithm 4, on the net of `threshold_radius`.
 
-    Raises
-    ------
-    InvalidParameterError, InvalidQueryError
-        If an argument is outside its range; nothing was spent.
-    TooLargeError
-        If the counting would take more than about 20 s or 3 GB, or n m is 2^60 or more; nothing was spent.
+    Args:
+        attribute: Ordered: a range of integers or bins, of two or more cells.
+        epsilon: In (0, 20].
+        alpha: In (0, 1]. Radius of the net; settles m = ceil(1/(2 alpha)).
+        size: In [1, n]. m itself, in the place of alpha, with n m below 2^60. With neither, m is the best for
+            the bound.
+        beta: In (0, 1). Failure probability of the bound.
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 4, on the net of `threshold_radius` and with scores rounded up to whole
-    records, which have sensitivity 1 too and cost less than one record of accuracy.
+    Raises:
+        InvalidQueryError: If the attribute is unknown, has no order, or has one cell.
+        TooLargeError: If the counting would take more than about 20 s or 3 GB, or n m is 2^60 or more.
 
-    Examples
-    --------
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import threshold_database
-    >>> heights = {"cm": 140 + np.arange(20_000) % 64}  # uniform on 140, ..., 203
-    >>> data = ic.PrivateData.from_records(heights, ic.Domain.of(cm=range(100, 228)))
-    >>> chosen = threshold_database(data, "cm", epsilon=1.0, size=25, beta=1e-6)
-    >>> chosen.size, f"{chosen.candidates:.1e}"
-    (25, '2.8e+28')
-    >>> below_172 = ic.where(cm=ic.between(100, 171)).bind(chosen.domain)  # one half of all
-    >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
-    True
+    Examples:
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import threshold_database
+        >>> heights = {"cm": 140 + np.arange(20_000) % 64}  # uniform on 140, ..., 203
+        >>> data = ic.PrivateData.from_records(heights, ic.Domain.of(cm=range(100, 228)))
+        >>> chosen = threshold_database(data, "cm", epsilon=1.0, size=25, beta=1e-6)
+        >>> chosen.size, f"{chosen.candidates:.1e}"
+        (25, '2.8e+28')
+        >>> below_172 = ic.where(cm=ic.between(100, 171)).bind(chosen.domain)  # one half of all
+        >>> abs(chosen.evaluate(below_172) - 0.5) <= chosen.error_bound <= 0.03
+        True
     """
-    beta = checked_real("beta", beta, above=0.0, below=1.0)
-    noise, budget = checked_release(data, epsilon, noise)
-    engine = ExponentialMechanism(budget.epsilon)
+    release = Release.pure(data, epsilon, noise, beta)
+    engine, source, beta = ExponentialMechanism(release.budget.epsilon), release.noise, release.beta
     partition = one_way(data.domain, ordered_axis(data.domain, attribute))
     domain, n = data.domain.project(attribute), data.n
-    rows = _rows(domain.size, n, budget.epsilon, alpha, size, beta)
+    rows = _rows(domain.size, n, engine.epsilon, alpha, size, beta)
     if n * rows >= MAX_PRODUCT:
         raise TooLargeError(
             f"n times size must be below 2^{math.log2(MAX_PRODUCT):.0f}, got 2^{math.log2(n * rows):.1f}; "
@@ -116,13 +101,20 @@ def threshold_database(
     def private() -> Ints:
         below = np.cumsum(data.exact_counts(partition))[:-1]
         within = count_paths(below, n, rows, levels, width)
-        low, high, multiplicity = _drawn_level(within, number, n, engine, noise)
+        low, high, multiplicity = _drawn_level(within, number, n, engine, source)
         if low == top:
-            return _beyond(below, n, rows, top, noise)
-        return path_of_rank(below, n, rows, low, high, width, uniform_below(multiplicity, noise))
+            return _beyond(below, n, rows, top, source)
+        return path_of_rank(below, n, rows, low, high, width, uniform_below(multiplicity, source))
 
-    counts = np.diff(released(data, budget, noise, private), prepend=0)
-    return SmallDatabase(domain, counts, farthest / n, lost / n, beta, number, is_private(noise))
+    return SmallDatabase(
+        domain=domain,
+        counts=np.diff(release.read(private), prepend=0),
+        radius=farthest / n,
+        selection_bound=lost / n,
+        candidates=number,
+        beta=beta,
+        private=release.private,
+    )
 
 
 def _rows(cells: int, n: int, epsilon: float, alpha: float | None, size: int | None, beta: float) -> int:

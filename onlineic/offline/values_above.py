@@ -11,19 +11,12 @@ from typing import Any, Literal, final
 import attrs
 
 from onlineic.accounting.budget import Budget
-from onlineic.accounting.rounding import float_up
 from onlineic.data.private import PrivateData
-from onlineic.data.release import check_types, checked_noise, is_private, released
 from onlineic.display.text import around
-from onlineic.errors import (
-    DomainMismatchError,
-    InvalidParameterError,
-    checked_list,
-    checked_real,
-    shown,
-)
+from onlineic.errors import DomainMismatchError, InvalidParameterError, checked_list, shown
 from onlineic.noise.sources import Noise
-from onlineic.offline.linear_programs import number, rounded_by, told_radii
+from onlineic.offline.compared import Compared, noisy_values, number
+from onlineic.offline.release import Release
 from onlineic.offline.statistics import Statistic, exact, fraction
 from onlineic.queries.expressions import Expression
 from onlineic.sparse.values import ValueSparse
@@ -32,50 +25,29 @@ LEAST_BETA = 1e-9  # tests times its inverse must stay what every mechanism can 
 
 
 @final
-@attrs.frozen(repr=False)
-class ValuesAbove:
+@attrs.frozen(kw_only=True, repr=False)
+class ValuesAbove(Compared):
     """Which statistics were found to reach their threshold, and how large they are.
 
-    Attributes
-    ----------
-    above : tuple of int
-        Indices of the hits, increasing, at most `cutoff`.
-    values : tuple of float
-        Of the hits, with noise, in the units of each statistic.
-    tested : int
-        The statistics 0, ..., tested - 1 were compared; those after the last hit allowed were not reached.
-    radii, value_bounds : tuple of float
-        For each statistic, in its units: with probability 1 - beta every hit has value >= threshold - radius,
-        every other one compared value < threshold + radius, and every released value is within its bound.
-    claimed : tuple of int
-        Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is true.
-    beta : float
-    private : bool
-        False: simulated noise was used, the result is NOT PRIVATE.
+    Attributes:
+        values: Of the hits, with noise, in the units of each statistic.
+        value_bounds: For each statistic, in its units: within the same event its value, if released, is off
+            by at most this.
+        claimed: Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is
+            true.
     """
 
-    above: tuple[int, ...]
     values: tuple[float, ...]
-    tested: int
-    radii: tuple[float, ...]
     value_bounds: tuple[float, ...]
     claimed: tuple[int, ...]
-    beta: float
-    private: bool
 
-    @property
-    def not_reached(self) -> range:
-        """Statistics that were not compared: nothing is said of them."""
-        return range(self.tested, len(self.radii))
-
-    def __repr__(self) -> str:
-        shown = ", ".join(
+    def _shown(self) -> str:
+        told = ", ".join(
             f"{place}: {around(value, self.value_bounds[place])}"
             for place, value in zip(self.above, self.values, strict=True)
         )
-        stamp = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""
-        stamp += "" if self.private else ", NOT PRIVATE"
-        return f"ValuesAbove({{{shown}}}, {self.tested} of {len(self.radii)} compared{stamp})"
+        claim = f", sensitivity CLAIMED of {len(self.claimed)}" if self.claimed else ""
+        return f"{{{told}}}, {self._compared}{claim}"
 
 
 def numeric_sparse(
@@ -94,58 +66,42 @@ def numeric_sparse(
     (epsilon, delta)-private, however many statistics are compared, provided that claimed sensitivities are
     true. Noise is in multiples of each statistic's own sensitivity.
 
-    Parameters
-    ----------
-    data : PrivateData
-    statistics : sequence of Statistic or of conditions
-        Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON, is the
-        `fraction` of the records that meet it; thresholds and values of one are fractions too.
-    threshold : number, or one for each statistic
-        In their units, public.
-    budget : Budget
-        For tests and values together, charged before anything is read.
-    cutoff : int, >= 1
-        c; values cost more than indices, and the noise grows with it.
-    mechanism : "laplace", "gumbel" or "exponential", optional
-        Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise. By default
-        the one of the last two that resolves smaller gaps.
-    beta : float, in [1e-9, 1)
-        Failure probability of the bounds; privacy does not depend on it.
-    noise : Noise, optional
-        By default the system's entropy.
-
-    Raises
-    ------
-    InvalidParameterError, DomainMismatchError
-        If an argument is outside its range; nothing was read or spent.
-    SessionSealedError
-        If a statistic failed, or gave no finite number: what it said stays inside, and its budget is spent.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 3, through `sparse.ValueSparse`.
 
-    Examples
-    --------
-    How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
+    Args:
+        statistics: Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON,
+            is the `fraction` of the records that meet it; thresholds and values of one are fractions too.
+        threshold: Number, or one for each statistic. In their units, public.
+        budget: For tests and values together, charged before anything is read.
+        cutoff: At least 1. c; values cost more than indices, and the noise grows with it.
+        mechanism: Algorithm 3 of the book, or its forms with Gumbel (delta > 0) or one-sided geometric noise.
+            By default the one of the last two that resolves smaller gaps.
+        beta: In [1e-9, 1). Failure probability of the bounds; privacy does not depend on it.
 
-    >>> import numpy as np, onlineic as ic
-    >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
-    >>> domain = ic.Domain.of(postcode=100, region=10)
-    >>> codes = np.arange(20_000) % 100
-    >>> regions = np.where(np.arange(20_000) < 19_000, codes // 10, (codes // 10 + 1) % 10)
-    >>> data = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
-    >>> asked = [distinct_count(domain, "region"), exceptions(domain, ["postcode"], "region")]
-    >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
-    >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
-    ((1,), True)
-    >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
-    >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
-    >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
-    (0,)
+    Raises:
+        DomainMismatchError: If a statistic was made for another domain or number of records.
+        SessionSealedError: If a statistic failed, or gave no finite number: what it said stays inside, and
+            its budget is spent.
+
+    Examples:
+        How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
+
+        >>> import numpy as np, onlineic as ic
+        >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
+        >>> domain = ic.Domain.of(postcode=100, region=10)
+        >>> codes = np.arange(20_000) % 100
+        >>> regions = np.where(np.arange(20_000) < 19_000, codes // 10, (codes // 10 + 1) % 10)
+        >>> data = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+        >>> asked = [distinct_count(domain, "region"), exceptions(domain, ["postcode"], "region")]
+        >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0))
+        >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 30
+        ((1,), True)
+        >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
+        >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
+        >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
+        (0,)
     """
-    source = checked_noise(noise)
-    check_types(data, budget)
+    release = Release.of(data, budget, noise, beta, LEAST_BETA)
     listed = checked_list("statistics", statistics, remedy="write where(..) or a Statistic in brackets")
     if not listed or not all(isinstance(one, Statistic | Expression | str | dict) for one in listed):
         raise InvalidParameterError(
@@ -159,33 +115,23 @@ def numeric_sparse(
                 f"statistics must be made for the domain and n of the data, got {shown(one)}."
             )
     levels = _levels(threshold, len(asked))
-    beta = checked_real("beta", beta, at_least=LEAST_BETA, below=1.0)
     sparse = ValueSparse.calibrated(budget, cutoff=cutoff, max_values=len(asked), mechanism=mechanism)
-    units = [one.sensitivity for one in asked]
-    tests, numbers = told_radii(sparse, len(asked), beta, levels, units)
 
     def scores() -> Iterator[int]:
         for one, level in zip(asked, levels, strict=True):
             counts = data.exact_counts(one.target)
             yield sparse.score(exact(one.compute(counts)), level, one.sensitivity)
 
-    found = released(data, budget, source, lambda: sparse.select(scores(), source))
-    above = tuple(place for place, _ in found)
-    exact_values = {
-        place: levels[place] + asked[place].sensitivity * Fraction(multiple) for place, multiple in found
-    }
+    found = noisy_values(release, sparse, levels, [one.sensitivity for one in asked], scores)
     return ValuesAbove(
-        above=above,
-        values=tuple(map(float, exact_values.values())),
-        tested=above[-1] + 1 if len(above) == sparse.cutoff else len(asked),
-        radii=tuple(float_up(tests * one.sensitivity) for one in asked),
-        value_bounds=tuple(
-            float_up(numbers * one.sensitivity + rounded_by(exact_values.get(place, Fraction(0))))
-            for place, one in enumerate(asked)
-        ),
+        above=found.above,
+        tested=found.tested,
+        radii=found.radii,
+        values=found.values,
+        value_bounds=found.bounds,
         claimed=tuple(place for place, one in enumerate(asked) if one.claimed),
-        beta=beta,
-        private=is_private(source),
+        beta=release.beta,
+        private=release.private,
     )
 
 

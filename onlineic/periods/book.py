@@ -31,16 +31,11 @@ ROUNDED = Fraction(1, 10**6)  # of a charge: what another machine works out may 
 class Counting:
     """How the private number of records of every block is released: once, with Laplace noise.
 
-    Attributes
-    ----------
-    epsilon : float
-        Of each number.
-    n_at_most : int
-        The most records of a block, from public knowledge.
-    scale : Fraction
-        Of the noise, in records.
-    charge : Charge
-        To be paid by its block before it is drawn.
+    Attributes:
+        epsilon: Of each number.
+        n_at_most: The most records of a block, from public knowledge.
+        scale: Of the noise, in records.
+        charge: To be paid by its block before it is drawn.
     """
 
     epsilon: float
@@ -54,19 +49,11 @@ class Counting:
 class PeriodsBook:
     """Blocks and nodes of a root ledger, and what every block has left.
 
-    Attributes
-    ----------
-    calendar : Calendar
-    shares : tuple of Fraction
-        Of every level, the part of a block's capacity that one node of it draws.
-    account : BlockAccount
-    counting : Counting or None
-        How numbers of records are released, where they are private.
-    blocks : mapping of str to BlockBegun
-        In order of time.
-    nodes : mapping of str to NodeOpened
-    known : mapping of str to Noted
-        By file of a node, how far it was when the root last heard of it.
+    Attributes:
+        shares: Of every level, the part of a block's capacity that one node of it draws.
+        counting: How numbers of records are released, where they are private.
+        blocks: In order of time.
+        known: By file of a node, how far it was when the root last heard of it.
     """
 
     calendar: Calendar
@@ -80,11 +67,9 @@ class PeriodsBook:
     def after(self, record: Record) -> "PeriodsBook":
         """Return the book after one more record.
 
-        Raises
-        ------
-        InvalidParameterError, BudgetExceededError
-            If it does not belong there: a block that is there or out of order, a node over blocks that are
-            not, or one that they cannot pay.
+        Raises:
+            InvalidParameterError, BudgetExceededError: If it does not belong there: a block that is there or
+                out of order, a node over blocks that are not, or one that they cannot pay.
         """
         if isinstance(record, CountPaid):
             self.check_next(record.label)
@@ -168,10 +153,8 @@ class PeriodsBook:
     def check_node(self, label: str) -> tuple[str, ...]:
         """Return the blocks with records over which a node of this label is to be opened.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is open, a block in it has not begun, or none has records.
+        Raises:
+            InvalidParameterError: If it is open, a block in it has not begun, or none has records.
         """
         level = self.calendar.level(label)
         if label in self.nodes:
@@ -232,10 +215,9 @@ class PeriodsBook:
     def span(self, since: object, until: object) -> tuple[str, ...]:
         """Return the blocks from one period to another, both included and of any level; None is an end.
 
-        Raises
-        ------
-        InvalidParameterError
-            If one is no period, ends are swapped, or a block between them has not begun.
+        Raises:
+            InvalidParameterError: If one is no period, ends are swapped, or a block between them has not
+                begun.
         """
         if not self.blocks:
             raise InvalidParameterError("periods must have begun to be asked, got none; add one.")
@@ -308,16 +290,12 @@ class PeriodsBook:
     def n_bound(self, blocks: Sequence[str], beta: float) -> int:
         """Return how far the numbers of some of these blocks, each by itself, may be off in all.
 
-        Parameters
-        ----------
-        blocks : sequence of str
-            Consecutive ones.
-        beta : float
-            Probability with which this fails for some such sequence, all that will ever be taken together.
-
-        References
-        ----------
         Theory 13.7.
+
+        Args:
+            blocks: Consecutive ones.
+            beta: Probability with which this fails for some such sequence, all that will ever be taken
+                together.
         """
         draws = sum(1 for one in blocks if self.blocks[one].n)
         if self.counting is None or not draws:
@@ -331,20 +309,12 @@ class PeriodsBook:
 def range_nats(calendar: Calendar, blocks: Sequence[str], end: int, domain: Domain, query: Query) -> float:
     """Return ln(1/share) less ln(1/beta) for the share of beta that one conjunction over one range gets.
 
-    Parameters
-    ----------
-    calendar : Calendar
-    blocks : sequence of str
-        Of the range.
-    end : int, >= 1
-        Number of its last block among all, from 1.
-    domain : Domain
-    query : Query
-        One with a `box` over at most four attributes, or the complement of one.
-
-    References
-    ----------
     Theory 13.6.
+
+    Args:
+        blocks: Of the range.
+        end: At least 1. Number of its last block among all, from 1.
+        query: One with a `box` over at most four attributes, or the complement of one.
     """
     axes = len(domain.shape)
     sets = sum(math.comb(axes, held) for held in range(1, MOST_AXES + 1))

@@ -17,15 +17,11 @@ LEVELS = ("day", "month", "quarter", "year")  # finest first: each period lies i
 class Calendar:
     """The levels of a table that grows, finest first.
 
-    Parameters
-    ----------
-    levels : iterable of "day", "month", "quarter" and "year"
-        The finest is that of its blocks.
+    Args:
+        levels: Iterable of "day", "month", "quarter" and "year". The finest is that of its blocks.
 
-    Raises
-    ------
-    InvalidParameterError
-        If there is none, one is unknown or there twice, or they are not in this order.
+    Raises:
+        InvalidParameterError: If there is none, one is unknown or there twice, or they are not in this order.
     """
 
     levels: tuple[str, ...]
@@ -55,10 +51,8 @@ class Calendar:
     def level(self, label: object) -> str:
         """Return the level of a label.
 
-        Raises
-        ------
-        InvalidParameterError
-            If it is that of no period of these levels.
+        Raises:
+            InvalidParameterError: If it is that of no period of these levels.
         """
         if isinstance(label, str) and len(label) <= LONGEST:
             for level in self.levels:

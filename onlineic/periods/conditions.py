@@ -22,19 +22,13 @@ Inner = Expression | bool  # a question of a period, or everybody in it, or nobo
 def inside(expression: Expression, name: str, kind: Dates, code: int) -> Inner:
     """Return what an expression asks of the period of this code.
 
-    Parameters
-    ----------
-    expression : Expression
-    name : str
-        Of the attribute that is the period.
-    kind : Dates
-        Its labels.
-    code : int
+    Args:
+        name: Of the attribute that is the period.
+        kind: Its labels.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it gives the period a weight between 0 and 1, or speaks of it in an array of weights.
+    Raises:
+        InvalidQueryError: If it gives the period a weight between 0 and 1, or speaks of it in an array of
+            weights.
     """
     if expression.form == "where":
         rest = []
@@ -91,13 +85,15 @@ def _table_inside(question: Marginal, name: str, kind: Dates, code: int) -> Any:
     condition: Inner = EVERYBODY
     if question.condition is not None:
         condition = inside(question.condition, name, kind, code)
-    names = tuple(one for one in question.names if one != name)
+    kept = [place for place, one in enumerate(question.names) if one != name]
+    names = tuple(question.names[place] for place in kept)
+    groupings = tuple(question.groupings[place] for place in kept) if question.groupings else ()
     if condition is NOBODY:
         return NOBODY
     held = None if isinstance(condition, bool) else condition
     if not names:
         return EVERYBODY if held is None else held
-    return attrs.evolve(question, names=names, condition=held)
+    return attrs.evolve(question, names=names, condition=held, groupings=groupings)
 
 
 def runs(asked: Sequence[Any]) -> list[tuple[int, int, Any]]:

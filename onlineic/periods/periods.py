@@ -26,7 +26,7 @@ from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.of_table import share_of, table_charge
 from onlineic.accounting.renyi import laplace_charge, renyi_capacity
 from onlineic.accounting.rounding import float_down
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.data.private import MOST_COUNTED, RELATIONS, PrivateData, Relation, paid_by, united
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.domain.dates import Dates, dates
@@ -48,7 +48,8 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.ledger.lines import Receipt, Written, account_from_json
+from onlineic.ledger.kinds import account_from_json
+from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
 from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened
@@ -104,59 +105,40 @@ class Periods:
     several blocks has the loss of all of them, unless `persons` says in how many: then tables may differ in
     all rows of one person, and everything costs more.
 
-    Parameters
-    ----------
-    path : str or path, or None
-        Of the root ledger; the ledgers of the nodes lie in a folder beside it. One that exists goes on. One
-        process at a time has it. None: in memory, a new budget for every process.
-    domain : Domain
-        Of the records, without their period.
-    budget : Budget
-        Of every block, for as long as the table grows.
-    levels : iterable of "day", "month", "quarter" and "year", optional
-        Finest first: that of the blocks. Nodes of the others are opened by `close`. By default months and
-        years; of persons months alone, since a node over m blocks has the noise of all of their rows in it.
-    shares : iterable of float or Fraction, optional
-        Of every level, the part of a block's capacity that one node of it draws; at most 1 together. By
-        default equal parts: the noise of a node is sqrt(L) times that of a session with all of it. Of persons
-        a node that holds r of a person's p rows may spend r/p of its share.
-    persons : Persons, optional
-        Whoever has rows in several blocks: `Persons(periods=3)`, at most one row a block in at most three,
-        or `Persons(within=3)`, all within three consecutive ones. Load each block with
-        `unit=Unit(person="id", units=1)`, which takes one row of each person by a public hash; of a table
-        without, that is the curator's promise. None: one record is protected.
-    neighbours : "replace-one" or "add-remove"
-        Whether one record is replaced by another, or comes or goes. With the second each block pays for its
-        number of records before its session begins, 5 percent of what that may spend; coarser periods are
-        told the sum. Load tables with the same. Of persons with the level of the blocks alone.
-    n_at_most : int, optional
-        With "add-remove": the most records of a block, from public knowledge, as its table was loaded. By
-        default as many as a period of the coarsest level can have, 2^32, over its blocks.
-    table : str, optional
-        With a file: the public name of the table.
-    load : callable (label) -> PrivateData, optional
-        The table of a block that was added earlier, when its node is needed again.
-    beta : float
-        Failure probability of a stated bound over at most 64 nodes.
-    max_queries : int
-        As of `OnlineIC`, for every node.
-    receipt : Receipt or str, optional
-        As `receipt` returned it at any time: an older copy of the root ledger is refused.
-    durability : "hits" or "all"
-        Of every session, as of `OnlineIC`: a server needs "all".
-    noise : Noise, optional
-        Simulated noise stamps everything NOT PRIVATE, and meets no file.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or a share pays for nothing.
-    LedgerError
-        If the file is open, not whole, of another table, or was made with other settings.
-
-    References
-    ----------
     Theory 13.1 for the account of a block. Kostopoulou et al. (2023), Turbo, for blocks of time.
+
+    Args:
+        path: Of the root ledger; the ledgers of the nodes lie in a folder beside it. One that exists goes on.
+            One process at a time has it. None: in memory, a new budget for every process.
+        domain: Of the records, without their period.
+        budget: Of every block, for as long as the table grows.
+        levels: Iterable of "day", "month", "quarter" and "year". Finest first: that of the blocks. Nodes of
+            the others are opened by `close`. By default months and years; of persons months alone, since a
+            node over m blocks has the noise of all of their rows in it.
+        shares: Of every level, the part of a block's capacity that one node of it draws; at most 1 together.
+            By default equal parts: the noise of a node is sqrt(L) times that of a session with all of it. Of
+            persons a node that holds r of a person's p rows may spend r/p of its share.
+        persons: Whoever has rows in several blocks: `Persons(periods=3)`, at most one row a block in at most
+            three, or `Persons(within=3)`, all within three consecutive ones. Load each block with
+            `unit=Unit(person="id", units=1)`, which takes one row of each person by a public hash; of a table
+            without, that is the curator's promise. None: one record is protected.
+        neighbours: Whether one record is replaced by another, or comes or goes. With the second each block
+            pays for its number of records before its session begins, 5 percent of what that may spend;
+            coarser periods are told the sum. Load tables with the same. Of persons with the level of the
+            blocks alone.
+        n_at_most: With "add-remove": the most records of a block, from public knowledge, as its table was
+            loaded. By default as many as a period of the coarsest level can have, 2^32, over its blocks.
+        table: With a file: the public name of the table.
+        load: The table of a block that was added earlier, when its node is needed again.
+        beta: Failure probability of a stated bound over at most 64 nodes.
+        max_queries: As of `OnlineIC`, for every node.
+        receipt: As `receipt` returned it at any time: an older copy of the root ledger is refused.
+        durability: Of every session, as of `OnlineIC`: a server needs "all".
+        noise: Simulated noise stamps everything NOT PRIVATE, and meets no file.
+
+    Raises:
+        InvalidParameterError: If a parameter is outside its range, or a share pays for nothing.
+        LedgerError: If the file is open, not whole, of another table, or was made with other settings.
     """
 
     def __init__(
@@ -266,17 +248,12 @@ class Periods:
     ) -> "Periods":
         """Return the table that grows of a root ledger, as it was: its settings stand in the file.
 
-        Parameters
-        ----------
-        path : str or path
-            Of the root ledger.
-        load, receipt, durability
-            As at its opening.
+        Args:
+            path: Of the root ledger.
+            load, receipt, durability: As at its opening.
 
-        Raises
-        ------
-        LedgerError
-            If it is open, not whole, older than the receipt, or none of a table that grows.
+        Raises:
+            LedgerError: If it is open, not whole, older than the receipt, or none of a table that grows.
         """
         written = read(path)
         budget, book = book_of(written)
@@ -364,10 +341,8 @@ class Periods:
     def receipt(self) -> Receipt:
         """Length and head of the root ledger: an older copy is refused by it.
 
-        Raises
-        ------
-        SessionStateError
-            Without a file.
+        Raises:
+            SessionStateError: Without a file.
         """
         return receipt_of(self._ledger, "table that grows")
 
@@ -376,27 +351,19 @@ class Periods:
     def add(self, label: str, data: PrivateData | None, *, late: bool = False) -> OnlineIC | None:
         """Begin the next block with its records, for good, and open its session.
 
-        Parameters
-        ----------
-        label : str
-            The next period of the finest level.
-        data : PrivateData or None
-            All of its records, over the domain; None if there are none, and nothing is opened.
-        late : bool
-            Whether records of earlier periods, which came late, are among them: said wherever the block is
-            shown. Blocks that began take no more.
+        Args:
+            label: The next period of the finest level.
+            data: All of its records, over the domain; None if there are none, and nothing is opened.
+            late: Whether records of earlier periods, which came late, are among them: said wherever the block
+                is shown. Blocks that began take no more.
 
-        Returns
-        -------
-        OnlineIC or None
+        Returns:
             The session of the block alone.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the label is there, or not the next one; if the table is another, was used, or is of persons.
-        LedgerError
-            If something cannot be made durable: the block has not begun then.
+        Raises:
+            InvalidParameterError: If the label is there, or not the next one; if the table is another, was
+                used, or is of persons.
+            LedgerError: If something cannot be made durable: the block has not begun then.
         """
         with self._lock:
             self._check_open()
@@ -449,21 +416,14 @@ class Periods:
         refused, and `PrivateData.check(table, domain).curator_report()` counts and lists such rows. `add`
         takes the table and leaves the date out.
 
-        Parameters
-        ----------
-        label : str
-            Of the block.
-        date : str
-            The column of dates, no attribute of the domain.
-        late : bool
-            Whether dates of earlier blocks fit too.
-        zone, formats
-            As of `onlineic.dates`.
+        Args:
+            label: Of the block.
+            date: The column of dates, no attribute of the domain.
+            late: Whether dates of earlier blocks fit too.
+            zone, formats: As of `onlineic.dates`.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the label is none of a block, or the column is an attribute.
+        Raises:
+            InvalidParameterError: If the label is none of a block, or the column is an attribute.
         """
         finest = self._book.calendar.finest
         if self._book.calendar.level(label) != finest or date in self._domain.names:
@@ -496,17 +456,12 @@ class Periods:
     def close(self, label: str) -> OnlineIC:
         """Open the session of a coarser period, a year say, over all records of its blocks.
 
-        Parameters
-        ----------
-        label : str
-            Of a period all of whose blocks have begun.
+        Args:
+            label: Of a period all of whose blocks have begun.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a block in it has not begun, it is open, or is a block itself.
-        SessionStateError
-            If the table of a block is not at hand: see `attach`.
+        Raises:
+            InvalidParameterError: If a block in it has not begun, it is open, or is a block itself.
+            SessionStateError: If the table of a block is not at hand: see `attach`.
         """
         with self._lock:
             self._check_open()
@@ -522,12 +477,9 @@ class Periods:
     def attach(self, label: str, data: PrivateData) -> None:
         """Hand over the table of a block that an earlier process added.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there is no such block, or its table is at hand.
-        LedgerMismatchError
-            If it has another number of records.
+        Raises:
+            InvalidParameterError: If there is no such block, or its table is at hand.
+            LedgerMismatchError: If it has another number of records.
         """
         with self._lock:
             self._check_open()
@@ -719,12 +671,9 @@ class Periods:
     def __getitem__(self, label: str) -> OnlineIC:
         """Return the session of a period, resumed from its file where it is not open yet.
 
-        Raises
-        ------
-        InvalidParameterError
-            If no session of it was opened.
-        LedgerError
-            If its ledger is gone, open, not whole, or older than the root knows.
+        Raises:
+            InvalidParameterError: If no session of it was opened.
+            LedgerError: If its ledger is gone, open, not whole, or older than the root knows.
         """
         return self.node(label)
 
@@ -822,10 +771,8 @@ class Periods:
     def learned(self, label: str) -> Hypothesis:
         """Return the hypothesis of a node that has released something; nothing is bought for it.
 
-        Raises
-        ------
-        SessionStateError
-            If it has released nothing.
+        Raises:
+            SessionStateError: If it has released nothing.
         """
         session = self.node(label)
         if session.plan.buys and not any(isinstance(one, Opened) for one in session.transcript):
@@ -838,14 +785,10 @@ class Periods:
     def over(self, since: str | None = None, until: str | None = None) -> Range:
         """Return the periods from one to another, both included and of any level, as one who answers.
 
-        Parameters
-        ----------
-        since, until : str, optional
-            Such as "2025" or "2026-03"; by default all periods.
+        Args:
+            since, until: Such as "2025" or "2026-03"; by default all periods.
 
-        Returns
-        -------
-        Range
+        Returns:
             With `answer`, `sql`, `mean`, `quantile`, `group_by` and all else of an `Answering`. Blocks that
             begin later are not in it.
         """
@@ -1055,10 +998,8 @@ def _read_book(book: PeriodsBook, records: Sequence[Any]) -> PeriodsBook:
 def book_of(written: Written) -> tuple[Budget, PeriodsBook]:
     """Return the budget and the book of a root ledger that was read, every draw checked again.
 
-    Raises
-    ------
-    LedgerMismatchError, LedgerCorruptError
-        If it is none, or does not hold.
+    Raises:
+        LedgerMismatchError, LedgerCorruptError: If it is none, or does not hold.
     """
     if not written.beginning.get("periods"):
         raise LedgerMismatchError("ledger must be that of a table that grows, got another; see ledger show.")

@@ -18,22 +18,15 @@ class Persons:
     In which blocks the rows of a person lie is not protected. That nobody has more is the curator's promise,
     from public knowledge: no earlier block is looked at for a person's other rows.
 
-    Parameters
-    ----------
-    periods : int, optional
-        The most blocks in which anybody has a row.
-    within : int, optional
-        So many consecutive blocks hold all rows of anybody. Priced as `periods` of the same number, which
-        covers such a person too.
-
-    Raises
-    ------
-    InvalidParameterError
-        If neither is given, or one is below 1.
-
-    References
-    ----------
     Theory 13.3 and 13.4.
+
+    Args:
+        periods: The most blocks in which anybody has a row.
+        within: So many consecutive blocks hold all rows of anybody. Priced as `periods` of the same number,
+            which covers such a person too.
+
+    Raises:
+        InvalidParameterError: If neither is given, or one is below 1.
     """
 
     periods: int | None = None

@@ -35,14 +35,10 @@ NARROW_AT = tuple(16.0**power for power in range(8))
 class Known:
     """What all tables of a node say of a question together: unbiased, each purchase weighted by precision.
 
-    Attributes
-    ----------
-    value : float
-        Fraction of the node's records.
-    error : float
-        Root of the sum of the variances, each times its weight squared.
-    gaussian : bool
-        Whether all noise is Gaussian: the variance is that of the law then, too.
+    Attributes:
+        value: Fraction of the node's records.
+        error: Root of the sum of the variances, each times its weight squared.
+        gaussian: Whether all noise is Gaussian: the variance is that of the law then, too.
     """
 
     value: float
@@ -55,12 +51,8 @@ class Known:
 class Bought:
     """The tables of a node, purchase by purchase, and its public number of records.
 
-    Attributes
-    ----------
-    n : int
-    releases : tuple of tuple of Measurement
-    laplace : tuple of bool
-        Of each, whether its noise is Laplace.
+    Attributes:
+        laplace: Of each, whether its noise is Laplace.
     """
 
     n: int
@@ -123,14 +115,10 @@ def pooled(bought: Sequence[Bought]) -> tuple[Measurement, ...]:
 
     A table of the union is the sum of theirs, in records; so are the variances of its noise.
 
-    Parameters
-    ----------
-    bought : sequence of Bought
-        One or more.
+    Args:
+        bought: One or more.
 
-    Returns
-    -------
-    tuple of Measurement
+    Returns:
         None where they were cut in different ways.
     """
     n = sum(one.n for one in bought)
@@ -170,20 +158,13 @@ def chosen_radius(
 ) -> float:
     """Return how far the sum of what several nodes say may be off, whatever made them buy what they did.
 
-    Parameters
-    ----------
-    shares : sequence of float
-        Of each node in the sum.
-    known : sequence of Known
-        All with Gaussian noise.
-    records : sequence of int
-        Of each node.
-    nats : float
-        ln(1/probability) with which it may fail.
-
-    References
-    ----------
     Theory 13.6: a mixture of supermartingales (Robbins 1970), one direction a node.
+
+    Args:
+        shares: Of each node in the sum.
+        known: All with Gaussian noise.
+        records: Of each node.
+        nats: ln(1/probability) with which it may fail.
     """
     held = np.array([one.error * n for one, n in zip(known, records, strict=True)]) ** 2
     squares = np.array([share * one.error for share, one in zip(shares, known, strict=True)]) ** 2

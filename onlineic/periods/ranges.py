@@ -5,12 +5,13 @@ Proof: docs/theory/periods.md, 13.6, 13.7.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol, final
 
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats
+from onlineic._typing import Floats, Ints
 from onlineic.ask.bind import as_condition, bind_question, check_many
 from onlineic.ask.json import described
 from onlineic.display.text import shortened
@@ -23,12 +24,12 @@ from onlineic.periods.pooled import Fit, Known, chosen_radius
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer, Law, Status
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import Marginal, Question
+from onlineic.queries.marginals import Key, Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import known_error
-from onlineic.questions.synthetic import Synthetic, check_sampled
-from onlineic.session.session import check_answers
+from onlineic.questions.synthetic import Synthetic, check_sampled, drawn
+from onlineic.session.asking import check_answers
 
 # of beta, each node that an answer is made of gets this part, and the estimates of all ranges the other half
 MOST_PARTS = 64
@@ -96,14 +97,9 @@ class Nodes(Protocol):
 class _Part:
     """One question of one node, and of which question of the range it is a part.
 
-    Attributes
-    ----------
-    number : int
-        Of the question of the range.
-    run : int
-        The first of the periods that are asked alike.
-    node : str
-    question : object
+    Attributes:
+        number: Of the question of the range.
+        run: The first of the periods that are asked alike.
     """
 
     number: int
@@ -123,11 +119,8 @@ class Range(Answering):
     the periods. A question goes to the nodes of least predicted variance that cover its periods, each of
     which tests and pays by itself; counts add. Made by `Periods.over`.
 
-    Parameters
-    ----------
-    nodes : Periods
-    blocks : tuple of str
-        Of the range, in order.
+    Args:
+        blocks: Of the range, in order.
     """
 
     def __init__(self, nodes: Nodes, blocks: tuple[str, ...]) -> None:
@@ -180,10 +173,8 @@ class Range(Answering):
     def bind(self, question: Any) -> Question:
         """Return a question as it is over the range, if it can be asked; asks nothing.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         read = self._read(question)
         for _, _, one in self._runs(read):
@@ -195,21 +186,17 @@ class Range(Answering):
     def answer(self, query: Any) -> Answer:
         """Answer one query about the range.
 
-        Parameters
-        ----------
-        query : Expression, Marginal, text or dict, or array of weights over the attributes of one period
-            Conditions may name the period, as any other attribute of dates.
+        Args:
+            query: Expression, Marginal, text or dict, or array of weights over the attributes of one period.
+                Conditions may name the period, as any other attribute of dates.
 
-        Returns
-        -------
-        Answer
+        Returns:
             Its `error_bound` holds with probability 1 - beta. It is "hard" where one of its parts is, and
             "untested" where one is that.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If the query cannot be asked; nothing was spent.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If the query cannot be asked; nothing was
+                spent.
         """
         return self.answer_many([query])[0]
 
@@ -236,8 +223,36 @@ class Range(Answering):
     def _runs(self, question: Any) -> list[tuple[int, int, Any]]:
         """Return (first, last, question) of periods that are asked alike; each alone in a table by period."""
         inner = asked_of(question, self._name, self._kind)
-        apart = type(question) is Marginal and self._name in question.names
-        return [(at, at, one) for at, one in enumerate(inner)] if apart else runs(inner)
+        rows = self._rows(question)
+        if rows is None:
+            return runs(inner)
+        ends = [
+            0,
+            *(np.flatnonzero(np.diff(rows)) + 1).tolist(),
+            len(inner),
+        ]  # of the periods of one row each
+        found = list[tuple[int, int, Any]]()
+        for start, stop in pairwise(ends):
+            found += [(start + first, start + last, one) for first, last, one in runs(inner[start:stop])]
+        return found
+
+    def _rows(self, question: Any) -> Ints | None:
+        """Return of every period the row of a table by period that it is in; None of other questions."""
+        if type(question) is not Marginal or self._name not in question.names:
+            return None
+        keys = [key for name, key in zip(question.names, question.keys, strict=True) if name == self._name]
+        groups = [self._of_period(key) for key in keys]
+        rows = np.zeros(len(self._blocks), np.int64)
+        for classes, labels in groups:
+            rows = rows * len(labels) + classes
+        return rows
+
+    def _of_period(self, key: Key) -> tuple[Ints, tuple[Any, ...]]:
+        """Return the group of every period by a key that is made of it, and the labels of the groups."""
+        if isinstance(key, str):
+            return np.arange(len(self._blocks)), self._blocks
+        found = key.over(self._domain)
+        return np.asarray(found.classes), found.labels
 
     def _asked(self, asked: Sequence[Any]) -> list[list[tuple[_Part, Answer]]]:
         """Return of every question its parts with the answers of their nodes.
@@ -336,6 +351,7 @@ class Range(Answering):
             law=law,
             n_bound=self.n_bound,
             expected_error=None if np.isnan(expected).any() else expected,
+            beta=self.beta,
         )
 
     def _share(self, part: _Part) -> float:
@@ -435,24 +451,26 @@ class Range(Answering):
 
     def _cells(self, question: Marginal, held: Held) -> tuple[Floats, float, Floats]:
         """Return (cells, bound, expected errors) of a cross table, from the tables of its nodes."""
-        names = [one for one in question.names if one != self._name]
-        shape = tuple(self._domain.shape[self._domain.axis(one)] for one in names)
-        apart = len(names) < len(question.names)
-        values = np.zeros((len(self._blocks) if apart else 1, *shape))
+        rows = self._rows(question)
+        whole = question.bind(self._domain).cells.shape
+        keys = [place for place, name in enumerate(question.names) if name == self._name]
+        shape = tuple(size for place, size in enumerate(whole) if place not in keys)
+        groups = tuple(whole[place] for place in keys)
+        values = np.zeros((math.prod(groups), *shape))
         bounds, errors = np.zeros(len(values)), np.zeros(values.shape)
-        for at, _, one in self._runs(question):
+        for first, last, one in self._runs(question):
             if one is EVERYBODY:
-                values[at] = self._nodes.book.number(self._blocks[at : at + 1]) / self.n
-                bounds[at] = self._off(at, at) / self.n
-                errors[at] = math.nan if self.n_bound else 0.0
+                at = 0 if rows is None else int(rows[first])
+                values[at] += self._nodes.book.number(self._blocks[first : last + 1]) / self.n
+                bounds[at] += self._off(first, last) / self.n
+                errors[at] += math.nan if self.n_bound else 0.0
         for part, answer in held:
-            at = part.run if apart else 0
+            at = 0 if rows is None else int(rows[part.run])
             values[at] += self._share(part) * np.asarray(answer.value)
             bounds[at] += self._share(part) * answer.error_bound
             errors[at] += self._share(part) * known_error(answer)
         value, expected = (
-            np.moveaxis(each, 0, question.names.index(self._name)) if apart else each[0]
-            for each in (values, errors)
+            np.moveaxis(each.reshape(*groups, *shape), range(len(keys)), keys) for each in (values, errors)
         )
         return value, float(bounds.max()), expected
 
@@ -463,18 +481,13 @@ class Range(Answering):
         session; its label stands with them. So a series over time is that of the periods, and the whole errs
         as their sum does: of a closed year alone ask its session, `periods["2025"].synthetic(rows)`.
 
-        Parameters
-        ----------
-        rows : int
-        seed : int
-            Public: the records follow from it and the hypotheses.
+        Args:
+            seed: Public: the records follow from it and the hypotheses.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a number is outside its range, or a hypothesis cannot be sampled.
-        SessionStateError
-            If the session of a period has released nothing yet: nothing is bought for this.
+        Raises:
+            InvalidParameterError: If a number is outside its range, or a hypothesis cannot be sampled.
+            SessionStateError: If the session of a period has released nothing yet: nothing is bought for
+                this.
         """
         book = self._nodes.book
         held = [label for label in self._blocks if book.blocks[label].n]
@@ -486,8 +499,8 @@ class Range(Answering):
         columns: dict[str, list[Any]] = {name: [] for name in self._domain.names}
         for place, (label, many) in enumerate(zip(held, np.diff(ends, prepend=0).tolist(), strict=True)):
             if many:
-                drawn = learned[label].sample(many, seed + (place << 32))  # no two periods draw alike
-                for name, values in {self._name: [label] * many, **drawn}.items():
+                rows_of = drawn(learned[label], many, seed + (place << 32))  # no two periods draw alike
+                for name, values in {self._name: [label] * many, **rows_of}.items():
                     columns[name] += values
         return Synthetic(columns, seed, self._nodes.private)
 
@@ -498,21 +511,15 @@ class Range(Answering):
         answer is added how far it is from the sum of what the nodes told: a quarter may have been closed
         since.
 
-        Parameters
-        ----------
-        queries : iterable of Expression, Marginal, text or dict
-        answers : iterable of Answer
-            What this range answered to each.
+        Args:
+            queries: Iterable of Expression, Marginal, text or dict.
+            answers: What this range answered to each.
 
-        Returns
-        -------
-        (m,) float64
+        Returns:
             Fractions; inf where a part was left untested.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a question was never asked: nothing is asked here.
+        Raises:
+            InvalidParameterError: If a question was never asked: nothing is asked here.
         """
         chosen = checked_list("queries", queries, remedy="write them in brackets")
         given = checked_list("answers", answers, remedy="write what answer_many returned")
@@ -555,12 +562,8 @@ class Range(Answering):
 def every_beta(book: PeriodsBook, beta: float, blocks: Sequence[str] | None = None) -> float:
     """Return the failure probability of all bounds over some blocks, or all, and the coarser periods in them.
 
-    Parameters
-    ----------
-    book : PeriodsBook
-    beta : float
-        Of the periods, which up to 64 nodes keep.
-    blocks : sequence of str, optional
+    Args:
+        beta: Of the periods, which up to 64 nodes keep.
     """
     held = [*book.blocks] if blocks is None else blocks
     nodes = len(held) + book.calendar.coarser(held)

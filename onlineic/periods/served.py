@@ -97,6 +97,7 @@ class _Rehearsed:
     view: View
     kept: list[Kept]
     most: int | None
+    purse: Purse | None = None
 
     @property
     def plan(self) -> Plan:
@@ -109,16 +110,16 @@ class _Rehearsed:
                 raise TooLargeError(
                     f"a question must become at most {self.most:,} questions, got more; ask fewer."
                 )
-            prospect = self.view.prospect(query)
+            prospect = self.view.prospect(query, self.purse)
             self.kept.append((self.view, query, prospect))
             found.append(prospect.answer)
         return found
 
     def told(self, question: Any) -> Answer:
-        return self.view.prospect(question).answer
+        return self.view.prospect(question, self.purse).answer
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        return np.array([self.view.prospect(query).joint for query in queries])
+        return np.array([self.view.prospect(query, self.purse).joint for query in queries])
 
 
 @final
@@ -238,15 +239,10 @@ class PeriodsAsking(_OfRange, Answering):
 class PeriodsView:
     """What is public of all periods at one moment, as `session.View`: frozen.
 
-    Attributes
-    ----------
-    periods : Periods
-    views : mapping of str to View
-        Of every node.
-    blocks : tuple of str
-        Of the range.
-    length : int
-        Answers over ranges that were told.
+    Attributes:
+        views: Of every node.
+        blocks: Of the range.
+        length: Answers over ranges that were told.
     """
 
     periods: Periods
@@ -270,7 +266,7 @@ class PeriodsView:
         """By name the part of what hits can spend that it has paid, in the mean over all nodes."""
         found: dict[str, Fraction] = {}
         for view in self.views.values():
-            pool = pool_of(view)
+            pool = view.pool
             for name, amount in view.paid.items():
                 part = amount / pool / len(self.views) if pool else Fraction(0)
                 found[name] = found.get(name, Fraction(0)) + part
@@ -285,6 +281,11 @@ class PeriodsView:
     def owed(self) -> Fraction:
         """Nothing: what tables cost is left out of what hits can spend."""
         return Fraction(0)
+
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: all that hits can spend."""
+        return Fraction(1)
 
     @cached_property
     def statistics(self) -> SessionStatistics:
@@ -343,13 +344,23 @@ class PeriodsView:
         """Return the view of the periods from one to another."""
         return attrs.evolve(self, blocks=self.periods.book.span(since, until))
 
-    def explain(self, question: Any, most: int | None = None) -> Explanation:
+    def hits_left(self, purse: Purse | None) -> int:
+        """Return how many hits of the largest price a purse can at least pay, in the poorest node."""
+        return min(view.hits_left(_own(purse, view)) for view in self.views.values())
+
+    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
         """Return what a question over the range may cost, and what it is worth if all tests turn out easy.
 
         Price and what is left are those of the node that has least; `at_most` of the node that pays most.
+        The purse's limit is the part of what hits can spend in each node.
         """
         kept: list[Kept] = []
-        nodes = _Nodes(self.periods, lambda label: _Rehearsed(self.views[label], kept, most))
+
+        def rehearsed(label: str) -> _Rehearsed:
+            view = self.views[label]
+            return _Rehearsed(view, kept, most, _own(purse, view))
+
+        nodes = _Nodes(self.periods, rehearsed)
         asked, result = Range(nodes, self.blocks), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
             result = asked.sql(question)
@@ -361,7 +372,7 @@ class PeriodsView:
         for view, query, one in kept:
             paid[id(view)] = paid.get(id(view), Fraction(0)) + (Fraction(0) if one.known else one.price)
             if id(view) not in first:
-                first[id(view)] = view.explain(query)
+                first[id(view)] = view.explain(query, purse=_own(purse, view))
         left = min((one.left for one in first.values()), default=1.0)
         each = [one for _, _, one in kept]
         constants = sum(
@@ -390,7 +401,13 @@ class PeriodsView:
             at_most=min(float(max(paid.values(), default=Fraction(0))), left),
             left=left,
             payable=all(one.known or one.price <= left for one in each),
+            shared=max((one.shared for one in first.values()), default=0.0),
+            tables=max((one.tables for one in first.values()), default=0.0),
         )
+
+    def recalled(self, ask: Callable[[Any], Any], rounded_in: Any = None) -> Any:
+        """Return None: what a range was told is worked out when its turn comes."""
+        return None
 
     def known(self, question: Any) -> Outcome | None:
         """Return None: what a range is told of is known when its turn comes."""
@@ -413,18 +430,14 @@ class PeriodsView:
 class ServedPeriods(_OfRange):
     """All periods as one that a server asks in the place of a session.
 
-    Parameters
-    ----------
-    periods : Periods
-        From a file, of durability "all". Its sessions are opened at once, so that what is missing is known
-        before anybody asks.
+    Args:
+        periods: From a file, of durability "all". Its sessions are opened at once, so that what is missing is
+            known before anybody asks.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is in memory, or nothing has begun.
-    SessionStateError, LedgerError
-        If the table of a block is not at hand, or the ledger of a node is not whole.
+    Raises:
+        InvalidParameterError: If it is in memory, or nothing has begun.
+        SessionStateError, LedgerError: If the table of a block is not at hand, or the ledger of a node is not
+            whole.
     """
 
     def __init__(self, periods: Periods) -> None:
@@ -469,17 +482,15 @@ class ServedPeriods(_OfRange):
     def paid_by(self, purse: Purse | None) -> PeriodsAsking:
         """Return all periods as one of several askers has them.
 
-        Parameters
-        ----------
-        purse : Purse or None
-            Its limit is the part of every session that the asker may spend, of what hits can spend there.
+        Args:
+            purse: Its limit is the part of every session that the asker may spend, of what hits can spend
+                there.
         """
 
         def made(label: str) -> _Payer:
             session = self._sessions[label]
-            own = None if purse is None else Purse(purse.name, purse.limit * pool_of(self._views[label]))
             self._asked.add(label)
-            return _Payer(session.paid_by(own), session.plan, session.told)
+            return _Payer(session.paid_by(_own(purse, self._views[label])), session.plan, session.told)
 
         def over(since: object, until: object) -> Range:
             return Range(_Nodes(self._periods, made), self._periods.book.span(since, until))
@@ -515,11 +526,8 @@ class ServedPeriods(_OfRange):
 class PeriodsSummary:
     """A page about periods that can be handed on.
 
-    Attributes
-    ----------
-    view : PeriodsView
-    answers : int
-        The most of the latest that are listed.
+    Attributes:
+        answers: The most of the latest that are listed.
     """
 
     view: PeriodsView
@@ -555,10 +563,9 @@ class PeriodsSummary:
         )
 
 
-def pool_of(view: View) -> Fraction:
-    """Return what purses are parts of: the capacity of a session but for what serves everybody."""
-    shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-    return max(Fraction(0), view.account.capacity - shared)
+def _own(purse: Purse | None, view: View) -> Purse | None:
+    """Return the purse of a node: a part of what hits can spend there."""
+    return None if purse is None else Purse(purse.name, purse.limit * view.pool)
 
 
 def _attributes(answer: Answer | None) -> list[str]:

@@ -28,23 +28,16 @@ REMEDY = "write 20, or [('age', 'sex'), 'city']"
 class Announcement:
     """What `questions=` has told: public, and what is None, empty or False was not told.
 
-    Attributes
-    ----------
-    count : int, optional
-        About how many different numbers will be asked for: each cell of a cross table is one.
-    sets : tuple of tuple of str
-        Names of attributes that will be asked together, sorted.
-    dense : bool
-        Whether there are dense ones among them, of which pairs of attributes say nothing.
-    expected : tuple of Expected
-        What a list of questions asks of each set, once a domain has told.
-    asked : tuple of Expression, Marginal, Query and BoundMarginal
-        The questions themselves, until a domain has told whether they can be asked; no file holds them.
+    Attributes:
+        count: About how many different numbers will be asked for: each cell of a cross table is one.
+        sets: Names of attributes that will be asked together, sorted.
+        dense: Whether there are dense ones among them, of which pairs of attributes say nothing.
+        expected: What a list of questions asks of each set, once a domain has told.
+        asked: The questions themselves, until a domain has told whether they can be asked; no file holds
+            them.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the count is no integer >= 1, or a set is none of different names.
+    Raises:
+        InvalidParameterError: If the count is no integer >= 1, or a set is none of different names.
     """
 
     count: int | None = None
@@ -71,21 +64,18 @@ class Announcement:
     def of_domain(self, domain: Domain) -> "Announcement":
         """Return what was told without the questions, each of which can be asked of this domain.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If one cannot, as where it is asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If one cannot, as where it is asked.
         """
         bound = []
         for one in self.asked:
             if isinstance(one, BoundMarginal):  # bound anew from its words, as a session does
-                one = Marginal(one.names, one.condition)
+                one = one.unbound
             bound.append(one.bind(domain))
         if not self.asked:
             return self
-        listed = (
-            self.count is not None and not self.dense
-        )  # of sets beside them nobody says how they are asked
+        # of sets beside them nobody says how they are asked
+        listed = self.count is not None and not self.dense
         expected = expected_of(domain, bound, MOST_LEVELS) if listed else ()
         return attrs.evolve(self, asked=(), expected=expected)
 

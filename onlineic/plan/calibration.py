@@ -50,16 +50,13 @@ def mechanism_for(
 ) -> NumericSparse:
     """Return the named mechanism with the least noise that pays for the planned hard answers.
 
-    Parameters
-    ----------
-    reserved : Fraction
-        Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
-    room : int
-        Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
-    restarts : int
-        How many are paid for, by mechanisms that keep a threshold: `GumbelSparse` loses nothing by one.
-    **settings
-        What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or threshold.
+    Args:
+        reserved: Share of the capacity, or with `pure` of epsilon, that is kept for other releases.
+        room: Bits by which the noise of a Gumbel session may grow: its grid is so much coarser.
+        restarts: How many are paid for, by mechanisms that keep a threshold: `GumbelSparse` loses nothing by
+            one.
+        **settings: What `calibrated` of every mechanism takes: hard_answers, max_queries, beta, alpha or
+            threshold.
     """
     given, tables = budget, {"partition": True, "ratio": PARTITION_RATIO} if partition else {}
     if partition and not reserved:  # nothing is bought beside hits: all that is learned comes from them

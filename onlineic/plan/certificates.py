@@ -47,25 +47,19 @@ def textbook_plan(
 ) -> Plan:
     """Return Algorithm OnlineIC at its theorem's parameters: c = floor T(alpha), threshold 2 alpha, pairs.
 
-    Parameters
-    ----------
-    alpha : float, optional
-        None: the least alpha that the theorem allows and the rule can be held at. (The theorem holds for
-        every larger one too; the net of `Median` grows as alpha falls, and would refuse many records.)
-
-    Raises
-    ------
-    InvalidParameterError
-        If epsilon is above 20, where the theorem is not proved, or another parameter outside its range.
-    InfeasibleAccuracyError
-        If alpha is below the least feasible one, which the message names.
-    TooLargeError
-        If the rule cannot be held at alpha, or at any.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 11, Theorems 5.13 to 5.15, with the constants of `onlineic.bounds`. The
     threshold is 2 alpha; the closed formula printed in Algorithm 11 agrees with it at the least alpha only.
+
+    Args:
+        alpha: None: the least alpha that the theorem allows and the rule can be held at. (The theorem holds
+            for every larger one too; the net of `Median` grows as alpha falls, and would refuse many
+            records.)
+
+    Raises:
+        InvalidParameterError: If epsilon is above 20, where the theorem is not proved, or another parameter
+            outside its range.
+        InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.
+        TooLargeError: If the rule cannot be held at alpha, or at any.
     """
     n, budget, max_queries, beta = checked_facts(n, budget, max_queries, beta)
     epsilon = checked_real(
@@ -132,10 +126,8 @@ def textbook_plan(
 def _least_held(update: Rule, domain: Domain, alpha: float) -> float:
     """Return about the least alpha, larger than this one, at which a rule can be held.
 
-    Raises
-    ------
-    TooLargeError
-        If it cannot be held at 1/2 either, where every answer is a guess.
+    Raises:
+        TooLargeError: If it cannot be held at 1/2 either, where every answer is a guess.
     """
     low, high = alpha, 0.5
     rule_at(update, domain, high)
@@ -206,10 +198,8 @@ def _certificate_at(
 ) -> Plan:
     """Return the plan with that certificate.
 
-    Raises
-    ------
-    InvalidParameterError, InfeasibleAccuracyError
-        If there is none.
+    Raises:
+        InvalidParameterError, InfeasibleAccuracyError: If there is none.
     """
     budget, beta, max_queries = settings.of_row, settings.beta, settings.max_queries
     bound_of = update_bound_of(update, domain, settings.prior)

@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 
 # by what rules sessions are planned, learn and answer: a digest of the stored plans and transcripts of
 # `tests/golden/`, where a test holds it. Files of other rules keep their plan and what was told
-RULES = "51b82d2b6eb2233e"
+RULES = "b5f1f948fbf94c68"
 
 # how much is planned; shares are of the budget
 MOST_PLANNED = 100  # hard answers: each refit takes a while
@@ -59,14 +59,10 @@ FITTED_AT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # where all are measured; one fi
 class Shares:
     """How a default partition session divides its capacity, and how finely it cuts.
 
-    Attributes
-    ----------
-    hard_answers : int
-        c, planned true hard answers.
-    tables : Fraction
-        Share of tables that are settled beforehand; the rest pays hard answers.
-    parts : int
-        Equal parts into which a long ordered attribute is cut.
+    Attributes:
+        hard_answers: c, planned true hard answers.
+        tables: Share of tables that are settled beforehand; the rest pays hard answers.
+        parts: Equal parts into which a long ordered attribute is cut.
     """
 
     hard_answers: int

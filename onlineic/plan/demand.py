@@ -1,10 +1,11 @@
-"""What to buy next, by what is asked: tables that lower the error of the questions expected by most.
+"""What to buy next, by what is asked: numbers for the first questions, tables for those that follow.
 
-The rule looks at public facts alone: the questions asked, what was released, and what is left. What an
-instalment may cost follows from how many questions were asked, so that a few cost little and many have
-everything; which tables it buys is what `interactions.cheapest` finds for the questions expected, by the same
-predictor that tells what an answer is worth. Where one table of all cells, or the levels of one attribute,
-are expected to tell more, these are settled before anything is asked.
+The rule looks at public facts alone: the questions asked, what was released, and what is left. A question
+that comes alone is bought by itself, as a number, until numbers have cost what may be spent on them: so a few
+questions cost little, and many have tables. What an instalment of tables may cost follows from how many
+questions were asked. Which tables it buys is what `interactions.cheapest` finds for the questions expected,
+by the same predictor that tells what an answer is worth. Where one table of all cells, or the levels of one
+attribute, are expected to tell more, these are settled before anything is asked.
 
 Proof: docs/theory/session.md, 4.9.
 """
@@ -18,9 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from onlineic.accounting.budget import Charge, Filter
-from onlineic.accounting.neighbours import Neighbours
-from onlineic.accounting.renyi import TICK
+from onlineic.accounting.budget import Filter
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
@@ -33,9 +32,10 @@ from onlineic.errors import (
 from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_axes, asked_of
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
-from onlineic.interactions.sizes import Key, table_of
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Opened, Record
-from onlineic.plan.first_tables import FirstTables, least_scale
+from onlineic.interactions.sizes import Key
+from onlineic.ledger.records import Bought, Opened, Record
+from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
+from onlineic.plan.listened import Listened
 from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
@@ -45,75 +45,51 @@ from onlineic.queries.reach import Reach
 KEPT = Fraction(1, 10)
 MANY_SETS = 100  # of which a little is bought first: 704 sets err by .9 of what they err by at once
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+AS_GOOD = 1.1  # an error over that of numbers: tables that were bought to be as good may err by a hair more
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
-
-
-@final
-@attrs.frozen(eq=False)
-class Listened:
-    """What a record has asked and bought, as far as purchases go by it.
-
-    Attributes
-    ----------
-    asked : tuple of Asked
-        Of the first questions that were tested, oldest first.
-    sets : frozenset of tuple of int
-        Sets of attributes among them.
-    predictor : Predictor or None
-        By what purchases have released.
-    spent : Fraction
-        By purchases, in the unit of the account.
-    """
-
-    asked: tuple[Asked, ...] = ()
-    sets: frozenset[Axes] = frozenset()
-    predictor: Predictor | None = None
-    spent: Fraction = Fraction(0)
 
 
 @final
 @attrs.frozen
 class DemandPurchases(PurchaseRule[Listened]):
-    """Instalments as questions come, and tables for a question that is publicly hard.
+    """Numbers for the first questions, then instalments of tables, and some for a publicly hard question.
 
-    An instalment is bought at the first question and each time that four times as many were asked. Questions
-    that come in one call are all heard before the first of them is answered. Between two instalments a
-    question over attributes that were not asked together before buys by itself, from what is left, if that
+    A question that comes alone is bought by itself, for a fixed part of what is left, where its noise is
+    below its expected error: until `rent` is spent, or as many were asked as would have spent it. A call is
+    heard whole: tables that answer it as well as numbers are bought for it, if they cost less than these.
+    Then instalments come, each time that four times as many questions were asked, of what numbers have left.
+    Between two of them a question over attributes that were not asked together before buys tables, if that
     leaves a third of its own expected error.
 
-    Parameters
-    ----------
-    share : Fraction, in (0, 1]
-        Of the account, for all purchases together.
-    after : tuple of int
-        Questions after which an instalment is bought, rising; the first one comes before the first question.
-    parts : tuple of Fraction
-        Of that, which are spent by then; the last one is 1.
-    one : Fraction, in (0, 1]
-        Of what is left, for a question that is publicly hard.
-    announced : tuple of tuple of int
-        Sets of attributes that will be asked, as places in the domain, if they were told.
-    reach : Reach, optional
-        Which sets can be counted: tables of others are not bought.
-    count : int, optional
-        About how many questions will come, if that was told and is less than `after` was made for.
-    first : FirstTables, optional
-        All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or what
-        sessions of several update rules begin with.
+    Args:
+        share: In (0, 1]. Of the account, for all purchases together.
+        after: Questions after which an instalment is bought, rising; the first one comes before the first
+            question.
+        parts: Of that, less what numbers cost, which are spent by then; the last one is 1.
+        one: In (0, 1]. Of what is left, for a question that is publicly hard.
+        single: In (0, 1). Of what is left, for a number: twenty, an hour of an analyst, then cost less than
+            half of all.
+        rent: In [0, 1). Of all purchases, for numbers: a stream that follows them errs by a third more, not
+            by half.
+        announced: Sets of attributes that will be asked, as places in the domain, if they were told.
+        reach: Which sets can be counted: tables of others are not bought.
+        count: About how many questions will come, if that was told and is less than `after` was made for.
+        first: All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or
+            what sessions of several update rules begin with.
+        listed: What announced questions ask of each set, if the questions themselves were told.
 
-    listed : tuple of Expected
-        What announced questions ask of each set, if the questions themselves were told.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a share is outside its range, counts or parts do not rise, or a set of attributes is none.
+    Raises:
+        InvalidParameterError: If a share is outside its range, counts or parts do not rise, or a set of
+            attributes is none.
     """
 
     share: Fraction = Fraction(9, 10)
-    after: tuple[int, ...] = (1, 4, 16, 64, 256)
-    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 20))
+    after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
+    parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
     one: Fraction = Fraction(1, 8)
+    single: Fraction = Fraction(1, 32)
+    rent: Fraction = Fraction(2, 5)
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
@@ -123,6 +99,8 @@ class DemandPurchases(PurchaseRule[Listened]):
     def __attrs_post_init__(self) -> None:
         for name in ("share", "one"):  # a float would be no charge
             set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        set_fields(self, single=checked_ratio("single", self.single, above=0.0, below=1.0))
+        set_fields(self, rent=checked_ratio("rent", self.rent, at_least=0.0, below=1.0))
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
@@ -154,13 +132,21 @@ class DemandPurchases(PurchaseRule[Listened]):
         reach: Reach | None = None,
         count: int | None = None,
         listed: tuple[Expected, ...] = (),
+        *,
+        guessed: bool = False,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
         Of sets of attributes nearly all is bought with the first question, or of many with the second one,
-        once a little has told how large interactions are; of a number of questions all is by its end.
+        once a little has told how large interactions are; of a number of questions all is by its end. What
+        was told needs no numbers.
+
+        Args:
+            guessed: Whether nobody has told these sets: numbers come before their tables.
         """
         rule = cls(announced=announced, reach=reach, listed=listed)
+        if count is not None or (announced and not guessed):
+            rule = attrs.evolve(rule, rent=Fraction(0))
         if announced:
             many = len(announced) > MANY_SETS
             more = len(rule.after) - 1 - many
@@ -194,20 +180,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         return Listened()
 
     def heard(self, so_far: Listened, record: Record) -> Listened:
-        if isinstance(record, Opened):
-            before = so_far.predictor or Predictor(record.measurements[0].target.domain)
-            spent = so_far.spent + record.charge.amount
-            return attrs.evolve(so_far, predictor=before.after(record.measurements), spent=spent)
-        questions: Iterable[Question] = ()
-        if isinstance(record, EasyBatch):
-            questions = record.queries
-        elif isinstance(record, Easy | Hard):
-            questions = (record.query,)
-        more = tuple(map(asked_of, itertools.islice(questions, max(0, self._read - len(so_far.asked)))))
-        if not more:
-            return so_far
-        sets = so_far.sets.union(one.axes for one in more)
-        return attrs.evolve(so_far, asked=so_far.asked + more, sets=sets)
+        return so_far.after(record, self._read)
 
     def _demand(self, domain: Domain, asked: Sequence[Asked]) -> Demand:
         return Demand.of(domain, asked, self.announced, self.listed)
@@ -215,18 +188,17 @@ class DemandPurchases(PurchaseRule[Listened]):
     def hears(self, heard: Listened) -> int:
         return max(1, self._read - len(heard.asked))
 
-    def due_at(self, heard: Listened, questions: Iterable[Question]) -> int | None:
-        told = len(heard.asked)
-        if told >= self.after[-1]:
+    def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
+        told, sets, rents = len(heard.asked), heard.sets, self._rents(heard, account)
+        if told >= self.after[-1] and not rents:
             return None  # all is bought, or will be with the next question
-        milestone = next(count for count in self.after if count > told) - told
-        sets = heard.sets
+        milestone = next((count for count in self.after if count > told), math.inf) - told
         for place, question in enumerate(questions):
             axes = asked_axes(question)
             if place and axes not in sets:
                 return place
-            if place + 1 == milestone:  # even after the last: a repeat behind it buys, too
-                return milestone
+            if rents or place + 1 == milestone:  # even after the last: a repeat behind it buys, too
+                return place + 1
             sets = sets | {axes}
         return None
 
@@ -254,7 +226,9 @@ class DemandPurchases(PurchaseRule[Listened]):
         parts: dict[Key, float] = {}
         for _, bought in self._foreseen(facts, self._demand(facts.domain, ()), self.parts):
             parts = {key: parts.get(key, 0.0) + bought.get(key, 0.0) for key in {**parts, **bought}}
-        tables = _priced(facts, parts, self.share * facts.account.capacity)
+        tables = tables_at(
+            facts.domain, facts.account, facts.neighbours, parts, self.share * facts.account.capacity
+        )
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
 
     def _foreseen(
@@ -268,7 +242,7 @@ class DemandPurchases(PurchaseRule[Listened]):
                 yield predictor, {}
                 continue
             due = part * self.planned(facts.account)
-            budget = _precision(facts.account, due, facts.neighbours) * facts.n**2
+            budget = precision_of(facts.account, due, facts.neighbours) * facts.n**2
             design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
             known = {key: budget * (one**2 if pure else one) for key, one in design.parts.items()}
             predictor = predictor.with_planned(known.items())
@@ -281,6 +255,10 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
+    def owed_alone(self, heard: Listened, account: Filter) -> Fraction:
+        rents = self.first is None and self._rents(heard, account)
+        return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
+
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if self.first is not None:
@@ -292,7 +270,13 @@ class DemandPurchases(PurchaseRule[Listened]):
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        due = self._reached(told, heard) * planned - heard.spent
+        if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
+            if len(asked) < 2:
+                return self._shared(facts) or (self._alone(facts, asked[0]) if asked else None)
+            units, tables = self._of_call(facts, asked)
+            if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
+                return tables
+        due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due > least:
             # of one question at a time later instalments go by the record alone: one asked again has none
             more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -302,8 +286,60 @@ class DemandPurchases(PurchaseRule[Listened]):
             return tables if tables is not None and tables.charge.amount > least / 2 else None
         if question is None or asked_axes(question) in heard.sets:
             return None
-        demand = Demand.of_one(facts.domain, asked_of(question))
+        demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def _rents(self, heard: Listened, account: Filter) -> bool:
+        """Whether questions are bought by themselves."""
+        most = round(math.log(1 - self.rent) / math.log(1 - self.single))
+        return heard.alone < most and heard.spent < self.rent * self.planned(account)
+
+    def _price(self, facts: Facts[Listened]) -> Fraction:
+        """Return what a number costs, in the unit of the account."""
+        return self.single * (self.planned(facts.account) - facts.heard.spent)
+
+    def _noise(self, facts: Facts[Listened]) -> tuple[float, float]:
+        """Return the noise of a number, fraction of records, and that of a table of its price over it."""
+        near, pure = facts.neighbours, facts.account.order is None
+        table = 1.0 / math.sqrt(precision_of(facts.account, self._price(facts), near)) / facts.n
+        over = near.table_l1() if pure else math.sqrt(near.table_squared())
+        return table * near.number(0, 1) / over, over / near.number(0, 1)
+
+    def _alone(self, facts: Facts[Listened], question: Question) -> FirstTables | None:
+        """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
+        bought = single(question, self._price(facts), facts.account, facts.neighbours)
+        if bought is None or bought.charge.amount > facts.account.left:
+            return None
+        expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
+        return bought if bought.deviations(facts.n)[0] < expected else None
+
+    def _shared(self, facts: Facts[Listened]) -> FirstTables | None:
+        """Return tables for as much as numbers have cost, if these answer what was asked as well as those."""
+        heard = facts.heard
+        if not heard.rented or heard.alone + 1 not in self.after:
+            return None
+        demand = self._demand(facts.domain, heard.asked)
+        error = (heard.predictor or Predictor(facts.domain)).expected(demand)
+        noise, _ = self._noise(facts)
+        return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
+
+    def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
+        """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
+
+        Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
+        """
+        demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
+        noise, over = self._noise(facts)
+        if (facts.heard.predictor or Predictor(facts.domain)).expected(demand) <= AS_GOOD * noise:
+            return 0, None
+        budget = UNBOUNDED * facts.n**2
+        design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=pure)
+        units = design.after * math.sqrt(budget) * over
+        units = units if pure else units**2
+        if units >= len(asked):
+            return len(asked), None
+        most = Fraction(units) * self._price(facts)
+        return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
 
     def told(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
@@ -315,11 +351,11 @@ class DemandPurchases(PurchaseRule[Listened]):
     def holds(self, record: Opened, heard: Listened, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
     def _reached(self, told: int, heard: Listened) -> Fraction:
-        """Return the part of all purchases that is spent after so many questions."""
+        """Return the part of what numbers have left that is spent after so many questions."""
         if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
             return self.parts[0]
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
@@ -333,9 +369,13 @@ class DemandPurchases(PurchaseRule[Listened]):
         if most > facts.account.left:  # hits have used it up: what is left is theirs
             return None
         predictor = facts.heard.predictor or Predictor(facts.domain)
-        budget = _precision(facts.account, most, facts.neighbours) * facts.n**2
+        budget = precision_of(facts.account, most, facts.neighbours) * facts.n**2
         design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return None if design.after > kept * design.before else _priced(facts, design.parts, most)
+        return (
+            None
+            if design.after > kept * design.before
+            else tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
+        )
 
 
 def _checked_axes(told: object) -> Axes:
@@ -353,36 +393,3 @@ def _checked_axes(told: object) -> Axes:
 def opens_with(rule: PurchaseRule[Any]) -> FirstTables | None:
     """Return what a rule of the package releases first for certain; of others nothing is certain."""
     return rule.first if type(rule) is DemandPurchases else None
-
-
-def _precision(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
-    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
-    if account.order is None:  # Laplace noise, of scale L1 / epsilon
-        return float(most / neighbours.table_l1()) ** 2 / 2.0
-    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
-    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
-
-
-def _priced(facts: Facts[Listened], design: dict[Key, float], most: Fraction) -> FirstTables | None:
-    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
-    account, neighbours = facts.account, facts.neighbours
-    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
-    parts = [Fraction(part) / whole for part in design.values()]
-    order, pure = account.order, account.order is None
-    scales = [least_scale(order, most * part, neighbours) for part in parts]
-    bought = [
-        (table_of(facts.domain, key), scale)
-        for key, scale in zip(design, scales, strict=True)
-        if scale is not None
-    ]
-    if not bought:
-        return None
-    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
-    tables = FirstTables(
-        tuple(one for one, _ in bought),
-        tuple(scale for _, scale in bought),
-        unpaid,
-        pure,
-        neighbours=neighbours,
-    )
-    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))

@@ -8,19 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.accounting.budget import Budget, Charge
+from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.composition import zcdp_rho
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.accounting.rounding import float_up
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_ratio, set_fields
+from onlineic.interactions.sizes import Key, table_of
 from onlineic.ledger.records import Ledger, Opened
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
@@ -28,45 +29,43 @@ from onlineic.plan.defaults import (
     FLAT,
     ROOT,
 )
+from onlineic.plan.numbers import NUMBER_BITS, least_number, number_law, number_price
 from onlineic.queries.cuts import Cut, grid_of, long_axes
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Measurement, Partition, one_way
-from onlineic.sparse.base import NumericSparse
+from onlineic.queries.query import Query
+from onlineic.sparse.base import NumericSparse, steps_down
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 RECORD_PARTS = (
     16  # in which Gaussian noise is drawn: whole records waste up to a tenth of it where it is small
 )
-CLASSES = {Partition, Charge}  # of what a rule hands over
+CLASSES = {Partition, Query}  # of what a rule hands over
 MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the read
 
 
 @final
 @attrs.frozen
 class FirstTables:
-    """Tables to release together, and what they cost.
+    """Tables and numbers to release together, and what they cost.
 
-    Attributes
-    ----------
-    targets : tuple of Partition
-    scales : tuple of Fraction
-        Of each one's noise, records: sigma of a discrete Gaussian on the multiples of one over its own
-        denominator, or the scale of a discrete Laplace on whole records.
-    charge : Charge
-        Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
-        order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of that.
-    pure : bool
-        Whether the noise is Laplace.
-    neighbours : Neighbours
-        By which they move.
+    Attributes:
+        scales: Of each one's noise, records: of a table sigma of a discrete Gaussian on the multiples of one
+            over its own denominator, or the scale of a discrete Laplace on whole records; of a number the
+            same on the multiples of 2^-8, to which its count is rounded down.
+        charge: Of all of them: a neighbour moves each, by L1 and squared L2, so their costs add; each is
+            order * L2 / (2 sigma^2) in Renyi divergence, L1 / scale in epsilon, or the Renyi divergence of
+            that. A number moves by its own sensitivity.
+        pure: Whether the noise is Laplace.
+        neighbours: By which they move.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they cost more than their charge: no plan that is read from a file may buy them for less.
+    Raises:
+        InvalidParameterError: If they cost more than their charge: no plan that is read from a file may buy
+            them for less.
     """
 
-    targets: tuple[Partition, ...]
+    targets: tuple[Partition | Query, ...]
     scales: tuple[Fraction, ...]
     charge: Charge
     pure: bool = False
@@ -86,16 +85,33 @@ class FirstTables:
             )
 
     @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The tables among them."""
+        return tuple(one for one in self.targets if isinstance(one, Partition))
+
+    @property
     def cost(self) -> Fraction:
         """What they cost by their scales, wherever they come, in the unit of the charge."""
         order = self.charge.order
         if order is None:
             if not self.pure:
                 raise InvalidParameterError("charge must be in ticks for Gaussian tables, got epsilon.")
-            return sum((self.neighbours.table_l1() / scale for scale in self.scales), Fraction(0))
-        if self.pure:
+        elif self.pure:
+            if any(isinstance(target, Query) for target in self.targets):
+                raise InvalidParameterError(
+                    "charge must be in epsilon for Laplace noise on a number, got ticks; draw Gaussian noise."
+                )
             return _laplace_price(order, self.scales, self.neighbours)
-        return sum((_gaussian_price(order, scale, self.neighbours) for scale in self.scales), Fraction(0))
+        return sum(map(self._price, self.targets, self.scales), Fraction(0))
+
+    def _price(self, target: Partition | Query, scale: Fraction) -> Fraction:
+        """Return what one of them costs; Laplace noise in epsilon."""
+        order = self.charge.order
+        if isinstance(target, Query):
+            return number_price(order, target, scale, self.neighbours)
+        if order is None:
+            return self.neighbours.table_l1() / scale
+        return _gaussian_price(order, scale, self.neighbours)
 
     def noise(self, scale: Fraction, blocks: int, noise: Noise) -> tuple[Ints, int]:
         """Return fresh noise for so many blocks, and in how many parts of a record it is."""
@@ -107,17 +123,26 @@ class FirstTables:
     @property
     def drawable(self) -> bool:
         """Whether the samplers draw noise of these scales."""
+        units = [1 << NUMBER_BITS if isinstance(target, Query) else 1 for target in self.targets]
+        scales = [scale * unit for scale, unit in zip(self.scales, units, strict=True)]
         if self.pure:
-            return all(max(scale.as_integer_ratio()) < RATIO_LIMIT for scale in self.scales)
-        return all(scale.numerator <= SIGMA_LIMIT for scale in self.scales)
+            return all(max(scale.as_integer_ratio()) < RATIO_LIMIT for scale in scales)
+        whole = all(unit == 1 or scale.denominator == 1 for scale, unit in zip(scales, units, strict=True))
+        return whole and all(scale.numerator <= SIGMA_LIMIT for scale in scales)
 
-    def measure(self, counts: Iterable[Ints], noise: Noise, n: int) -> tuple[Measurement, ...]:
-        """Return the noisy blocks of all, fractions of n records, from their exact counts (PRIVATE)."""
+    def measure(self, counts: Iterable[Any], noise: Noise, n: int) -> tuple[Measurement, ...]:
+        """Return the noisy blocks or number of all, fractions of n records, from exact counts (PRIVATE)."""
         released = []
         held = zip(self.targets, self.scales, self.deviations(n), counts, strict=True)
         for target, scale, deviation, exact in held:
-            drawn, unit = self.noise(scale, target.blocks, noise)
-            released.append(Measurement(target, (exact * unit + drawn) / (n * unit), deviation))
+            if isinstance(target, Query):
+                law = number_law(scale, self.pure)
+                on_grid = steps_down(int(exact), target.grid_bits, NUMBER_BITS)
+                values = (on_grid + law.draw(noise, 1)) / (n << NUMBER_BITS)
+            else:
+                drawn, unit = self.noise(scale, target.blocks, noise)
+                values = (exact * unit + drawn) / (n * unit)
+            released.append(Measurement(target, values, deviation))
         return tuple(released)
 
     def deviations(self, n: int) -> tuple[float, ...]:
@@ -141,9 +166,9 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     if not long:
         return tables
     targets = []
-    for target in tables.targets:
+    for target in tables.partitions:
         cuts = [
-            Cut.at(domain.shape[axis], grid_of(domain.shape[axis]).firsts[cut.firsts])
+            Cut.at(domain.shape[axis], grid_of(domain.attributes[axis]).firsts[cut.firsts])
             if axis in long
             else cut
             for axis, cut in zip(target.axes, target.cuts, strict=True)
@@ -157,44 +182,60 @@ def checked_tables(named: object) -> FirstTables:
 
     A subclass may say one thing when it is priced, and another when it is charged or drawn.
     """
-    if type(named) is FirstTables and {*map(type, (*named.targets, named.charge))} == CLASSES:
-        return named
+    if type(named) is FirstTables and type(named.charge) is Charge:
+        kinds = {*map(type, named.targets)}
+        if kinds and kinds <= CLASSES:
+            return named
     raise InvalidParameterError(
-        f"purchases must name FirstTables with a Partition or more, got a {type(named).__name__}, or "
-        "parts of other classes; nothing was spent: mend the rule."
+        "purchases must name FirstTables with a Partition or a Query or more, got a "
+        f"{type(named).__name__}, or parts of other classes; nothing was spent: mend the rule."
     )
 
 
+def is_single(tables: FirstTables, questions: Sequence[Question]) -> bool:
+    """Return whether just what one question asks is bought, so that this is its answer."""
+    if len(tables.targets) != 1 or len(questions) != 1:
+        return False
+    (target,), (question,) = tables.targets, questions
+    return target == (question if isinstance(question, Query) else question.partition)
+
+
 def check_bought(
-    tables: FirstTables, ledger: Ledger, sparse: NumericSparse, domain: Domain, planned: bool
+    tables: FirstTables,
+    ledger: Ledger,
+    sparse: NumericSparse,
+    domain: Domain,
+    planned: bool,
+    questions: Sequence[Question] = (),
 ) -> FirstTables:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
     Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
     more by those of the mechanism.
 
-    Parameters
-    ----------
-    tables : FirstTables
-        As `checked_tables` returns them.
-    ledger : Ledger
-    sparse : NumericSparse
-    domain : Domain
-        Of the table that is read.
-    planned : bool
-        Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan tells.
+    Args:
+        tables: As `checked_tables` returns them.
+        domain: Of the table that is read.
+        planned: Whether the rule releases these first for certain (`demand.opens_with`), whose law the plan
+            tells.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is something else than tables of this package, is priced for another account, or cannot be
-        read or drawn.
+    Raises:
+        InvalidParameterError: If it is something else than tables of this package, is priced for another
+            account, or cannot be read or drawn.
     """
     if ledger.account.unit == "shares" or tables.charge.amount <= 0:
         raise InvalidParameterError(
             "purchases must be charged to an account that prices tables, got one of shares, or a charge of "
             "0; nothing was spent: test by 'gumbel' or 'exponential'."
         )
+    for target in tables.targets:
+        if isinstance(target, Query) and not is_single(tables, questions):
+            raise InvalidParameterError(
+                "purchases must name a number by itself and for the question at hand, got another one; "
+                "nothing was spent: take the question of the facts."
+            )
+        if isinstance(target, Query):
+            target.bind(domain)  # one that was put together by hand would lie about its price
     if any(target.domain != domain for target in tables.targets) or not tables.drawable:
         raise InvalidParameterError(
             "purchases must be tables over the domain of the session, of noise that can be drawn, got "
@@ -335,6 +376,60 @@ def _least_laplace(
         else:
             low = middle
     return best
+
+
+def precision_of(account: Filter, most: Fraction, neighbours: Neighbours) -> float:
+    """Return one over the variance, records, of a table for so much in the unit of the account, roughly."""
+    if account.order is None:  # Laplace noise, of scale L1 / epsilon
+        return float(most / neighbours.table_l1()) ** 2 / 2.0
+    # sigma records cost order L / (2 sigma^2) in divergence, L the squared sensitivity of a table
+    return float(2 * most * TICK / (account.order * neighbours.table_squared()))
+
+
+def tables_at(
+    domain: Domain, account: Filter, neighbours: Neighbours, design: dict[Key, float], most: Fraction
+) -> FirstTables | None:
+    """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
+    whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
+    parts = [Fraction(part) / whole for part in design.values()]
+    order, pure = account.order, account.order is None
+    scales = [least_scale(order, most * part, neighbours) for part in parts]
+    bought = [
+        (table_of(domain, key), scale) for key, scale in zip(design, scales, strict=True) if scale is not None
+    ]
+    if not bought:
+        return None
+    unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
+    tables = FirstTables(
+        tuple(one for one, _ in bought),
+        tuple(scale for _, scale in bought),
+        unpaid,
+        pure,
+        neighbours=neighbours,
+    )
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
+
+
+def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
+    """Return just what a question asks, with the least noise that so much pays, or None.
+
+    Args:
+        most: For a number, in the unit of the account; for a cross table that of the same noise.
+    """
+    order, pure = account.order, account.order is None
+    target: Partition | Query
+    if isinstance(question, BoundMarginal):
+        number, target = neighbours.number(0, 1), question.partition
+        more = Fraction(neighbours.table_l1(), number)
+        most *= more if pure else Fraction(neighbours.table_squared(), number**2)
+        scale = least_scale(order, most, neighbours)
+    else:
+        target, scale = question, least_number(order, most, question, neighbours)
+    if scale is None:
+        return None
+    unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
+    tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
+    return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
 def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> Fraction | None:

@@ -60,17 +60,12 @@ MOST_FORESEEN = 128  # attributes: of more a programme takes longer than a secon
 class EngineForecast:
     """One row of a forecast.
 
-    Attributes
-    ----------
-    engine : str
-    rms : float
-        Expected root-mean-square error of an answer, fraction of records; of a session from tables, whose
-        answers lie between 0 and 1, at most 1/2.
-    bound : float
-        That one answer keeps with probability .95: of plain noise the quantile of its law, of sessions from
-        tables twice the expected error, which is no promise; the plan states the bounds that are.
-    start : "numbers", "cells", "levels", "pairs" or None
-        The start of a session that this is; None: an engine of `onlineic.baselines`.
+    Attributes:
+        rms: Expected root-mean-square error of an answer, fraction of records; of a session from tables,
+            whose answers lie between 0 and 1, at most 1/2.
+        bound: That one answer keeps with probability .95: of plain noise the quantile of its law, of sessions
+            from tables twice the expected error, which is no promise; the plan states the bounds that are.
+        start: The start of a session that this is; None: an engine of `onlineic.baselines`.
     """
 
     engine: str
@@ -84,16 +79,11 @@ class EngineForecast:
 class Forecast:
     """Expected errors of the engines for one table, budget and stream, and the start that a session takes.
 
-    Attributes
-    ----------
-    engines : tuple of EngineForecast
-        Least expected error first.
-    start : "numbers", "cells", "levels" or "pairs"
-        The one expected to err least; but known noise is taken that is not much larger than what a session
-        that buys by what is asked, "pairs", is believed to err by.
-    reason : str
-    n, max_queries : int
-        Records, and the questions that were announced, or else are bounded.
+    Attributes:
+        engines: Least expected error first.
+        start: The one expected to err least; but known noise is taken that is not much larger than what a
+            session that buys by what is asked, "pairs", is believed to err by.
+        n, max_queries: Records, and the questions that were announced, or else are bounded.
     """
 
     engines: tuple[EngineForecast, ...]
@@ -142,32 +132,18 @@ def forecast(
 ) -> Forecast:
     """Return what every engine is expected to err by, and the start of a default session; all public.
 
-    Parameters
-    ----------
-    domain : Domain
-    n : int
-        Number of records, or about that where it is private: errors of counts are over it.
-    budget : Budget or Settings
-        Settings of a session tell of its questions too. With `accounting.ADD_REMOVE` for its neighbours the
-        number of records is paid from it first.
-    max_queries : int
-        For how many answers noise on every answer is priced, unless `questions` tells how many there will
-        be. It chooses no start.
-    questions : int, or iterable of str, of several, or of questions, optional
-        As `Settings.questions`. If it tells how many different questions will come, a session may measure
-        each of them, where that is expected to err least. Of dense ones nothing is known where a session
-        buys by what is asked (their error is then put at 1/2): with those among them it starts from all
-        cells, or measures each question where that says more. Of a session that listens what is expected is
-        the error of questions over all attributes alike, or over the sets told.
-
-    Returns
-    -------
-    Forecast
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument is outside its range.
+    Args:
+        n: Number of records, or about that where it is private: errors of counts are over it.
+        budget: Settings of a session tell of its questions too. With `accounting.ADD_REMOVE` for its
+            neighbours the number of records is paid from it first.
+        max_queries: For how many answers noise on every answer is priced, unless `questions` tells how many
+            there will be. It chooses no start.
+        questions: A number; or an iterable of names, of sets of names, or of questions. As
+            `Settings.questions`. If it tells how many different questions will come, a session may measure
+            each of them, where that is expected to err least. Of dense ones nothing is known where a session
+            buys by what is asked (their error is then put at 1/2): with those among them it starts from all
+            cells, or measures each question where that says more. Of a session that listens what is expected
+            is the error of questions over all attributes alike, or over the sets told.
     """
     check_domain(domain)
     remedy = "write how many records there are, or about that"
@@ -202,12 +178,9 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
 def told_would(domain: Domain, n: int, settings: Settings, sets: Iterable[Axes], count: int) -> float:
     """Return what a session would have been expected to err by that was told these sets and this number.
 
-    Parameters
-    ----------
-    sets : iterable of tuple of int
-        Places of attributes that were asked together.
-    count : int
-        How many questions were asked.
+    Args:
+        sets: Places of attributes that were asked together.
+        count: How many questions were asked.
     """
     names = tuple(tuple(domain.names[axis] for axis in axes) for axes in sets if axes)
     told = [Announcement(count), Announcement(sets=names)]

@@ -20,16 +20,14 @@ FEW = 6  # attributes of which all pairs are expected
 def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> DemandPurchases:
     """Return the rule of a session that buys by what is asked, and by what was announced.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a name that was announced is no attribute.
+    Raises:
+        InvalidQueryError: If a name that was announced is no attribute.
     """
     sets = tuple(tuple(sorted(domain.axis(name) for name in one)) for one in told.sets)
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if not sets and axes and len(axes) <= FEW:  # most of their pairs will be asked
         sets = tuple(itertools.combinations(axes, min(2, len(axes))))
-    return DemandPurchases.of(sets, reach, told.count, told.expected)
+    return DemandPurchases.of(sets, reach, told.count, told.expected, guessed=not told.sets)
 
 
 def told_nothing(rule: DemandPurchases, domain: Domain) -> bool:

@@ -17,7 +17,6 @@ Proof: docs/theory/accounting.md, 4.10; docs/theory/session.md, 4.9c.
 
 import contextlib
 import warnings
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
@@ -34,17 +33,15 @@ from onlineic.errors import (
     checked_ratio,
     set_fields,
 )
-from onlineic.ledger.lines import Line, account_from_json
-from onlineic.ledger.records import Opened, Record
+from onlineic.ledger.kinds import Line, account_from_json
+from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.defaults import RULES
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
+from onlineic.plan.purchases import Facts, PurchaseRule
 from onlineic.queries.partitions import Partition
 from onlineic.sparse.base import NumericSparse
 
-# of a plan, or of what its rule releases first: tables of which one release is bought, as `TablesBefore`
-FIRST = (("first_tables", "first"), ("dense_tables", "dense"), ("range_tables", "ranges"))
-LATER = ("later_tables", "later")  # which are chosen when they are bought: their charge alone is read
+FIRST = ("first", "dense", "ranges")  # of what was settled first: tables of which one release was bought
 MOST_SAVED = Fraction(5, 4)  # cost of Gaussian tables over what paid for them as a first release (4.10)
 ROUNDED = Fraction(1, 10**9)  # by more a deviation that was written is not off
 
@@ -71,17 +68,13 @@ def warn_other_rules(rule: PurchaseRule[Any]) -> None:
 class TablesBefore:
     """Tables that a plan of other rules names, one release of which was bought first.
 
-    Attributes
-    ----------
-    targets, scales, charge, pure, neighbours
-        As of `FirstTables`; but Gaussian ones were charged less than they cost as the `first` release.
-    first : bool
-        Whether their charge counts on their being that.
+    Attributes:
+        targets, scales, charge, pure, neighbours: As of `FirstTables`; but Gaussian ones were charged less
+            than they cost as the `first` release.
+        first: Whether their charge counts on their being that.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they cost more than other rules charged so little for.
+    Raises:
+        InvalidParameterError: If they cost more than other rules charged so little for.
     """
 
     targets: tuple[Partition, ...]
@@ -121,12 +114,9 @@ class TablesBefore:
 class BoughtBefore(PurchaseRule[Fraction]):
     """What a session of other rules has bought is in its record, and nothing is bought any more.
 
-    Attributes
-    ----------
-    amount : Fraction
-        What its plan set aside for all purchases, in the unit of the account.
-    tables : tuple of TablesBefore
-        Of which the first release is one, if they were settled before the first question.
+    Attributes:
+        amount: What its plan set aside for all purchases, in the unit of the account.
+        tables: Of which the first release is one, if they were settled before the first question.
     """
 
     ended = True
@@ -146,7 +136,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         return Fraction(0)
 
     def heard(self, so_far: Fraction, record: Record) -> Fraction:
-        return so_far + (record.charge.amount if isinstance(record, Opened) else 0)
+        return so_far + (record.charge.amount if isinstance(record, Bought) else 0)
 
     def next(self, facts: Facts[Fraction]) -> None:
         return None
@@ -159,12 +149,12 @@ class BoughtBefore(PurchaseRule[Fraction]):
     def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
         return heard > 0 or not self.tables or any(one.released_by(record, n) for one in self.tables)
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         targets = tuple(one.target for one in record.measurements)
         settled = [one.pure for one in self.tables if not before and one.targets == targets]
         return settled[0] if settled else super().laplace(record, before, account)
 
-    def unpaid(self, record: Opened, heard: Fraction, sparse: NumericSparse) -> str | None:
+    def unpaid(self, record: Bought, heard: Fraction, sparse: NumericSparse) -> str | None:
         """Return in words what is wrong with tables that the plan does not name, or None.
 
         Their charge must pay for their noise, and with what tables before them cost be set aside.
@@ -180,19 +170,17 @@ class BoughtBefore(PurchaseRule[Fraction]):
         scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
         targets = tuple(one.target for one in record.measurements)
         with contextlib.suppress(InvalidParameterError):
-            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)  # type: ignore[arg-type]
+            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
             return None
         return "tables whose noise costs more than their charge"
 
 
-def of_one_keyword(beginning: Line) -> Line:
-    """Return the first line of a file with one setting for what is bought: `first_tables` was another.
+def without_settled_tables(beginning: Line) -> Line:
+    """Return the first line of a file as if nobody had said that tables are settled beforehand.
 
-    Tables that were settled beforehand, by either, are bought by no rule of now: it is as if nobody had said.
+    No rule of now buys such tables; what the file has bought is in its record.
     """
     settings = dict(beginning["settings"])
-    if settings.pop("first_tables", None) is False:
-        settings["purchases"] = {"class": TestsOnly.__name__, "fields": {}}
     if (settings.get("purchases") or {}).get("class") == "FixedTables":
         del settings["purchases"]
     return {**beginning, "settings": settings}
@@ -201,15 +189,10 @@ def of_one_keyword(beginning: Line) -> Line:
 def older_plan(beginning: Line) -> Any:
     """Return the plan of a file of other rules, as JSON, with purchases that have ended.
 
-    Purchases stand in the plan as a rule, or as one field a kind of table; of a rule either what it shares
-    of the account is written, or its tables are. A plan that buys nothing stays as it is. A start from
-    tables held a part of the uniform distribution, which it has no more: a session does not go by the
-    certificate that rested on it.
+    A plan that buys nothing stays as it is.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If what its purchases cost cannot be read.
+    Raises:
+        LedgerCorruptError: If what its purchases cost cannot be read.
     """
     try:
         return _ended(beginning["plan"], account_from_json(beginning["account"]))
@@ -222,39 +205,25 @@ def older_plan(beginning: Line) -> Any:
 
 def _ended(plan: Any, account: Filter) -> Any:
     """Return the plan with `BoughtBefore` in the place of its purchases, or raise anything."""
-    fields: Mapping[str, Any] = plan["fields"]
-    rule = fields.get("purchases") or {"class": "TestsOnly", "fields": {}}
-    settled = rule["fields"].get("first") if rule["class"] == "DemandPurchases" else rule
-    tables = fields if settled is None or settled["class"] == "TestsOnly" else settled["fields"]
-    held = [tables[name] for names in FIRST for name in names if tables.get(name) is not None]
-    later = [tables[name] for name in LATER if tables.get(name) is not None]
+    rule = plan["fields"]["purchases"]
+    if rule["class"] == "TestsOnly":
+        return plan
+    if rule["class"] != "DemandPurchases":
+        raise KeyError(rule["class"])
+    settled, tables = rule["fields"].get("first"), []
     if settled is None or settled["class"] == FirstTables.__name__:
+        tables = [] if settled is None else [settled]
         amount = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity
-        held = [] if settled is None else [settled]
-    elif settled["class"] in ("FirstChoices", "PlannedPurchases", "TestsOnly"):
-        amount = sum((_charged(one) for one in (*held[:1], *later)), Fraction(0))
     else:
-        raise KeyError(settled["class"])
-    kept = {
-        name: one for name, one in fields.items() if name not in {n for pair in (*FIRST, LATER) for n in pair}
-    }
-    update = fields.get("update")
-    if isinstance(update, dict) and update.get("class") == "FittedStart":
-        start = {name: one for name, one in update["fields"].items() if name != "uniform"}
-        kept["update"] = {**update, "fields": start}
-    if held or amount:
-        written = {"amount": {"fraction": str(amount)}, "tables": [_before(one) for one in held]}
-        kept["purchases"] = {"class": BoughtBefore.__name__, "fields": written}
-    return {**plan, "fields": kept}
+        tables = [settled["fields"][name] for name in FIRST if settled["fields"][name] is not None]
+        charge = tables[0]["fields"]["charge"]["fields"]["amount"]
+        amount = Fraction(charge["fraction"]) + Fraction(settled["fields"]["later"]["fraction"])
+    written = {"amount": {"fraction": str(amount)}, "tables": [_before(one) for one in tables]}
+    bought = {"class": BoughtBefore.__name__, "fields": written}
+    return {**plan, "fields": {**plan["fields"], "purchases": bought}}
 
 
 def _before(tables: Any) -> Any:
     """Return tables as JSON, of which is left whether they were charged as the first release."""
     fields = tables["fields"]
     return {"class": TablesBefore.__name__, "fields": {**fields, "first": fields.get("first") is not None}}
-
-
-def _charged(tables: Any) -> Fraction:
-    """Return the charge of tables, or of what is kept for some, in the unit of the account."""
-    charge = tables if "fraction" in tables else tables["fields"]["charge"]["fields"]["amount"]
-    return Fraction(charge["fraction"])

@@ -44,40 +44,25 @@ MOST_HARD = 10**9
 class Plan:
     """All that a session fixes at its start, a function of public facts.
 
-    Attributes
-    ----------
-    sparse : NumericSparse
-    update : UpdateRule
-    alpha : float
-        Gap that an update may rely on, fraction of records.
-    beta : float
-        Failure probability of the accuracy statements.
-    max_queries : int
-        Q, the length of the stream that `error_bound` speaks of. Privacy does not depend on it.
-    hard_answers : int
-        c, hard answers planned for; false hits may use up more than that, and are paid for too.
-    error_bound : float
-        Bound on every easy answer of the first Q queries at once, and with a certificate on every answer,
-        with probability 1 - beta. Where prices fall (`next_share`), on those before the first hit or
-        restart: of all that was answered speaks `SessionStatistics.error_bound`.
-    certified : bool
-        Whether it is proven that the hard answers cannot run out in that event: T(alpha) counts them, or each
-        of the first Q questions is paid.
-    textbook : bool
-        Whether answers carry the theorem's own bound, 3 alpha.
-    partitions : PartitionRule or None
-        Which partition a hard query releases; None: its number alone.
-    hit_price : Fraction
-        Of a planned hit, in the unit of the account.
-    next_share : Fraction or None
-        The most of what is left that a hit may cost once there was one; None: prices stay as they are.
-    reserve, least_price : Fraction or None, Fraction
-        Of a session of numbers, in the unit of the account: what is kept for questions beyond those
-        announced, and what a number must cost to be of use.
-    restarts : int or None
-        How many restarts are paid for besides the hard answers. None: the plan of an older file.
-    purchases : PurchaseRule
-        What is bought without a test, and when.
+    Attributes:
+        alpha: Gap that an update may rely on, fraction of records.
+        beta: Failure probability of the accuracy statements.
+        max_queries: Q, the length of the stream that `error_bound` speaks of. Privacy does not depend on it.
+        hard_answers: c, hard answers planned for; false hits may use up more than that, and are paid for too.
+        error_bound: Bound on every easy answer of the first Q queries at once, and with a certificate on
+            every answer, with probability 1 - beta. Where prices fall (`next_share`), on those before the
+            first hit or restart: of all that was answered speaks `SessionStatistics.error_bound`.
+        certified: Whether it is proven that the hard answers cannot run out in that event: T(alpha) counts
+            them, or each of the first Q questions is paid.
+        textbook: Whether answers carry the theorem's own bound, 3 alpha.
+        partitions: Which partition a hard query releases; None: its number alone.
+        hit_price: Of a planned hit, in the unit of the account.
+        next_share: The most of what is left that a hit may cost once there was one; None: prices stay as they
+            are.
+        reserve, least_price: Of a session of numbers, in the unit of the account: what is kept for questions
+            beyond those announced, and what a number must cost to be of use.
+        restarts: How many restarts are paid for besides the hard answers.
+        purchases: What is bought without a test, and when.
     """
 
     sparse: NumericSparse
@@ -94,7 +79,7 @@ class Plan:
     next_share: Fraction | None = None
     reserve: Fraction | None = None
     least_price: Fraction = Fraction(0)
-    restarts: int | None = attrs.field(default=None, metadata={"later": True})
+    restarts: int = 0
     purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
 
     @property

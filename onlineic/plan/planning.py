@@ -87,20 +87,13 @@ OTHER_ACCOUNT = (
 def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: Any) -> Plan:
     """Return the parameters of a session that tests every query once.
 
-    Parameters
-    ----------
-    domain : Domain
-    n : int
-        Number of records.
-    budget : Budget or Settings
-    **settings
-        With a budget: those of `Settings`, by name.
+    Args:
+        n: Number of records.
+        **settings: With a budget: those of `Settings`, by name.
 
-    Raises
-    ------
-    InvalidParameterError, InfeasibleAccuracyError
-        If a parameter is outside its range, or the accuracy to certify cannot be kept: the message names the
-        least that can.
+    Raises:
+        InvalidParameterError, InfeasibleAccuracyError: If a parameter is outside its range, or the accuracy
+            to certify cannot be kept: the message names the least that can.
     """
     n, chosen = checked_integer("n", n, at_least=1), settings_of(budget, **settings).of_domain(domain)
     budget, sparse, max_queries = chosen.of_row, chosen.sparse, chosen.max_queries
@@ -134,7 +127,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     cut = PartitionRule(parts=shares.parts, reach=chosen.reach)
     tables = _tables(seen, chosen, shares, mechanism, pure)
     if chosen.prior is None:
-        check_holds(rule, seen, () if tables is None else tables.targets)
+        check_holds(rule, seen, () if tables is None else tables.partitions)
     first = None if tables is None else over_codes(tables, domain)
     known = chosen.prior is not None or first is not None
     rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT if known else 0.0)
@@ -180,7 +173,7 @@ def _plan_of_purchases(
         or first.neighbours != mechanism.neighbours
     ):
         raise InvalidParameterError(OTHER_ACCOUNT)
-    check_holds(rule, planned(domain), () if first is None else first.targets)
+    check_holds(rule, planned(domain), () if first is None else first.partitions)
     if not isinstance(rule, TABLE_RULES):
         if first is not None:
             rule.init(domain, Histogram(domain))  # refuses the prior that the tables become
@@ -233,19 +226,13 @@ def settled_purchases(
 ) -> DemandPurchases:
     """Return one purchase that sessions of any update rule can begin with, whatever is asked first.
 
-    Parameters
-    ----------
-    domain : Domain
-    n : int
-    settings : Settings
-        Of these sessions, but for `update`, `release`, `purchases` and `questions`.
-    questions : as `Settings.questions`, optional
-        What will be asked. None: as a session that is told nothing expects.
+    Args:
+        settings: Of these sessions, but for `update`, `release`, `purchases` and `questions`.
+        questions: As `Settings.questions`. What will be asked. None: as a session that is told nothing
+            expects.
 
-    Raises
-    ------
-    InvalidParameterError
-        If nothing can be bought for so little budget.
+    Raises:
+        InvalidParameterError: If nothing can be bought for so little budget.
     """
     told = Announcement() if questions is None else announcement(questions).of_domain(domain)
     seen, neighbours = planned(domain), settings.of_row.neighbours

@@ -15,7 +15,7 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
-from onlineic.ledger.records import Ledger, Opened, Record
+from onlineic.ledger.records import Bought, Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.slips import public
@@ -28,19 +28,12 @@ S = TypeVar("S")
 class Facts(Generic[S]):
     """All that a purchase may rest on: public, and in the record before it.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    account : Filter
-        What is spent, and what is left.
-    neighbours : Neighbours
-        For which purchases are priced.
-    heard : object
-        What the record has asked and bought, as the rule itself has summed it up.
-    questions : tuple of Query or BoundMarginal
-        What is about to be asked: the question at hand, and after it others of the same call, as many in all
-        as the rule hears. None before one is asked.
+    Attributes:
+        account: What is spent, and what is left.
+        neighbours: For which purchases are priced.
+        heard: What the record has asked and bought, as the rule itself has summed it up.
+        questions: What is about to be asked: the question at hand, and after it others of the same call, as
+            many in all as the rule hears. None before one is asked.
     """
 
     domain: Domain
@@ -85,11 +78,11 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
 
-    def laplace(self, record: Opened, before: int, account: Filter) -> bool:
+    def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         """Return whether what it bought after so many purchases has Laplace noise: records do not tell."""
         return account.order is None
 
-    def due_at(self, heard: S, questions: Iterable[Question]) -> int | None:
+    def due_at(self, heard: S, questions: Iterable[Question], account: Filter) -> int | None:
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
@@ -100,6 +93,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
 
     def owed(self, heard: S, account: Filter) -> Fraction:
         """Return the charge of what questions to come will buy, in the unit of the account."""
+        return Fraction(0)
+
+    def owed_alone(self, heard: S, account: Filter) -> Fraction:
+        """Return the part of that which whoever asks pays: of what is bought for one question alone."""
         return Fraction(0)
 
 
@@ -137,16 +134,7 @@ class TestsOnly(PurchaseRule[None]):
 
 @final
 class Purchases:
-    """A rule with the record that it goes by.
-
-    Parameters
-    ----------
-    rule : PurchaseRule
-    ledger : Ledger
-    domain : Domain
-    n : int
-    neighbours : Neighbours
-    """
+    """A rule with the record that it goes by."""
 
     def __init__(
         self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
@@ -154,6 +142,8 @@ class Purchases:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
         self._neighbours = neighbours
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
+        # what is named whatever is asked, at a length of the record and a state of the account
+        self._due: tuple[tuple[int, Filter] | None, FirstTables | None] = (None, None)
 
     @property
     def heard(self) -> Any:
@@ -175,6 +165,14 @@ class Purchases:
         """Return what the rule names before the first of these questions is tested, or None."""
         return self._next(self.heard, self._ledger.account, questions)
 
+    @property
+    def due(self) -> FirstTables | None:
+        """What the rule names whatever is asked: worked out once while nothing is recorded or spent."""
+        at = (len(self._ledger), self._ledger.account)
+        if self._due[0] != at:
+            self._due = (at, self.next(()))
+        return self._due[1]
+
     def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
         """Return `next` by the record as it stands: it says the same when the record has grown."""
         return partial(self._next, self.heard, self._ledger.account)
@@ -186,9 +184,14 @@ class Purchases:
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""
-        return self._rule.due_at(self.heard, questions)
+        return self._rule.due_at(self.heard, questions, self._ledger.account)
 
     @property
     def owed(self) -> Fraction:
         """The charge of what questions to come will buy."""
         return self._rule.owed(self.heard, self._ledger.account)
+
+    @property
+    def owed_alone(self) -> Fraction:
+        """The part of that which whoever asks pays."""
+        return min(self.owed, self._rule.owed_alone(self.heard, self._ledger.account))

@@ -39,63 +39,45 @@ Exhausted = Literal["untested", "raise"]
 class Settings:
     """The settings of a session, all public; what is None is left to the planner.
 
-    Parameters
-    ----------
-    budget : Budget
-        For the whole life of the session, however many queries are asked.
-    rows_per_person : int, >= 1
-        The most rows that a person can have: the budget is a person's then.
-    max_queries : int
-        Length of the stream that the session-wide accuracy statement covers. It bounds, and says nothing of
-        what will be asked.
-    beta : float
-        Failure probability of that statement.
-    hard_answers : int, optional
-        c. The threshold is such that max_queries tests of equal numbers waste few hard answers; nothing
-        promises that c is enough. Later hits cost a share of what is left, at more noise and a higher
-        threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
-    certify : float, optional
-        alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is alpha +
-        a_hit: a certificate for all answers, of single queries. Nothing is bought without a test. Where
-        `questions` tells that few will come, all of them may be measured instead, if that errs by at most
-        alpha.
-    update : UpdateRule, optional
-        None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
-        `certify` or without partitions.
-    sparse : "gumbel", "exponential", "laplace" or NumericSparse, optional
-        None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers the one
-        of the two that resolves smaller gaps.
-    release : "answer" or "partition", optional
-        None: partitions where `MaximumEntropy` can read them.
-    threshold : float, optional
-        Fraction of records; overrides the rule of `hard_answers`, for all tests.
-    prior : Hypothesis, optional
-        A public start; without one, partition sessions buy first tables.
-    exhausted : "untested" or "raise"
-        What to do when the hard answers are used up.
-    restarts : int
-        How often the session shall be closed and resumed: that is paid for besides the hard answers, by
-        mechanisms that keep a threshold (theory 5.4).
-    purchases : PurchaseRule, optional
-        What is bought without a test: `TestsOnly` for nothing; a `DemandPurchases` or a rule of one's own.
-        One purchase that was settled beforehand (`plan.settled_purchases`) goes with any update rule: those
-        that read no tables start from the maximum-entropy fit of it. None: a `DemandPurchases` where
-        partitions teach, without a prior; else nothing.
-    questions : int, or iterable of str, of several, or of questions, optional
-        Announced, and public (`Announcement` when it is read). About how many different numbers will be asked
-        for, where each cell of a cross table is one, and a mean two: so much is prepared for, and if they are
-        few all are measured, without a test. Or sets of attributes
-        that will be asked together, each a name or a tuple of names: tables for them are bought with the
-        first question. Or a list of questions, which tells both, and whether there are dense ones: queries
-        whose weights are no conditions on attributes, of which pairs say nothing. With those among them a
-        session starts from all cells.
-    reach : Reach, optional
-        Of which sets of attributes the table can be counted, where it stays where it lives; the table tells.
+    Args:
+        budget: For the whole life of the session, however many queries are asked.
+        rows_per_person: At least 1. The most rows that a person can have: the budget is a person's then.
+        max_queries: Length of the stream that the session-wide accuracy statement covers. It bounds, and says
+            nothing of what will be asked.
+        beta: Failure probability of that statement.
+        hard_answers: c. The threshold is such that max_queries tests of equal numbers waste few hard answers;
+            nothing promises that c is enough. Later hits cost a share of what is left, at more noise and a
+            higher threshold, so that none is ever the last, unless the mechanism or `threshold` is given.
+        certify: alpha. With it, c = max(1, floor T(alpha)) hard answers are paid for, and the threshold is
+            alpha + a_hit: a certificate for all answers, of single queries. Nothing is bought without a test.
+            Where `questions` tells that few will come, all of them may be measured instead, if that errs by
+            at most alpha.
+        update: None: `MaximumEntropy`, above 2^26 cells `MixtureOfProducts`; or `MultiplicativeWeights` with
+            `certify` or without partitions.
+        sparse: None: `ExponentialSparse` for delta = 0; else `GumbelSparse` for partitions, and for numbers
+            the one of the two that resolves smaller gaps.
+        release: None: partitions where `MaximumEntropy` can read them.
+        threshold: Fraction of records; overrides the rule of `hard_answers`, for all tests.
+        prior: A public start; without one, partition sessions buy first tables.
+        exhausted: What to do when the hard answers are used up.
+        restarts: How often the session shall be closed and resumed: that is paid for besides the hard
+            answers, by mechanisms that keep a threshold (theory 5.4).
+        purchases: What is bought without a test: `TestsOnly` for nothing; a `DemandPurchases` or a rule of
+            one's own. One purchase that was settled beforehand (`plan.settled_purchases`) goes with any
+            update rule: those that read no tables start from the maximum-entropy fit of it. None: a
+            `DemandPurchases` where partitions teach, without a prior; else nothing.
+        questions: A number; or an iterable of names, of sets of names, or of questions. Announced, and public
+            (`Announcement` when it is read). About how many different numbers will be asked for, where each
+            cell of a cross table is one, and a mean two: so much is prepared for, and if they are few all are
+            measured, without a test. Or sets of attributes that will be asked together, each a name or a
+            tuple of names: tables for them are bought with the first question. Or a list of questions, which
+            tells both, and whether there are dense ones: queries whose weights are no conditions on
+            attributes, of which pairs say nothing. With those among them a session starts from all cells.
+        reach: Of which sets of attributes the table can be counted, where it stays where it lives; the table
+            tells.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a setting is outside its range, or two contradict each other.
+    Raises:
+        InvalidParameterError: If a setting is outside its range, or two contradict each other.
     """
 
     budget: Budget
@@ -204,10 +186,8 @@ class Settings:
     def of_domain(self, domain: Domain) -> "Settings":
         """Return the settings of a session over this domain, of which all announced questions can be asked.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If one cannot.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If one cannot.
         """
         if self.questions is None or not self.announced.asked:
             return self
@@ -261,10 +241,8 @@ class Settings:
 def settings_of(budget: Budget | Settings, **keywords: Any) -> Settings:
     """Return the settings that a budget and keywords make, or those that are given as one object.
 
-    Raises
-    ------
-    InvalidParameterError
-        If keywords come beside an object that holds them.
+    Raises:
+        InvalidParameterError: If keywords come beside an object that holds them.
     """
     if type(budget) is not Settings:  # a subclass could plan one budget and name another
         return Settings(budget, **keywords)

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Burned, Hard, Opened, Record, Resumed
+from onlineic.ledger.records import Bought, Burned, Hard, Record, Resumed
 from onlineic.plan.calibration import weight_bits
 from onlineic.queries.partitions import one_way, whole
 from onlineic.queries.query import canonical
@@ -30,18 +30,12 @@ from onlineic.sparse.base import NumericSparse
 class Spent:
     """What prices take from the record.
 
-    Attributes
-    ----------
-    amount : Fraction
-        Of all charges, in the unit of the account.
-    hit : bool
-        Whether anything was measured because its test fired.
-    restarts : int
-        How many runs began again, of a mechanism whose runs cost something.
-    due : Fraction
-        What the next hit pays besides its price: the threshold of a run that it is the first of.
-    version : int
-        How many records have changed any of it.
+    Attributes:
+        amount: Of all charges, in the unit of the account.
+        hit: Whether anything was measured because its test fired.
+        restarts: How many runs began again, of a mechanism whose runs cost something.
+        due: What the next hit pays besides its price: the threshold of a run that it is the first of.
+        version: How many records have changed any of it.
     """
 
     amount: Fraction = Fraction(0)
@@ -56,25 +50,17 @@ class Spent:
 class Spending:
     """Which mechanism tests the next question.
 
-    Attributes
-    ----------
-    sparse : NumericSparse
-        The plan's, whose prices are the highest.
-    bought : Fraction
-        What the tables that are planned cost, the first ones and later ones, in the unit of its account.
-    price : Fraction
-        Of a planned hit of `sparse`, in that unit.
-    share : Fraction or None
-        The most of what is left that a hit may cost, once there was one; None: prices stay.
-    reserve : Fraction or None
-        Of a session of numbers: what is kept for questions beyond those announced. As long as more is left,
-        prices stay; then a number costs left^2/reserve times the share, so that the j-th question beyond m
-        announced ones costs about (m/(m + j))^2 of the first.
-    least : Fraction
-        Below which no hit is worth its noise; once less is left, nothing is tested.
-    restarts : int or None
-        How many restarts are set aside. None: of a plan that an older file holds, whose prices fall with
-        whatever is spent besides the tables, restarts too.
+    Attributes:
+        sparse: The plan's, whose prices are the highest.
+        bought: What the tables that are planned cost, the first ones and later ones, in the unit of its
+            account.
+        price: Of a planned hit of `sparse`, in that unit.
+        share: The most of what is left that a hit may cost, once there was one; None: prices stay.
+        reserve: Of a session of numbers: what is kept for questions beyond those announced. As long as more
+            is left, prices stay; then a number costs left^2/reserve times the share, so that the j-th
+            question beyond m announced ones costs about (m/(m + j))^2 of the first.
+        least: Below which no hit is worth its noise; once less is left, nothing is tested.
+        restarts: How many restarts are set aside.
     """
 
     sparse: NumericSparse
@@ -83,7 +69,7 @@ class Spending:
     share: Fraction | None = None
     reserve: Fraction | None = None
     least: Fraction = Fraction(0)
-    restarts: int | None = 0
+    restarts: int = 0
 
     @property
     def unspent(self) -> Spent:
@@ -95,7 +81,7 @@ class Spending:
         version = spent.version + 1
         if isinstance(record, Hard):
             return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
-        if isinstance(record, Opened | Burned):
+        if isinstance(record, Bought | Burned):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
             ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
             amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended
@@ -112,13 +98,13 @@ class Spending:
         if self.share is None or spent.amount <= self.bought:
             return self.sparse
         left = self.sparse.account().capacity - spent.amount - self.set_aside(spent)
-        if spent.hit or self.restarts is None:
+        if spent.hit:
             return _mechanism(self, self._most(left))
         return _mechanism(self, left - self.sparse.restart_price())  # all that is left may pay the first hit
 
     def set_aside(self, spent: Spent) -> Fraction:
         """Return what is kept for restarts that were planned and have not come."""
-        return max(0, (self.restarts or 0) - spent.restarts) * self.sparse.restart_price()
+        return max(0, self.restarts - spent.restarts) * self.sparse.restart_price()
 
     def _most(self, left: Fraction) -> Fraction:
         """Return the most that a hit may cost, once there was one."""
@@ -178,12 +164,9 @@ def dearest_hit(sparse: NumericSparse, domain: Domain, partition: bool) -> Fract
 def hits_left(spending: Spending, domain: Domain, partition: bool, spent: Spent, owed: Fraction) -> int:
     """Return how many hits of the largest price can at least be paid after these charges: prices only fall.
 
-    Parameters
-    ----------
-    spent : Spent
-        By the record.
-    owed : Fraction
-        For tables that questions will buy.
+    Args:
+        spent: By the record.
+        owed: For tables that questions will buy.
     """
     left = spending.sparse.account().capacity - spent.amount - spent.due - owed - spending.set_aside(spent)
     return max(0, int(left // dearest_hit(spending.at(spent), domain, partition)))

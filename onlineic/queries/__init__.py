@@ -14,6 +14,7 @@ from onlineic.queries.expressions import (
     weights,
     where,
 )
+from onlineic.queries.groupings import Grouping, case, cut, date_trunc, extract
 from onlineic.queries.marginals import BoundMarginal, Marginal, marginal
 from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import (
@@ -41,6 +42,7 @@ __all__ = [
     "Condition",
     "Expression",
     "Factor",
+    "Grouping",
     "Marginal",
     "Measurement",
     "Partition",
@@ -55,8 +57,12 @@ __all__ = [
     "between",
     "block_weights",
     "canonical",
+    "case",
+    "cut",
+    "date_trunc",
     "dense",
     "derived",
+    "extract",
     "marginal",
     "one_of",
     "one_way",

@@ -28,10 +28,8 @@ def intersection(domain: Domain, forms: Iterable[Form]) -> Form:
     Factors over the same axes are multiplied first, each where it is not 1: a chain of many conditions on
     few attributes takes time in its length.
 
-    Raises
-    ------
-    TooLargeError
-        If it ties more than `JOINT_CELLS` cells, or multiplies more than `MOST_MULTIPLIED`.
+    Raises:
+        TooLargeError: If it ties more than `JOINT_CELLS` cells, or multiplies more than `MOST_MULTIPLIED`.
     """
     result: Joint = {}
     waiting: Joint = {}  # products over the same axes, of at most `JOINT_CELLS` or one

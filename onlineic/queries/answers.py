@@ -35,6 +35,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.noise.laws import normal_quantile
+from onlineic.queries.combined import Combined
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.query import Query
 from onlineic.slips import public
@@ -45,11 +46,6 @@ if TYPE_CHECKING:
 Status = Literal["easy", "hard", "repeat", "untested"]
 Reason = Literal["covered", "test", "bought", "known"]
 Law = Literal["gaussian", "laplace"]
-ARITHMETIC = (
-    "an Answer must be combined as plain numbers, got it in arithmetic: what is made of two answers holds "
-    "only where both bounds do (with probability 1 - 2 beta); compute with answer.value or answer.count and "
-    "carry error_bound along, or ask for the sum as one question."
-)
 LONGEST_QUERY = 100  # letters of a query in a row or a title
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
 STATUS_SAID = {
@@ -101,6 +97,11 @@ class Ground(abc.ABC):
         return "records"
 
     @property
+    def beta(self) -> float | None:
+        """Failure probability of each bound; None where none is stated."""
+        return None
+
+    @property
     @abc.abstractmethod
     def private(self) -> bool:
         """False: simulated noise."""
@@ -134,6 +135,7 @@ class _Known(Ground):
     n_bound: int = 0
     of_what: str = "records"
     error: Any = None
+    beta: float | None = None
 
     def asked(self, rest: Stated) -> None:
         """Such answers hold their question."""
@@ -152,21 +154,18 @@ class _Known(Ground):
 class Bound:
     """The bound of one answer, worked out once from facts that were settled when the answer was given.
 
-    Attributes
-    ----------
-    ground : Ground
-    rest : object
-        What the ground needs to know of this answer: `Ground.stated` is handed it.
-    question : Query or BoundMarginal, or None
-        None: the ground may know it.
-    said : Stated or None
-        None until it was looked at.
+    Attributes:
+        rest: What the ground needs to know of this answer: `Ground.stated` is handed it.
+        question: None: the ground may know it.
+        said: None until it was looked at.
+        error: The same, of (expected error,).
     """
 
     ground: Ground
     rest: Any
     question: Query | BoundMarginal | None = None
     said: Stated | None = None
+    error: tuple[Any] | None = None
 
     def asked(self) -> Query | BoundMarginal | None:
         """Return the question."""
@@ -182,70 +181,59 @@ class Bound:
 
     def expected(self, value: Any) -> Any:
         """Return the expected error of the answer of this value."""
-        return self.ground.expected(self.asked(), value, self.rest)
+        if self.error is None:
+            self.error = (self.ground.expected(self.asked(), value, self.rest),)
+        return self.error[0]
 
 
 @public
 @final
 @attrs.frozen(init=False, eq=False, getstate_setstate=False)
-class Answer:
+class Answer(Combined):
     """One released answer.
 
-    Attributes
-    ----------
-    value : float
-        Fraction of records; an array for a cross table. A hard answer is the measured number, not clipped.
-        If a table was released instead, it is the number of the hypothesis that was fitted to that table,
-        as long as the two agree.
-    count : float
-        n times value.
-    status : "easy", "hard", "repeat" or "untested"
-        Easy: from the hypothesis, after a test. Hard: measured. Repeat: released before. Untested: from the
-        hypothesis without a test, because the budget is used up.
-    error_bound : float
-        Half-width around `value` that holds the exact fraction (of a table: all of them) with probability
-        1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3 alpha, for all
-        answers at once). An untested answer is bounded by the noise of the first tables, or has inf. No
-        bound is wider than the distance to 0 or 1.
-    expected_error : float, array of the table's shape, or None
-        Root-mean-square error that is expected of `value`, fraction of records, by what had been released
-        when it was told: of a measured number by its noise, of others as `interactions.Predictor` has it.
-        Within 1.96 of it are about 95 of 100 errors. Nothing promises it. None where nothing is known: of the
-        hypothesis of a certified or textbook session, before tables are bought, over so many attributes that
-        their levels are not told apart, and of other engines than a session.
-    reason : "covered", "test", "bought" or "known", or None
-        Why it is this number. "covered": earlier releases answer the question, and the test agreed.
-        "bought": tables were bought for this question first. "test": the test fired, so it was measured.
-        "known": a repeat tells the same number, or the question is constant. None: an untested answer, or
-        one of an engine that measures every question.
-    private : bool
-        False: simulated noise was used, the answer is NOT PRIVATE.
-    estimate, standard_error : float or None
-        Best linear unbiased estimate from the first tables and its standard error, fractions; None outside
-        of `statistics().family`. Only for a query that was chosen before these tables were released: who has
-        seen them can pick queries on which the estimate errs far more. `error_bound` holds even then.
-    query : Query or BoundMarginal, or None
-        The question as it was bound to the domain. Equality of answers does not look at it.
-    n : int or None
-        Number of records.
-    left : int or None
-        How many measured answers could at least be paid after this one: `SessionStatistics.hard_left` at
-        that time. None for an engine that measures every question.
-    law : "gaussian", "laplace" or None
-        Of the noise of the first tables that `estimate` is a sum of.
-    n_bound : int
-        How far `n` may be from the number of records, with the same probability: 0 where that is public.
-        Where it is private, `value` is the count divided by the released n, and `error_bound` bounds the
-        count, divided by n too; `fraction_bound` bounds the fraction of all records.
-    of_what : str
-        What is counted: "records", or "persons", weighed.
-
-    Notes
-    -----
     Read as one number, an answer is its fraction: `float(answer)`, `f"{answer:.3f}"` and `round(answer, 3)`,
     of a table cell by cell. Whatever would make a whole number of that fraction is refused, since a reader
-    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Arithmetic is
-    refused since bounds do not add up by themselves, and order since the bound may leave it open.
+    would take it for a count: `int`, `"%d"`, `f"{answer:.0f}"` and `round` without digits. Sums, differences
+    and multiples of answers are numbers of records, quotients are ratios; all have bounds. Order is refused
+    since the bound may leave it open.
+
+    Attributes:
+        value: Fraction of records; an array for a cross table. A hard answer is the measured number, not
+            clipped. If a table was released instead, it is the number of the hypothesis that was fitted to
+            that table, as long as the two agree.
+        count: n times value.
+        status: Easy: from the hypothesis, after a test. Hard: measured. Repeat: released before. Untested:
+            from the hypothesis without a test, because the budget is used up.
+        error_bound: Half-width around `value` that holds the exact fraction (of a table: all of them) with
+            probability 1 - beta, for this one answer, whether it turns out easy or hard (textbook mode: 3
+            alpha, for all answers at once). An untested answer is bounded by the noise of the first tables,
+            or has inf. No bound is wider than the distance to 0 or 1.
+        expected_error: A number, of a table an array of its shape; or None. Root-mean-square error that is
+            expected of `value`, fraction of records, by what had been released when it was told: of a
+            measured number by its noise, of others as `interactions.Predictor` has it. Within 1.96 of it are
+            about 95 of 100 errors. Nothing promises it. None where nothing is known: of the hypothesis of a
+            certified or textbook session, before tables are bought, over so many attributes that their levels
+            are not told apart, and of other engines than a session.
+        reason: Why it is this number. "covered": earlier releases answer the question, and the test agreed.
+            "bought": tables were bought for this question first. "test": the test fired, so it was measured.
+            "known": a repeat tells the same number, or the question is constant. None: an untested answer, or
+            one of an engine that measures every question.
+        private: False: simulated noise was used, the answer is NOT PRIVATE.
+        estimate, standard_error: Best linear unbiased estimate from the first tables and its standard error,
+            fractions; None outside of `statistics().family`. Only for a query that was chosen before these
+            tables were released: who has seen them can pick queries on which the estimate errs far more.
+            `error_bound` holds even then.
+        query: The question as it was bound to the domain. Equality of answers does not look at it.
+        n: Number of records.
+        left: How many measured answers could at least be paid after this one: `SessionStatistics.hard_left`
+            at that time. None for an engine that measures every question.
+        law: Of the noise of the first tables that `estimate` is a sum of.
+        n_bound: How far `n` may be from the number of records, with the same probability: 0 where that is
+            public. Where it is private, `value` is the count divided by the released n, and `error_bound`
+            bounds the count, divided by n too; `fraction_bound` bounds the fraction of all records.
+        of_what: What is counted: "records", or "persons", weighed.
+        beta: Failure probability of `error_bound`; None of an engine that states none.
     """
 
     value: Any
@@ -271,9 +259,10 @@ class Answer:
         of_what: str = "records",
         reason: Reason | None = None,
         expected_error: Any = None,
+        beta: float | None = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        ground = _Known(n, private, left, n_bound, of_what, expected_error)
+        ground = _Known(n, private, left, n_bound, of_what, expected_error, beta)
         self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
 
     @classmethod
@@ -288,13 +277,9 @@ class Answer:
     ) -> "Answer":
         """Return an answer of which all that its ground knows is worked out when it is looked at.
 
-        Parameters
-        ----------
-        ground, rest
-            As in `Bound`.
-        query : Query or BoundMarginal, optional
-            None: the ground knows it.
-        reason : str, optional
+        Args:
+            ground, rest: As in `Bound`.
+            query: None: the ground knows it.
         """
         answer = cls.__new__(cls)
         answer.__attrs_init__(value, status, Bound(ground, rest, query), None, reason)
@@ -373,6 +358,11 @@ class Answer:
         return self._bound.ground.of_what
 
     @property
+    def beta(self) -> float | None:
+        """Failure probability of `error_bound`."""
+        return self._bound.ground.beta
+
+    @property
     def fraction_bound(self) -> float:
         """Half-width around `value` that holds the fraction of all records: with the error of n, if any.
 
@@ -399,7 +389,7 @@ class Answer:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
         known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
-        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error)
+        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error, self.beta)
 
     @property
     def hard(self) -> bool:
@@ -434,18 +424,14 @@ class Answer:
         Its confidence is that of a query that was fixed before the first tables were released: of a query
         picked after a look at them, or of the worst of many, it says nothing.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the answer has no estimate, or the confidence is not in (0, 1).
-
-        Notes
-        -----
         Gaussian noise is summed to a normal quantile. A sum of Laplace noises of the same variance is nearer
         to normal the more of them there are, so its quantile is at most the larger of the normal one and that
         of a single Laplace noise, z and ln(1/(1 - confidence))/sqrt(2) standard errors (between the two it
         exceeds both by less than one part in ten thousand, by numerical integration). Noise on whole records
         reaches at most half a record beyond.
+
+        Raises:
+            InvalidParameterError: If the answer has no estimate, or the confidence is not in (0, 1).
         """
         confidence = checked_real("confidence", confidence, above=0.0, below=1.0, remedy="write 0.95")
         if self.estimate is None or self.standard_error is None:
@@ -468,26 +454,24 @@ class Answer:
         table values, counts and brackets are nested lists along `labels`.
         """
         low, high = self.bracket
-        bounded, error, errors = (
-            math.isfinite(self.error_bound),
-            self.expected_error,
-            self.count_expected_error,
-        )
+        query, n, said = self.query, self.n, self.stated
+        bounded, error = math.isfinite(said.error_bound), self.expected_error
+        errors = None if n is None or error is None else n * error
         return {
-            "query": None if self.query is None else _said(self.query),
+            "query": None if query is None else _said(query),
             "labels": {name: list(labels) for name, labels in self.labels.items()},
-            "n": self.n,
+            "n": n,
             "value": _plain(self.value),
             "count": _plain(self.count),
             "status": self.status,
             "reason": self.reason,
-            "error_bound": self.error_bound if bounded else None,
-            "count_bound": self.count_bound if bounded else None,
+            "error_bound": said.error_bound if bounded else None,
+            "count_bound": None if n is None or not bounded else n * said.error_bound,
             "expected_error": None if error is None else _plain(error),
             "count_expected_error": None if errors is None else _plain(errors),
             "bracket": [_plain(low), _plain(high)],
-            "estimate": self.estimate,
-            "standard_error": self.standard_error,
+            "estimate": said.estimate,
+            "standard_error": said.standard_error,
             "left": self.left,
             "private": self.private,
             **({"n_bound": self.n_bound, "fraction_bound": self.fraction_bound} if self.n_bound else {}),
@@ -527,20 +511,16 @@ class Answer:
     def to_pandas(self) -> Any:
         """Return `columns` as a pandas DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Raises:
+            MissingExtraError: If pandas is not installed.
         """
         return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
         """Return `columns` as a polars DataFrame.
 
-        Raises
-        ------
-        MissingExtraError
-            If polars is not installed.
+        Raises:
+            MissingExtraError: If polars is not installed.
         """
         return polars_frame(self.columns())
 
@@ -549,19 +529,14 @@ class Answer:
 
         Whiskers and bands are `error_bound`: all cells lie inside together, with probability 1 - beta.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
-        kind : "bars", "line" or "map", optional
-            None: a map of two attributes; of one, bars, or a line where it is ordered with more than 40.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
+            kind: None: a map of two attributes; of one, bars, or a line where it is ordered with more than
+                40.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the answer is no such table, or the kind does not suit it.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidParameterError: If the answer is no such table, or the kind does not suit it.
+            MissingExtraError: If matplotlib is not installed.
         """
         question = self.query
         if not isinstance(question, BoundMarginal) or len(question.names) > 2:
@@ -569,8 +544,8 @@ class Answer:
                 "answer must be a cross table over one or two attributes to be drawn, got another; ask "
                 'marginal("a") or marginal("a", "b").'
             )
-        kinds = [question.partition.domain.attribute(name) for name in question.names]
-        kind = suited(kind, [(one.size, one.ordered) for one in kinds])
+        sizes = [*map(len, self.labels.values())]
+        kind = suited(kind, list(zip(sizes, question.ordered, strict=True)))
         axes = axes_for(ax)
         if kind == "map":
             draw_map(axes, self.labels, self.count)
@@ -609,17 +584,6 @@ class Answer:
 
     def __bool__(self) -> NoReturn:
         raise TypeError("an Answer has no truth value: compare answer.value instead.")
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(ARITHMETIC)
-
-    def _refuse_order(self, _: object) -> NoReturn:
-        raise TypeError("an Answer has no order: compare answer.value or answer.bracket instead.")
-
-    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to the answer, which refuses
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse_order
 
     def __format__(self, form: str) -> str:
         if not form:

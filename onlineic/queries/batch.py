@@ -29,18 +29,14 @@ WORD = 2**63  # keys of a row are packed into as few words below this as hold th
 class Boxes:
     """Conjunctions of intervals over the same attributes, or one minus them: one a row.
 
-    Attributes
-    ----------
-    axes : tuple of int
-        Increasing; none for constants, which are 1, or 0 where `turned`.
-    places : (m,) int32
-        Which queries of the batch these are, increasing.
-    low, high : (m, axes) int32 or int64
-        Half-open intervals of codes: canonical, so none is empty or the whole attribute.
-    turned : (m,) bool
-        Whether the query is one minus the conjunction.
-    roundings : (m,) float64 or None
-        `Query.rounding` of each; None: all 0, as that of whatever was written with intervals.
+    Attributes:
+        axes: Increasing; none for constants, which are 1, or 0 where `turned`.
+        places: Shape (m,). Which queries of the batch these are, increasing.
+        low, high: Shape (m, axes). Half-open intervals of codes: canonical, so none is empty or the whole
+            attribute.
+        turned: Shape (m,). Whether the query is one minus the conjunction.
+        roundings: Shape (m,). `Query.rounding` of each; None: all 0, as that of whatever was written with
+            intervals.
     """
 
     axes: tuple[int, ...]
@@ -83,13 +79,9 @@ class Boxes:
 class Queries(Columnar, Sequence[Query]):
     """A batch of queries over one domain, in order: a sequence of `Query` that is held as columns.
 
-    Attributes
-    ----------
-    domain : Domain
-    boxes : tuple of Boxes
-        By attribute set.
-    others : tuple of (int, Query)
-        Those that are no conjunction of intervals, each with its place, increasing.
+    Attributes:
+        boxes: By attribute set.
+        others: Those that are no conjunction of intervals, each with its place, increasing.
     """
 
     domain: Domain
@@ -112,34 +104,25 @@ class Queries(Columnar, Sequence[Query]):
 
         The code of a value is its place among those of its attribute, the missing cell last.
 
-        Parameters
-        ----------
-        domain : Domain
-        conditions : mapping of attribute to column
-            A column is a pair (low, high) of (m,) integers, half-open ranges of codes; (m,) integers, one
-            code each; (m, size) bools, a set of codes each; or (m, size) floats, a weight in [0, 1] a code.
-            The whole attribute is no condition; a range that is empty is met by nobody.
-        complement : (m,) bools, optional
-            Rows that ask for one minus their conjunction.
-        grid_bits : int, in [0, 20]
-            As in `Expression.bind`: finest grid of fractional weights.
-
-        Raises
-        ------
-        InvalidQueryError
-            If a column does not fit its attribute, or the columns do not have one length.
-
-        Notes
-        -----
         Ranges, codes and sets of neighbouring codes stay columns. Other sets, and weights, are held as a
         `Query` each.
 
-        Examples
-        --------
-        >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"])
-        >>> batch = Queries.where(domain, {"age": ([0, 13, 23], [13, 23, 74]), "sex": [0, 1, 0]})
-        >>> len(batch), batch[1]
-        (3, Query(where(age=between(30, 39), sex='M'), grid_bits=0))
+        Args:
+            conditions: Mapping of attribute to column. A column is a pair (low, high) of (m,) integers,
+                half-open ranges of codes; (m,) integers, one code each; (m, size) bools, a set of codes each;
+                or (m, size) floats, a weight in [0, 1] a code. The whole attribute is no condition; a range
+                that is empty is met by nobody.
+            complement: Bools, shape (m,). Rows that ask for one minus their conjunction.
+            grid_bits: In [0, 20]. As in `Expression.bind`: finest grid of fractional weights.
+
+        Raises:
+            InvalidQueryError: If a column does not fit its attribute, or the columns do not have one length.
+
+        Examples:
+            >>> domain = Domain.of(age=range(17, 91), sex=["F", "M"])
+            >>> batch = Queries.where(domain, {"age": ([0, 13, 23], [13, 23, 74]), "sex": [0, 1, 0]})
+            >>> len(batch), batch[1]
+            (3, Query(where(age=between(30, 39), sex='M'), grid_bits=0))
         """
         if type(domain) is not Domain:  # a subclass could be equal to a domain of another shape
             raise InvalidQueryError(
@@ -343,10 +326,8 @@ class Queries(Columnar, Sequence[Query]):
     ) -> "Queries":
         """Return a batch from its parts, as a record of one holds them: what sensitivity rests on is checked.
 
-        Raises
-        ------
-        InvalidQueryError
-            If they are not those of such a batch over this domain.
+        Raises:
+            InvalidQueryError: If they are not those of such a batch over this domain.
         """
         held: list[int] = []
         for group in boxes:

@@ -27,22 +27,12 @@ FAILING = Fraction(1, 16)  # of beta
 class Counted:
     """How many records, or persons, there are, as it was released; of a union the sum of such numbers.
 
-    Attributes
-    ----------
-    n : int, >= 1
-    scale : Fraction, > 0
-        Of the discrete Laplace noise: of one record.
-    beta : float
-        Probability that the number is farther off than `bound`.
-    private : bool
-        False: of simulated noise, NOT PRIVATE.
-    draws : int, >= 1
-        How many numbers it is the sum of, each with noise of this scale.
-
-    Raises
-    ------
-    InvalidParameterError
-        If one is outside its range.
+    Attributes:
+        n: At least 1.
+        scale: Above 0. Of the discrete Laplace noise: of one record.
+        beta: Probability that the number is farther off than `bound`.
+        private: False: of simulated noise, NOT PRIVATE.
+        draws: At least 1. How many numbers it is the sum of, each with noise of this scale.
     """
 
     n: int

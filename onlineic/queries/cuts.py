@@ -2,9 +2,11 @@
 
 An attribute of seconds or of identifiers has more codes than anything should be written for. Its parts are
 runs of neighbouring codes, known by where they begin; which part a code lies in is looked up among these.
-What is planned for it goes by a public grid of equal parts, as if it had no more codes.
+What is planned for it goes by a public grid of equal parts, as if it had no more codes. The cell of missing
+values, which is next to no value, is a part by itself.
 """
 
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any, final
 
@@ -19,7 +21,7 @@ from onlineic.errors import InvalidQueryError, TooLargeError, set_fields
 from onlineic.queries.tables import immutable, sum_classes
 
 LONG = 2**17  # codes, above which an ordered attribute is known by cut points
-GRID = 2**12  # equal parts of a long one that are planned with
+GRID = 2**12  # equal parts of the values of a long one that are planned with
 WRITTEN = 2**24  # codes of a long one for which a number each is written at most
 
 GAPPED = (
@@ -29,8 +31,8 @@ GAPPED = (
 
 
 def is_long(attribute: Attribute) -> bool:
-    """Return whether an attribute is known by cut points: ordered, of many codes, without a missing cell."""
-    return isinstance(attribute, IntegerRange | Dates) and attribute.size > LONG and not attribute.missing
+    """Return whether an attribute is known by cut points: whole numbers or dates, of many values."""
+    return isinstance(attribute, IntegerRange | Dates) and attribute.size - attribute.missing > LONG
 
 
 @lru_cache(64)
@@ -55,14 +57,11 @@ class Cut:
 
     Made by `Cut.at` or `Cut.of`, one of which every attribute has: so equal cuts have equal keys.
 
-    Attributes
-    ----------
-    size : int
-        Codes of the attribute.
-    starts : int64 array, (parts,), or None
-        The first code of every part, where parts are runs of neighbouring codes in order.
-    labels : int64 array, (codes,), or None
-        The part of every code, where they are not known by their starts.
+    Attributes:
+        size: Codes of the attribute.
+        starts: Shape (parts,). The first code of every part, where parts are runs of neighbouring codes in
+            order.
+        labels: Shape (codes,). The part of every code, where they are not known by their starts.
     """
 
     size: int
@@ -91,10 +90,8 @@ class Cut:
     def at(cls, size: int, starts: Any) -> "Cut":
         """Return the runs of codes that begin at these, rising from 0.
 
-        Raises
-        ------
-        InvalidQueryError
-            If they do not rise, or lie outside of the attribute.
+        Raises:
+            InvalidQueryError: If they do not rise, or lie outside of the attribute.
         """
         return cls(size, np.asarray(starts), None)
 
@@ -102,10 +99,8 @@ class Cut:
     def of(cls, labels: Any, long: bool = False) -> "Cut":
         """Return the parts that these numbers are, one a code; of a `long` attribute runs by their starts.
 
-        Raises
-        ------
-        InvalidQueryError
-            If they are not 0, 1, .. without gaps.
+        Raises:
+            InvalidQueryError: If they are not 0, 1, .. without gaps.
         """
         found = cls(len(np.atleast_1d(labels)), None, labels)
         if long and found.in_order:
@@ -121,10 +116,8 @@ class Cut:
     def codes(self) -> Ints:
         """The part of every code, (codes,): of a long attribute written when it is asked for.
 
-        Raises
-        ------
-        TooLargeError
-            If these are too many.
+        Raises:
+            TooLargeError: If these are too many.
         """
         if self.labels is not None:
             return self.labels
@@ -186,26 +179,32 @@ class Cut:
         return int(self.firsts[part]), int(self.firsts[part] + self.widths[part])
 
 
+def uncut(attribute: Attribute) -> Ints:
+    """Return the first code of the values, and that of the missing cell, if there is one."""
+    return np.array([0, attribute.size - 1] if attribute.missing else [0], np.int64)
+
+
 @lru_cache(64)
-def grid_of(size: int) -> Cut:
-    """Return the equal parts that a long attribute of so many codes is planned with."""
-    return Cut.at(size, [-(-part * size // GRID) for part in range(GRID)])
+def grid_of(attribute: Attribute) -> Cut:
+    """Return the equal parts of its values that a long attribute is planned with, and its missing cell."""
+    values = attribute.size - attribute.missing
+    starts = [-(-part * values // GRID) for part in range(GRID)]
+    return Cut.at(attribute.size, np.append(starts, uncut(attribute)[1:]))
 
 
 @lru_cache(64)
 def planned(domain: Domain) -> Domain:
     """Return the domain that is planned with: the parts of its grid are the codes of a long attribute."""
-    return shortened(domain, dict.fromkeys(long_axes(domain), GRID))
+    kinds = domain.attributes
+    return shortened(domain, {axis: IntegerRange(0, GRID, kinds[axis].missing) for axis in long_axes(domain)})
 
 
-def shortened(domain: Domain, parts: "dict[int, int]") -> Domain:
-    """Return the domain whose attributes at these places have so many parts as their codes."""
-    if not parts:
+def shortened(domain: Domain, kinds: Mapping[int, IntegerRange]) -> Domain:
+    """Return the domain with other attributes at these places: their codes are parts of those of its own."""
+    if not kinds:
         return domain
-    kinds = [
-        IntegerRange(0, parts[axis]) if axis in parts else kind for axis, kind in enumerate(domain.attributes)
-    ]
-    return Domain(domain.names, tuple(kinds))
+    held = [kinds.get(axis, kind) for axis, kind in enumerate(domain.attributes)]
+    return Domain(domain.names, tuple(held))
 
 
 def _gapless(labels: Ints) -> bool:

@@ -216,19 +216,13 @@ class Expression:
     def bind(self, domain: Domain, grid_bits: int = GRID_BITS) -> "Query":
         """Return the canonical query over a domain, its weights rounded to 2^-grid_bits.
 
-        Parameters
-        ----------
-        domain : Domain
-            Public; data are never looked at.
-        grid_bits : int, in [0, 20]
-            Finest grid allowed; 0/1 queries use 0 bits whatever it is.
+        Args:
+            domain: Public; data are never looked at.
+            grid_bits: In [0, 20]. Finest grid allowed; 0/1 queries use 0 bits whatever it is.
 
-        Raises
-        ------
-        InvalidQueryError
-            If the expression does not fit the domain.
-        TooLargeError
-            If a condition ties more than 2^22 joint cells.
+        Raises:
+            InvalidQueryError: If the expression does not fit the domain.
+            TooLargeError: If a condition ties more than 2^22 joint cells.
         """
         if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
@@ -257,16 +251,14 @@ def where(
 ) -> Expression:
     """Return the query "the fraction of records that satisfy every condition".
 
-    Parameters
-    ----------
-    conditions, **more
-        Attribute -> a label (None: the missing cell) or a condition made by `between`, `span`, `at_least`,
-        `below`, `one_of`, `weights`. Names that are no identifiers go into the mapping.
+    Args:
+        conditions, **more: Attribute -> a label (None: the missing cell) or a condition made by `between`,
+            `span`, `at_least`, `below`, `one_of`, `weights`. Names that are no identifiers go into the
+            mapping.
 
-    Examples
-    --------
-    >>> where(age=between(30, 50), sex="F")
-    where(age=between(30, 50), sex='F')
+    Examples:
+        >>> where(age=between(30, 50), sex="F")
+        where(age=between(30, 50), sex='F')
     """
     if conditions is not None and not isinstance(conditions, Mapping):
         text = ", or ask the text alone: answer(text)" * isinstance(conditions, str)
@@ -301,10 +293,8 @@ def joint(names: Sequence[str], values: Any) -> Expression:
 def intervals(expression: Expression, domain: Domain) -> list[tuple[int, int, int]] | None:
     """Return (axis, low, high) of every condition of a conjunction, or None where one is no interval.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a condition does not fit the domain.
+    Raises:
+        InvalidQueryError: If a condition does not fit the domain.
     """
     found, attributes = [], domain.attributes
     for name, condition in expression.parts:

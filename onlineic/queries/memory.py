@@ -29,13 +29,9 @@ GROWN = 8  # one part in so many: when the small run is merged
 class Remembered:
     """One released answer: to which question, as it was asked, the radius behind its bound, and when.
 
-    Attributes
-    ----------
-    question : Query or BoundMarginal
-    value : float, or array of a table
-    radius : float
-    version : int
-        Of what was known when it was told.
+    Attributes:
+        value: A number, of a table an array.
+        version: Of what was known when it was told.
     """
 
     question: Query | BoundMarginal
@@ -54,19 +50,13 @@ class Remembered:
 class Recalled:
     """What is remembered of a batch, one entry a query.
 
-    Attributes
-    ----------
-    known : (m,) bool
-    values, radii : (m,) float64
-        As they were released; anything where nothing is known.
-    turned : (m,) bool
-        Whether the question as asked first was one minus the one asked now.
-    roundings : dict of int to float
-        Of the question as asked first, where that is not 0.
-    versions : (m,) int32
-        Of `Remembered`.
-    first : (m,) int32
-        Of what is not known: the place of the first query of the batch with the same key.
+    Attributes:
+        known: Shape (m,).
+        values, radii: Shape (m,). As they were released; anything where nothing is known.
+        turned: Shape (m,). Whether the question as asked first was one minus the one asked now.
+        roundings: Of the question as asked first, where that is not 0.
+        versions: Shape (m,). Of `Remembered`.
+        first: Shape (m,). Of what is not known: the place of the first query of the batch with the same key.
     """
 
     known: Bools
@@ -165,10 +155,9 @@ class AnswerMemory:
 
     Handing out again what was released is post-processing: free, and never less accurate than before.
 
-    Parameters
-    ----------
-    lasting : bool
-        Whether an answer is remembered under every later hypothesis (Dwork & Roth's OnlineIC asks again).
+    Args:
+        lasting: Whether an answer is remembered under every later hypothesis (Dwork & Roth's OnlineIC asks
+            again).
     """
 
     __slots__ = ("_lasting", "_layouts", "_others", "_runs", "_version", "_waiting")

@@ -47,13 +47,9 @@ class Partition:
     Replacing one record moves it between two blocks: their counts change by 1 each, so the vector of
     block counts has L1 sensitivity 2 and squared L2 sensitivity 2, however many blocks there are.
 
-    Parameters
-    ----------
-    domain : Domain
-    axes : tuple of int
-        The axes that are cut, increasing; all others are summed over.
-    cuts : tuple of Cut, or of int arrays
-        For each of `axes`, how it is cut; or the block index of every code: 0, 1, ... without gaps.
+    Args:
+        axes: The axes that are cut, increasing; all others are summed over.
+        cuts: For each of `axes`, how it is cut; or the block index of every code: 0, 1, ... without gaps.
     """
 
     domain: Domain
@@ -133,24 +129,17 @@ class PartitionRule:
     attributes are added that bring new triples, at no higher price.
 
     An attribute with at most `fine` codes, or without an order, is cut at every code; a longer one at
-    `parts` public cut points of equal width and wherever the query's weight changes.
+    `parts` public cut points of equal width, before its missing cell, and where the query's weight changes.
 
-    Parameters
-    ----------
-    parts : int
-        Equal parts of a long ordered attribute.
-    fine : int
-        Longest ordered attribute that is cut at every code.
-    blocks : int
-        Up to how many blocks attributes are added to the query's own.
-    most_blocks : int
-        Above, the partition is cut by the query alone; if that is still too fine, the hard query gets its
-        number alone.
-    most_spread : float
-        Largest norm of the query's centred block weights, with the same remedies and fewer additions: its
-        answer from the table errs by so many times the noise of a block.
-    reach : Reach, optional
-        Which sets of attributes can be counted: others are not added.
+    Args:
+        parts: Equal parts of a long ordered attribute.
+        fine: Longest ordered attribute that is cut at every code.
+        blocks: Up to how many blocks attributes are added to the query's own.
+        most_blocks: Above, the partition is cut by the query alone; if that is still too fine, the hard query
+            gets its number alone.
+        most_spread: Largest norm of the query's centred block weights, with the same remedies and fewer
+            additions: its answer from the table errs by so many times the noise of a block.
+        reach: Which sets of attributes can be counted: others are not added.
     """
 
     parts: int = 8
@@ -173,13 +162,10 @@ class PartitionRule:
     def partition(self, query: Query, measured: AxisSets = frozenset()) -> Partition | None:
         """Return the partition that a hard `query` releases, or None where it would be too fine.
 
-        Parameters
-        ----------
-        query : Query
-            Not constant.
-        measured : frozenset of tuples of axes
-            Pairs and triples that stand together in an earlier partition (`sets_of`): a function of the
-            transcript, fixed before the query is tested.
+        Args:
+            query: Not constant.
+            measured: Pairs and triples that stand together in an earlier partition (`sets_of`): a function of
+                the transcript, fixed before the query is tested.
         """
         domain = query.domain
         changes: dict[int, Ints] = {
@@ -233,15 +219,24 @@ class PartitionRule:
     def parts_of(self, attribute: Attribute) -> int:
         """Return how many parts an attribute has where no query cuts it."""
         fine = isinstance(attribute, Categorical) or attribute.size <= self.fine
-        return attribute.size if fine else self.parts
+        return attribute.size if fine else 1 + len(self._grid(attribute))
 
     def _classes(self, attribute: Attribute, changes: Ints | None) -> Cut:
         """Return how an attribute is cut; `changes` are the codes at which the weight changes."""
-        size = attribute.size
-        if isinstance(attribute, Categorical) or size <= self.fine:
-            return Cut.of(np.arange(size))
-        grid = [min(size - 1, round(size * part / self.parts)) for part in range(1, self.parts)]
-        return _cut(attribute, np.array(grid if changes is None else [*grid, *changes.tolist()], np.int64))
+        if isinstance(attribute, Categorical) or attribute.size <= self.fine:
+            return Cut.of(np.arange(attribute.size))
+        grid = self._grid(attribute)
+        return _cut(attribute, grid if changes is None else np.append(grid, changes))
+
+    def _grid(self, attribute: Attribute) -> Ints:
+        """Return where the parts of an ordered attribute begin, but for the first one.
+
+        Both ends of a bin lie in one part. The missing cell, which is next to no value, is one by itself.
+        """
+        ends, values = getattr(attribute, "cells", 1), attribute.size - attribute.missing
+        most = values // ends - 1
+        starts = [ends * min(most, round((most + 1) * part / self.parts)) for part in range(1, self.parts)]
+        return np.unique(np.array(starts + [values] * attribute.missing, np.int64))
 
 
 def _cut(attribute: Attribute, starts: Ints) -> Cut:
@@ -299,14 +294,11 @@ def block_weights(query: Query, partition: Partition) -> Floats:
 class Measurement:
     """All that an update rule ever learns about the data: one released answer with its noise.
 
-    Attributes
-    ----------
-    target : Query or Partition
-        What was measured.
-    values : float64 array, (m,)
-        Noisy fractions of records, not clipped; m = 1 for a query, one value a block for a partition.
-    scale : float
-        Standard deviation of the noise in each value, fraction of records.
+    Attributes:
+        target: What was measured.
+        values: Shape (m,). Noisy fractions of records, not clipped; m = 1 for a query, one value a block for
+            a partition.
+        scale: Standard deviation of the noise in each value, fraction of records.
     """
 
     target: Query | Partition

@@ -27,8 +27,6 @@ from onlineic.queries.cuts import Cut
 from onlineic.queries.tables import Sums, immutable, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
-
-
 SHOWN = 8  # labels of a list that a repr shows
 OUTSIDE = (
     "query must have intervals of codes inside its attributes, got others; make conditions with between(..), "
@@ -39,10 +37,8 @@ OUTSIDE = (
 def session_grid_bits(n: int) -> int:
     """Return the finest grid on which n 2^k fits a float64 integer with a bit to spare, at most 20.
 
-    Raises
-    ------
-    InvalidParameterError
-        If fewer than 8 bits are left for weights between 0 and 1.
+    Raises:
+        InvalidParameterError: If fewer than 8 bits are left for weights between 0 and 1.
     """
     bits = min(GRID_BITS, 52 - math.ceil(math.log2(n)))
     if bits < 8:
@@ -55,16 +51,11 @@ def session_grid_bits(n: int) -> int:
 class Factor:
     """Integer weights over a few attributes: an interval of codes (0/1), or a table.
 
-    Parameters
-    ----------
-    axes : tuple of int
-        Axes of the domain, increasing.
-    low, high : int
-        The half-open interval of codes with weight 1; only where `table` is None.
-    table : int64 array over the axes, or None
-        Weights in [0, 2^bits], over memory that nobody can write to.
-    bits : int
-        Grid exponent of this factor.
+    Args:
+        axes: Axes of the domain, increasing.
+        low, high: The half-open interval of codes with weight 1; only where `table` is None.
+        table: Int64 array over the axes. Weights in [0, 2^bits], over memory that nobody can write to.
+        bits: Grid exponent of this factor.
     """
 
     axes: tuple[int, ...]
@@ -133,22 +124,14 @@ class Factor:
 class Query:
     """A canonical linear query: f(x) = product of factors, or one minus it, on the grid 2^-grid_bits.
 
-    Attributes
-    ----------
-    domain : Domain
-    factors : tuple of Factor
-        Over disjoint axes, ordered by first axis; none for a constant.
-    complement : bool
-        Whether the query is one minus the product.
-    axes : tuple of int
-        All axes of the factors, increasing.
-    grid_bits : int
-        k: integer weights lie in [0, 2^k].
-    lowest, highest : int
-        The least and the largest integer weight over the domain, exactly: `accounting.Neighbours` tell from
-        them how far a neighbour moves n 2^k f.
-    rounding : float
-        Largest difference of the rounded query from the one written, in fractions.
+    Attributes:
+        factors: Over disjoint axes, ordered by first axis; none for a constant.
+        complement: Whether the query is one minus the product.
+        axes: All axes of the factors, increasing.
+        grid_bits: k: integer weights lie in [0, 2^k].
+        lowest, highest: The least and the largest integer weight over the domain, exactly:
+            `accounting.Neighbours` tell from them how far a neighbour moves n 2^k f.
+        rounding: Largest difference of the rounded query from the one written, in fractions.
     """
 
     domain: Domain
@@ -390,10 +373,8 @@ def canonical(
     What the sensitivity rests on is checked here, whoever made the factors: axes of the domain, each in one
     factor, intervals inside [0, size), tables of the shape of their axes with weights in [0, 1].
 
-    Raises
-    ------
-    InvalidQueryError
-        If a factor is not so.
+    Raises:
+        InvalidQueryError: If a factor is not so.
     """
     factors: list[Factor] = []
     fractional: list[tuple[tuple[int, ...], Floats]] = []
@@ -455,10 +436,8 @@ def canonical(
 def conjunction(domain: Domain, intervals: Sequence[tuple[int, int, int]]) -> Query | None:
     """Return what `canonical` makes of intervals (axis, low, high) alone; None where two are of one axis.
 
-    Raises
-    ------
-    InvalidQueryError
-        As `canonical`.
+    Raises:
+        InvalidQueryError: As `canonical`.
     """
     _check_domain(domain)
     shape = domain.shape

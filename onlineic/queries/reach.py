@@ -19,18 +19,14 @@ Axes = tuple[int, ...]
 class Reach:
     """The sets of attributes of which a table that stays where it lives can be counted.
 
-    Attributes
-    ----------
-    cells : int
-        The most cells that a set may span. A table of fewer records has no more groups than records, so that
-        its limit is that of the domain.
-    sets : tuple of tuple of int, or None
-        Rising places in the domain: these sets, and what is inside one of them, can be counted. None: any.
+    Attributes:
+        cells: The most cells that a set may span. A table of fewer records has no more groups than records,
+            so that its limit is that of the domain.
+        sets: Rising places in the domain: these sets, and what is inside one of them, can be counted. None:
+            any.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the number of cells is none.
+    Raises:
+        InvalidParameterError: If the number of cells is none.
     """
 
     cells: int

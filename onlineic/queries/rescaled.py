@@ -23,14 +23,10 @@ FLOATS = 2.0**-49  # relative error of the float operations between a weight and
 class Rescaled:
     """The linear query low + (high - low) f, where `expression` asks for f, with weights in [0, 1].
 
-    Attributes
-    ----------
-    expression : Expression
-        For a session, or whatever answers queries. It costs what any query costs.
-    low, high : float
-        Least and largest weight, public.
-    rounding : float
-        How far weights on a `Grid` may be from the numbers that were rounded to it.
+    Attributes:
+        expression: For a session, or whatever answers queries. It costs what any query costs.
+        low, high: Least and largest weight, public.
+        rounding: How far weights on a `Grid` may be from the numbers that were rounded to it.
     """
 
     expression: Expression
@@ -58,35 +54,28 @@ class Rescaled:
 def rescaled(values: Any = None, /, **by_attribute: Any) -> Rescaled:
     """Return the query "the mean of a real weight", for weights of any finite range.
 
-    Parameters
-    ----------
-    values : (|X|,) numbers, or of the domain's shape
-        A weight for every cell; or
-    **by_attribute : (size,) numbers, or Grid
-        For ONE attribute a weight for every code, a grid for its points. A weight times a condition on other
-        attributes is no multiple of a product on [0, 1]: write it cell by cell.
-
-    Raises
-    ------
-    InvalidQueryError
-        If these are no finite numbers, or not one array of them.
-
-    References
-    ----------
     Affine maps of the weights: sensitivities and errors are multiplied by high - low, exactly.
 
-    Examples
-    --------
-    Does age go with income? A signed weight for every cell, -1 where they disagree:
+    Args:
+        values: Numbers, shape (|X|,), or of the domain's shape. A weight for every cell; or
+        **by_attribute: Numbers, shape (size,), or Grid. For ONE attribute a weight for every code, a grid for
+            its points. A weight times a condition on other attributes is no multiple of a product on [0, 1]:
+            write it cell by cell.
 
-    >>> import numpy as np, onlineic as ic
-    >>> domain = ic.Domain.of(old=[False, True], rich=[False, True])
-    >>> counts = np.array([[40_000, 10_000], [20_000, 30_000]])
-    >>> agreement = ic.rescaled(np.array([[1, -1], [-1, 1]]))
-    >>> session = ic.OnlineIC(ic.PrivateData(counts, domain), ic.Budget(1.0, 1e-9), max_queries=10)
-    >>> value, error_bound = agreement.restored(session.answer(agreement.expression))
-    >>> abs(value - 0.4) < 0.02, 0.0 < error_bound < 0.05
-    (True, True)
+    Raises:
+        InvalidQueryError: If these are no finite numbers, or not one array of them.
+
+    Examples:
+        Does age go with income? A signed weight for every cell, -1 where they disagree:
+
+        >>> import numpy as np, onlineic as ic
+        >>> domain = ic.Domain.of(old=[False, True], rich=[False, True])
+        >>> counts = np.array([[40_000, 10_000], [20_000, 30_000]])
+        >>> agreement = ic.rescaled(np.array([[1, -1], [-1, 1]]))
+        >>> session = ic.OnlineIC(ic.PrivateData(counts, domain), ic.Budget(1.0, 1e-9), max_queries=10)
+        >>> value, error_bound = agreement.restored(session.answer(agreement.expression))
+        >>> abs(value - 0.4) < 0.02, 0.0 < error_bound < 0.05
+        (True, True)
     """
     if (values is None) == (len(by_attribute) != 1) or (values is not None and by_attribute):
         raise InvalidQueryError(

@@ -151,12 +151,9 @@ class SummedArea:
 
     One box alone and many at once take the same path, so that their results agree to the last bit.
 
-    Parameters
-    ----------
-    sums : array of numbers, (entries,)
-        As `summed_area` returns them, contiguous.
-    steps : tuple of int
-        From an entry to the next along each axis.
+    Args:
+        sums: Array of numbers, shape (entries,). As `summed_area` returns them, contiguous.
+        steps: From an entry to the next along each axis.
     """
 
     sums: Any
@@ -263,16 +260,12 @@ class Tables:
     boxes by the corners of its summed-area table, weights by contraction. One query alone and many at once
     take the same path, so that their results agree to the last bit.
 
-    Parameters
-    ----------
-    cells : float64 array
-        Not copied; must not change while the tables are used. Where all cells are integers with a sum
-        below 2^53, every result is an exact integer.
-    prefix_cells : int
-        Largest table for which a summed-area table is made; above, and for more than 6 axes, boxes are
-        sliced.
-    plane_cells : int
-        The same for tables of two axes or one, where it is larger.
+    Args:
+        cells: Not copied; must not change while the tables are used. Where all cells are integers with a sum
+            below 2^53, every result is an exact integer.
+        prefix_cells: Largest table for which a summed-area table is made; above, and for more than 6 axes,
+            boxes are sliced.
+        plane_cells: The same for tables of two axes or one, where it is larger.
     """
 
     _cells: Floats

@@ -5,15 +5,29 @@ releases. Their bounds follow from those of the answers, and say with which prob
 """
 
 from collections.abc import Iterable, Mapping
-from typing import final
+from typing import final, overload
 
 from onlineic.ask.sql import statement
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import Key
+from onlineic.questions import arithmetic as arithmetic  # which results are combined by
+from onlineic.questions.association import ChiSquare, Statistic, chi_square, correlation, covariance
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
 from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.moments import Scored
+from onlineic.questions.ranks import Top
+from onlineic.questions.regression import (
+    LeastSquares,
+    LeastSquaresByGroup,
+    Ridge,
+    least_squares,
+    least_squares_by,
+)
+from onlineic.questions.series import series
+from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.slips import public
 
@@ -28,34 +42,53 @@ class Answering(AnsweringLinear):
 
         Its `value` and `error_bound` are in the unit of the attribute: years of an age, never fractions.
 
-        Parameters
-        ----------
-        attribute : str
-            Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that may be off.
-        where : Expression, text in SQL or dict, optional
+        See `onlineic.questions.mean`: how it is worked out.
 
-        Returns
-        -------
-        Derived
+        Args:
+            attribute: Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that
+                may be off.
+            where: Expression, text in SQL or dict.
+
+        Returns:
             The number that was worked out, made of one answer for all records, else of two.
 
-        Raises
-        ------
-        TooFewRecordsError
-            If so few records meet the condition that the mean could be anything; the answers are paid.
-        InvalidQueryError
-            If the attribute has no numbers, or nobody can meet the condition; nothing was asked.
+        Raises:
+            TooFewRecordsError: If so few records meet the condition that the mean could be anything; the
+                answers are paid.
+            InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition; nothing was
+                asked.
 
-        See Also
-        --------
-        onlineic.questions.mean : How it is worked out.
-
-        Examples
-        --------
-        >>> session.mean("age", where="sex = 'Female'")
-        mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
+        Examples:
+            >>> session.mean("age", where="sex = 'Female'")
+            mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
         """
         return mean(self, attribute, where)
+
+    @final
+    def share(
+        self, cond: Where, where: Where = None, by: Key | Iterable[Key] | None = None
+    ) -> Derived | Groups:
+        """Return which part of the records that meet `where` also meet `cond`, by group if `by` is given.
+
+        Args:
+            cond: Who is counted: an expression, a text in SQL or a dict.
+            where: Among whom; by default all records.
+            by: An attribute, or a list of attributes and groupings.
+
+        Returns:
+            A rate from 0 to 1 with its bound and usual error, and the numbers of records beside it: `part` of
+            `count`. By group one of each: `values`, `parts`, `counts`.
+
+        Raises:
+            TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
+            InvalidQueryError: If a condition is none, or nobody can meet `where`; nothing was asked.
+
+        Examples:
+            >>> session.share("income = '>50K'", where={"sex": "Female"})
+            share(where(income='>50K'), where(sex='Female')) = 0.1... ± 0... 1... of 16... records, 2
+            answers...
+        """
+        return share(self, cond, where, by)
 
     @final
     def sum(self, attribute: str, where: Where = None) -> Derived:
@@ -63,29 +96,20 @@ class Answering(AnsweringLinear):
 
         Its `value` and `error_bound` are in the unit of the attribute, over all those records together.
 
-        Parameters
-        ----------
-        attribute : str
-            Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that may be off.
-        where : Expression, text in SQL or dict, optional
+        See `onlineic.questions.total`: how it is worked out.
 
-        Returns
-        -------
-        Derived
+        Args:
+            attribute: Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that
+                may be off.
+            where: Expression, text in SQL or dict.
 
-        Raises
-        ------
-        InvalidQueryError
-            If the attribute has no numbers, or nobody can meet the condition; nothing was asked.
+        Raises:
+            InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition; nothing was
+                asked.
 
-        See Also
-        --------
-        onlineic.questions.total : How it is worked out.
-
-        Examples
-        --------
-        >>> session.sum("education_num", where={"sex": "Female"})
-        sum(education_num, where(sex='Female')) = 16... ± ... (0.95 sure), 16... records, 2 answers...
+        Examples:
+            >>> session.sum("education_num", where={"sex": "Female"})
+            sum(education_num, where(sex='Female')) = 16... ± ... (0.95 sure), 16... records, 2 answers...
         """
         return total(self, attribute, where)
 
@@ -96,69 +120,163 @@ class Answering(AnsweringLinear):
         The mean square distance from their mean, over all of them and not one less, in the square of the
         attribute's unit; its root is the standard deviation.
 
-        Parameters
-        ----------
-        attribute : str
-        where : Expression, text in SQL or dict, optional
+        See `onlineic.questions.variance`: how it is worked out.
 
-        Returns
-        -------
-        Derived
+        Args:
+            where: Expression, text in SQL or dict.
 
-        Raises
-        ------
-        TooFewRecordsError, InvalidQueryError
-            As `mean`.
+        Raises:
+            TooFewRecordsError, InvalidQueryError: As `mean`.
 
-        See Also
-        --------
-        onlineic.questions.variance : How it is worked out.
-
-        Examples
-        --------
-        >>> session.variance("age").value ** 0.5
-        13.7...
+        Examples:
+            >>> session.variance("age").value ** 0.5
+            13.7...
         """
         return variance(self, attribute, where)
 
     @final
-    def quantile(self, attribute: str, q: float, where: Where = None, *, narrow: bool = False) -> Quantile:
+    def covariance(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return the covariance of two attributes among the records that have both values.
+
+            onlineic.questions.covariance: How it is worked out, and what is refused.
+
+        Args:
+            first: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of the others.
+            second: Another.
+            where: Among whom; by default all records.
+
+        Examples:
+            >>> session.covariance("age", "education_num")
+            covariance(age, education_num) = ... ± ... by simulated noise (0.95 sure), 48... records...
+        """
+        return covariance(self, first, second, where)
+
+    @final
+    def correlation(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
+        """Return Pearson's correlation of two attributes among the records that have both values.
+
+            onlineic.questions.correlation: How it is worked out, and what is refused.
+
+        Args:
+            first: As of `covariance`.
+            second: Another.
+            where: Among whom; by default all records.
+
+        Examples:
+            >>> session.correlation("education_num", {"income": ">50K"})
+            correlation(education_num, income = '>50K') = 0.3... ± ... by simulated noise (0.95 sure)...
+        """
+        return correlation(self, first, second, where)
+
+    @final
+    def least_squares(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquares:
+        """Return the least squares of a number on one or several others, with an intercept.
+
+            onlineic.questions.least_squares: How it is worked out, bounded, and what is refused.
+
+        Args:
+            outcome: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of others.
+            on: The regressors, one or a list.
+            where: Among whom; by default all records. Those without one of the values are left out.
+            ridge: "adaptive": none where the released sums tell the regressors apart, else as little as does.
+                A number: that one, or `IllConditionedError`.
+
+        Examples:
+            >>> session.least_squares("education_num", ["age", {"sex": "Male"}])
+            least_squares(education_num on age, sex = 'Male') (0.95 sure, 48... records, 8 answers...)
+              intercept: ...
+              age: 0.00... ± ... by simulated noise
+              sex = 'Male': 0.0... ± ... by simulated noise
+              R squared 0.00..., residual 2.5...
+        """
+        return least_squares(self, outcome, on, where, ridge=ridge)
+
+    @final
+    def least_squares_by(
+        self,
+        outcome: Scored,
+        on: Scored | Iterable[Scored],
+        by: str,
+        where: Where = None,
+        *,
+        ridge: Ridge = "adaptive",
+    ) -> LeastSquaresByGroup:
+        """Return least squares in each group by the label of an attribute; all are asked at once.
+
+            onlineic.questions.least_squares_by: What is refused.
+
+        Args:
+            outcome: As of `least_squares`.
+            on: As of `least_squares`.
+            by: Attribute of at most 100 labels.
+            where: Among whom.
+            ridge: As of `least_squares`.
+
+        Examples:
+            >>> session.least_squares_by("education_num", "age", by="sex")["Male"].slopes
+            array([...])
+        """
+        return least_squares_by(self, outcome, on, by, where, ridge=ridge)
+
+    @final
+    def chi_square(self, first: str, second: str, where: Where = None) -> ChiSquare:
+        """Return chi-square and Cramer's V of the table of two attributes; nothing bounds them.
+
+            onlineic.questions.chi_square: What is done about noise.
+
+        Args:
+            first: An attribute.
+            second: Another.
+            where: Among whom; by default all records.
+
+        Examples:
+            >>> session.chi_square("sex", "income")
+            chi_square(sex, income): chi-square 2,2... of 1 degrees of freedom, p 0.00249; Cramer's V 0.2...
+        """
+        return chi_square(self, first, second, where)
+
+    @overload
+    def quantile(
+        self, attribute: str, q: float, where: Where = None, *, narrow: bool = False
+    ) -> Quantile: ...
+    @overload
+    def quantile(
+        self, attribute: str, q: Iterable[float], where: Where = None, *, narrow: bool = False
+    ) -> list[Quantile]: ...
+    @final
+    def quantile(
+        self, attribute: str, q: float | Iterable[float], where: Where = None, *, narrow: bool = False
+    ) -> Quantile | list[Quantile]:
         """Return the value that a share q of the records do not exceed, among those that meet a condition.
 
         It is searched by about log2(number of values) questions. `value`, `low` and `high` are values of the
         attribute, in its own unit: the exact quantile lies between `low` and `high`.
 
-        Parameters
-        ----------
-        attribute : str
-            Ordered: whole numbers, numbers, bins or dates.
-        q : float, in (0, 1)
-            .5 is the median, .9 what nine in ten do not exceed.
-        where : Expression, text in SQL or dict, optional
-        narrow : bool
-            Whether to ask up to four times as many questions, so that `low` and `high` come nearer.
+        See `onlineic.questions.quantile`: how it is searched and bounded.
 
-        Returns
-        -------
-        Quantile
+        Args:
+            attribute: Ordered: whole numbers, numbers, bins or dates.
+            q: In (0, 1), or several. .5 is the median, .9 what nine in ten do not exceed. Of several shares a
+                list.
+            where: Expression, text in SQL or dict.
+            narrow: Whether to ask up to four times as many questions, so that `low` and `high` come nearer.
 
-        Raises
-        ------
-        TooFewRecordsError
-            If too few records meet the condition; the answers are paid.
-        InvalidQueryError
-            If the attribute has no order, or nobody can meet the condition; nothing was asked.
-        InvalidParameterError
-            If q is not between 0 and 1.
+        Raises:
+            TooFewRecordsError: If too few records meet the condition; the answers are paid.
+            InvalidQueryError: If the attribute has no order, or nobody can meet the condition; nothing was
+                asked.
+            InvalidParameterError: If q is not between 0 and 1.
 
-        See Also
-        --------
-        onlineic.questions.quantile : How it is searched and bounded.
-
-        Examples
-        --------
-        >>> session.quantile("age", 0.9).value
-        58
+        Examples:
+            >>> session.quantile("age", 0.9).value
+            58
         """
         return quantile(self, attribute, q, where, narrow=narrow)
 
@@ -168,26 +286,17 @@ class Answering(AnsweringLinear):
 
         The quantile of one half: `value`, `low` and `high` are values of the attribute, in its own unit.
 
-        Parameters
-        ----------
-        attribute, where, narrow
-            As of `quantile`.
+        Args:
+            attribute, where, narrow: As of `quantile`.
 
-        Returns
-        -------
-        Quantile
+        Raises:
+            TooFewRecordsError, InvalidQueryError: As `quantile`.
 
-        Raises
-        ------
-        TooFewRecordsError, InvalidQueryError
-            As `quantile`.
-
-        Examples
-        --------
-        >>> session.median("age", where="sex = 'Male'")
-        quantile(age, where(sex='Male'), 0.5) = ..., in ... .. ... (0.95 sure), rank ± ...
+        Examples:
+            >>> session.median("age", where="sex = 'Male'")
+            quantile(age, where(sex='Male'), 0.5) = ..., in ... .. ... (0.95 sure), rank ± ...
         """
-        return quantile(self, attribute, 0.5, where, narrow=narrow)
+        return self.quantile(attribute, 0.5, where, narrow=narrow)
 
     @final
     def cdf(self, attribute: str, where: Where = None) -> Cdf:
@@ -196,28 +305,20 @@ class Answering(AnsweringLinear):
         Shares are fractions of the records that meet the condition and have a value, in [0, 1], and rise.
         All of them lie between `low` and `high` at once. One question for each value of the attribute.
 
-        Parameters
-        ----------
-        attribute : str
-            Ordered, of at most 4,096 values.
-        where : Expression, text in SQL or dict, optional
+        Args:
+            attribute: Ordered, of at most 4,096 values.
+            where: Expression, text in SQL or dict.
 
-        Returns
-        -------
-        Cdf
+        Returns:
             It gives quantiles of every share, without a further question.
 
-        Raises
-        ------
-        TooFewRecordsError, InvalidQueryError
-            As `quantile`.
-        TooLargeError
-            If the attribute has more values.
+        Raises:
+            TooFewRecordsError, InvalidQueryError: As `quantile`.
+            TooLargeError: If the attribute has more values.
 
-        Examples
-        --------
-        >>> session.cdf("age").quantile(0.25).value
-        28
+        Examples:
+            >>> session.cdf("age").quantile(0.25).value
+            28
         """
         return cdf(self, attribute, where)
 
@@ -227,36 +328,72 @@ class Answering(AnsweringLinear):
 
         Counts, not fractions, each with its `error_bounds`; one question in all, the table of the attribute.
 
-        Parameters
-        ----------
-        attribute : str
-        where : Expression, text in SQL or dict, optional
+        Args:
+            where: Expression, text in SQL or dict.
 
-        Returns
-        -------
-        Groups
+        Returns:
             One count a value; `to_pandas`, `to_polars`, `plot`.
 
-        Raises
-        ------
-        InvalidQueryError
-            If the attribute is unknown, or the condition is none; nothing was asked.
-        TooLargeError
-            If it has more than 10,000 values.
+        Raises:
+            InvalidQueryError: If the attribute is unknown, or the condition is none; nothing was asked.
+            TooLargeError: If it has more than 10,000 values.
 
-        Examples
-        --------
-        >>> session.histogram("sex")
-        count by sex (0.95 sure, 1 answer...)
-          Female: 16... ± ...
-          Male: 32... ± ...
+        Examples:
+            >>> session.histogram("sex")
+            count by sex (0.95 sure, 1 answer...)
+              Female: 16... ± ...
+              Male: 32... ± ...
         """
         return group_by(self, attribute, where)
 
     @final
+    def top(self, attribute: Key | Iterable[Key], k: int = 10, where: Where = None) -> Top:
+        """Return the most frequent values, and from which rank on noise may have decided.
+
+        One question, the counts of all values.
+
+        Args:
+            attribute: Whose values are counted; a list of several, or of groupings, for their combinations.
+            k: How many are shown.
+            where: Among whom; by default all records.
+
+        Examples:
+            >>> session.top("race", 2)
+            top 2 of 5: count by race (0.95 sure...)
+            rank  race
+            1     White  41... ± ...
+            2     Black   4... ± ...
+            all of these ranks are sure
+        """
+        return group_by(self, attribute, where).top(k)
+
+    @final
+    def series(
+        self,
+        attribute: str,
+        by: str | None = None,
+        where: Where = None,
+        aggregate: Aggregate = "count",
+        of: str | None = None,
+    ) -> Groups:
+        """Return a number for every period of a date; `plot` draws it as a line with its band.
+
+        Args:
+            attribute: Of dates.
+            by: The longer period, such as "month"; by default that of the attribute.
+            where: Among whom; by default all records.
+            aggregate: As of `group_by`.
+            of: The attribute of a mean, a sum or a variance.
+
+        Examples:
+            >>> session.series("day", by="month").plot()  # doctest: +SKIP
+        """
+        return series(self, attribute, by, where, aggregate, of)
+
+    @final
     def group_by(
         self,
-        keys: str | Iterable[str],
+        keys: Key | Iterable[Key],
         where: Where = None,
         aggregate: Aggregate = "count",
         of: str | None = None,
@@ -268,39 +405,28 @@ class Answering(AnsweringLinear):
         Counts are numbers of records, not fractions, and one question in all. Means, sums and variances are
         in the unit of the attribute, and two or three questions a group.
 
-        Parameters
-        ----------
-        keys : str or list of str
-            Attributes whose values make the groups, at most 10,000.
-        where : Expression, text in SQL or dict, optional
-        aggregate : "count", "mean", "sum" or "variance"
-        of : str
-            The attribute of a mean, a sum or a variance.
-        unbiased : bool
-            Of counts: each by itself, with its standard error; it can be below 0. Add up such ones.
+        See `onlineic.questions.group_by`: what is asked, and what the bounds hold for.
 
-        Returns
-        -------
-        Groups
+        Args:
+            keys: Str or Grouping, or list of these. Attributes whose values make the groups, at most 10,000;
+                of a number its bins. Groupings are made by `date_trunc`, `extract`, `cut` and `case`.
+            where: Expression, text in SQL or dict.
+            of: The attribute of a mean, a sum or a variance.
+            unbiased: Of counts: each by itself, with its standard error; it can be below 0. Add up such ones.
+
+        Returns:
             One number a group, with its bound; `to_pandas`, `to_polars`, `plot`.
 
-        Raises
-        ------
-        InvalidQueryError
-            If an attribute is unknown or named twice, or has no numbers, or nobody can meet the condition.
-        TooLargeError
-            If there are more groups.
+        Raises:
+            InvalidQueryError: If an attribute is unknown or named twice, or has no numbers, or nobody can
+                meet the condition.
+            TooLargeError: If there are more groups.
 
-        See Also
-        --------
-        onlineic.questions.group_by : What is asked, and what the bounds hold for.
-
-        Examples
-        --------
-        >>> session.group_by("sex", aggregate="mean", of="age")
-        mean(age) by sex (0.95 sure, 4 answers...)
-          Female: 3... ± ...
-          Male: 3... ± ...
+        Examples:
+            >>> session.group_by("sex", aggregate="mean", of="age")
+            mean(age) by sex (0.95 sure, 4 answers...)
+              Female: 3... ± ...
+              Male: 3... ± ...
         """
         return group_by(self, keys, where, aggregate, of, unbiased=unbiased)
 
@@ -313,9 +439,8 @@ class Answering(AnsweringLinear):
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement: counts, sums and averages, by group or not, as `OnlineIC.sql` says.
 
-        Examples
-        --------
-        >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'")
-        Answer(0.33... ± 0.00..., 16... records...)
+        Examples:
+            >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'")
+            Answer(0.33... ± 0.00..., 16... records...)
         """
         return answered(self, statement(text, self.domain, table, params, dialect))

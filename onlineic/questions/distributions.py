@@ -1,7 +1,7 @@
 """Quantiles and distribution functions of ordered attributes, from the shares below cuts between labels."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -27,13 +27,19 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
+    TooFewRecordsError,
     TooLargeError,
+    checked_list,
     checked_real,
     is_number_of,
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
-from onlineic.queries.expressions import Expression, below, weights, where
+from onlineic.queries.cuts import is_long
+from onlineic.queries.expressions import Expression, below, between, where
+from onlineic.questions.formulas import Leaf, Number
+from onlineic.questions.groups import Groups, of_made
+from onlineic.questions.keys import GroupKeys
 from onlineic.questions.linear import (
     FLOATS,
     LONGEST_TITLE,
@@ -46,12 +52,14 @@ from onlineic.questions.linear import (
     bounded,
     check_answering,
     counted,
+    event_of,
     known_error,
     narrowing,
     nobody,
     of_what,
     too_few,
 )
+from onlineic.questions.means import Derived, Made
 from onlineic.slips import public
 
 if TYPE_CHECKING:
@@ -67,22 +75,18 @@ SHARE = "write 0.9 for the value that nine in ten do not exceed"
 class Quantile:
     """A quantile of an ordered attribute, by binary search.
 
-    Attributes
-    ----------
-    name : str
-    value : label
-        Between neighbouring labels, the one where the released shares pass q.
-    rank_error : float
-        The exact share below `value` is at most q + rank_error, that up to and with it at least q -
-        rank_error, in fractions of the records that count, with probability `confidence`.
-    low, high : label
-        The least and the largest label that the exact quantile can be, in the same event.
-    confidence : float
-        As of `Derived`.
-    answers : tuple of Answer
-        The share that counts, unless that is everybody, and the steps of the search.
-    expected_rank_error : float or None
-        Root-mean-square error that is expected of the shares beside `value`, as of `Derived`.
+    Attributes:
+        value: Between neighbouring labels, the one where the released shares pass q; of a number the place
+            between the edges of its bin at which they do, if the records of the bin are spread evenly.
+        rank_error: The exact share below `value` is at most q + rank_error, that up to and with it at least q
+            - rank_error, in fractions of the records that count, with probability `confidence`.
+        low, high: The least and the largest label that the exact quantile can be, in the same event; of a
+            number the edges between which it lies.
+        confidence: As of `Derived`.
+        answers: The share that counts, unless that is everybody, and the steps of the search.
+        expected_rank_error: Root-mean-square error that is expected of the shares beside `value`, as of
+            `Derived`.
+        expected_error: Of a number that of `value`, as far as the records are spread evenly there; else None.
     """
 
     name: str
@@ -93,6 +97,7 @@ class Quantile:
     confidence: float
     answers: tuple[Answer, ...]
     expected_rank_error: float | None = None
+    expected_error: float | None = None
 
     @property
     def private(self) -> bool:
@@ -148,8 +153,13 @@ class Quantile:
 
 
 def quantile(
-    session: AnsweringLinear, attribute: str, q: float, where: Where = None, *, narrow: bool = False
-) -> Quantile:
+    session: AnsweringLinear,
+    attribute: str,
+    q: float | Iterable[float],
+    where: Where = None,
+    *,
+    narrow: bool = False,
+) -> Quantile | list[Quantile]:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
 
     The exact quantile is the first label up to and with which there are at least q of them. It is searched
@@ -157,51 +167,52 @@ def quantile(
     of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
     within their errors of q, unless more of them are asked.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        Ordered.
-    q : float, in (0, 1)
-    where : Expression or dict, optional
-    narrow : bool
-        Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that are
-        certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold for
-        all its answers at once, none are asked.
-
-    Raises
-    ------
-    TooFewRecordsError
-        If the share that counts is no more than twice its error, or no more than that of a rank. Where
-        everybody counts it is never raised: the range then is all that it can be.
-    InvalidQueryError
-        If the attribute has no order, or nobody can meet the condition.
-
-    Notes
-    -----
     The search ends between two cuts, of which the lower one was released below q f_1 and the upper one at or
     above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
     times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
     cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
+
+    Args:
+        attribute: Ordered.
+        q: In (0, 1), or several. Of several shares a list, in their order; what one search asked is free for
+            the others.
+        narrow: Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that
+            are certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold
+            for all its answers at once, none are asked.
+
+    Raises:
+        TooFewRecordsError: If the share that counts is no more than twice its error, or no more than that of
+            a rank. Where everybody counts it is never raised: the range then is all that it can be.
+        InvalidQueryError: If the attribute has no order, or nobody can meet the condition.
     """
     check_answering(session)
-    q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
+    several = isinstance(q, Iterable) and not isinstance(q, str)
+    given = checked_list("q", q, remedy="write [0.25, 0.5, 0.75]") if several else [q]
+    shares = [checked_real("q", one, above=0.0, below=1.0, remedy=SHARE) for one in given]
     if type(narrow) is not bool:
         raise InvalidParameterError(
             f"narrow must be True or False, got narrow={shown(narrow)}; leave it out."
         )
     where = as_condition(where, session.domain)
     cuts = _Cuts.of(session.domain, attribute, where, n_public=not session.n_bound)
+    found = [_searched(session, cuts, one, where, narrow) for one in shares]
+    return found if several else found[0]
+
+
+def _searched(
+    session: AnsweringLinear, cuts: "_Cuts", q: float, where: Where, narrow: bool, jointly: bool = False
+) -> Quantile:
+    """Return one quantile; `jointly` by bounds that hold for all answers of the session at once."""
     search = _Search.of(session, cuts, q)
-    first, last = cuts.first, cuts.last  # codes between which the quantile lies, half-open
+    first, last = cuts.first, cuts.last  # bins between which the quantile lies, half-open
     while last - first > 1:
         middle = (first + last) // 2
         if search.share(middle) < q * search.whole:
             first = middle
         else:
             last = middle
-    proved = search.proved()
-    name = f"quantile({attribute}{'' if where is None else f', {shown(where, 100)}'}, {q:g})"
+    proved = search.proved(jointly)
+    name = f"quantile({cuts.attribute}{'' if where is None else f', {shown(where, 100)}'}, {q:g})"
     if not search.whole > 2.0 * proved.whole_bound:
         raise too_few(session.n, name, search.whole, proved.whole_bound, proved.found.answers)
     if proved.missed(first, last) >= proved.least_whole and not cuts.everybody:
@@ -211,16 +222,70 @@ def quantile(
         search.pin_down(last, 1)
         proved = search.proved()
     expected = search.expected(first, last)
+    apart = search.apart(first, last) * expected
     return Quantile(
         name=name,
-        value=_label(cuts.kind, first),
+        value=cuts.inside(first, search.passed(first, last)),
         rank_error=min(1.0, proved.missed(first, last) / proved.least_whole),
-        low=_label(cuts.kind, proved.low),
-        high=_label(cuts.kind, proved.high - 1),
+        low=cuts.least(proved.low),
+        high=cuts.largest(proved.high - 1),
         confidence=proved.found.confidence,
         answers=proved.found.answers,
         expected_rank_error=None if math.isnan(expected) else expected,
+        expected_error=apart if math.isfinite(apart) else None,
     )
+
+
+def quantile_number(
+    session: AnsweringLinear, name: str, attribute: str, q: float, where: Where = None
+) -> Derived:
+    """Return a quantile of numbers as a number with a half-width, which arithmetic can go on with."""
+    found = quantile(session, attribute, q, where)
+    made = _as_made(found)  # type: ignore[arg-type]
+    value, bound = np.array([made.value]), np.array([made.bound])
+    expected, few = np.array([made.expected]), np.zeros(1, np.bool_)
+    leaf = Leaf.stated(value, bound, found.confidence, expected, 0.0, few, found.answers)  # type: ignore[union-attr]
+    return Derived(
+        name=name,
+        value=made.value,
+        error_bound=made.bound,
+        confidence=found.confidence,  # type: ignore[union-attr]
+        bias=0.0,
+        count=None,
+        count_bound=None,
+        answers=found.answers,  # type: ignore[union-attr]
+        expected_error=None if math.isnan(made.expected) else made.expected,
+        number=Number.of(leaf),
+    )
+
+
+def _as_made(found: Quantile) -> Made:
+    """Return a quantile as a number with a half-width."""
+    value, low, high = (float(one) for one in (found.value, found.low, found.high))  # type: ignore[arg-type]
+    expected = math.nan if found.expected_error is None else found.expected_error
+    bound = max(value - low, high - value)
+    return Made(value, bound, 0.0, 1.0, 0.0, expected, joint=bound)
+
+
+def quantiles_by_group(
+    session: AnsweringLinear, name: str, attribute: str, q: float, where: Where, groups: GroupKeys
+) -> Groups:
+    """Return a quantile of numbers in every group: of one over too few records nothing is said."""
+    made, answers = [], list[Answer]()
+    for one in groups.conditions(narrowing(session.domain, where)):
+        try:
+            cuts = _Cuts.of(session.domain, attribute, one, n_public=not session.n_bound)
+            found = _searched(session, cuts, q, one, narrow=False, jointly=True)
+            made.append(_as_made(found))
+            answers += found.answers
+        except TooFewRecordsError as error:
+            answers += error.answers
+            made.append(Made(math.nan, math.inf, 0.0, 0.0, 0.0))
+        except InvalidQueryError:  # nobody can be there
+            made.append(Made(math.nan, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0))
+    own = np.array([answer.error_bound for answer in answers])
+    told = Found(tuple(answers), (), own, 1.0 - session.beta, own=own, joint=own, event=event_of(session))
+    return of_made(session.n, groups, name, told, made, (slice(None),))
 
 
 @final
@@ -228,15 +293,11 @@ def quantile(
 class _Proved:
     """What the releases at some cuts prove of a quantile, in the event of their bounds.
 
-    Attributes
-    ----------
-    errors : mapping of cut to bound
-    whole_bound, least_whole : float
-        Error of the share that counts, and the least that it can be.
-    rank : float
-        q times the error of the share that counts, and the slack of float operations.
-    low, high : int
-        Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
+    Attributes:
+        errors: Mapping of cut to bound.
+        whole_bound, least_whole: Error of the share that counts, and the least that it can be.
+        rank: q times the error of the share that counts, and the slack of float operations.
+        low, high: Codes between which the quantile lies, half-open: cuts that are certainly off, or the ends.
     """
 
     found: Found
@@ -282,9 +343,27 @@ class _Search:
             self.shares[cut] = float(answer)
         return self.shares[cut]
 
-    def proved(self) -> _Proved:
+    def passed(self, first: int, last: int) -> float:
+        """Return how far between two cuts the released shares pass q, from 0 to 1."""
+        low, high = self.shares.get(first, 0.0), self.shares.get(last, self.whole)
+        if not high > low:
+            return 0.5
+        return min(1.0, max(0.0, (self.q * self.whole - low) / (high - low)))
+
+    def apart(self, first: int, last: int) -> float:
+        """Return how far apart two cuts are by the share of the records between them; NaN of no numbers."""
+        rise = (self.shares.get(last, self.whole) - self.shares.get(first, 0.0)) / self.whole
+        ends = self.cuts.least(first), self.cuts.largest(last - 1)
+        if not isinstance(self.cuts.kind, Binned | IntegerRange) or not rise > 0.0:
+            return math.nan
+        return float(ends[1] - ends[0] + (isinstance(ends[0], int))) / rise
+
+    def proved(self, jointly: bool = False) -> _Proved:
         """Return what the releases prove."""
         found, shares, q = bounded(self.session, self.queries, self.answers), self.shares, self.q
+        if jointly:
+            together = self.session.joint_bounds(self.queries, self.answers)
+            found = attrs.evolve(found, bounds=together.tolist(), confidence=1.0 - self.session.beta)
         whole_bound = 0.0 if self.cuts.everybody else found.bounds[0]
         errors = dict(zip(shares, found.bounds[len(found.bounds) - len(shares) :], strict=True))
         least, most = q * (self.whole - whole_bound), q * (self.whole + whole_bound)
@@ -341,21 +420,16 @@ class _Search:
 class Cdf:
     """The distribution of an ordered attribute among the records that count.
 
-    Attributes
-    ----------
-    name : str
-    labels : tuple of labels
-    values : (labels,) float64
-        Share of those records at or below each label: rising, in [0, 1], 1 at the last.
-    low, high : (labels,) float64
-        Between them lie the exact shares, all at once with probability `confidence`; both rise.
-    confidence : float
-        As of `Derived`.
-    count, count_bound : float
-        Records that it is about.
-    answers : tuple of Answer
-    expected_errors : (labels,) float64
-        Root-mean-square error that is expected of each share, as of `Derived`; NaN where it is unknown.
+    Attributes:
+        values: Shape (labels,). Share of those records at or below each label: rising, in [0, 1], 1 at the
+            last.
+        low, high: Shape (labels,). Between them lie the exact shares, all at once with probability
+            `confidence`; both rise.
+        confidence: As of `Derived`.
+        count, count_bound: Records that it is about.
+        expected_errors: Shape (labels,). Root-mean-square error that is expected of each share, as of
+            `Derived`; NaN where it is unknown.
+        ends: Each of shape (value, value). Of numbers in bins the edges of each, between which quantiles lie.
     """
 
     name: str
@@ -368,6 +442,7 @@ class Cdf:
     count_bound: float
     answers: tuple[Answer, ...]
     expected_errors: Floats
+    ends: tuple[tuple[Any, Any], ...] | None = None
 
     @property
     def private(self) -> bool:
@@ -387,22 +462,28 @@ class Cdf:
     def quantile(self, q: float) -> Quantile:
         """Return the first label at or below which there is a share q, and the labels that it can be.
 
-        Parameters
-        ----------
-        q : float, in (0, 1)
+        Args:
+            q: In (0, 1).
         """
         q = checked_real("q", q, above=0.0, below=1.0, remedy=SHARE)
         first = int((self.values >= q).argmax())
         around = slice(max(0, first - 1), first + 1)
         off = np.maximum(self.values - self.low, self.high - self.values)[around]
         expected = float(self.expected_errors[around].max())
+        low, high = int((self.high >= q).argmax()), int((self.low >= q).argmax())
+        value, ends = self.labels[first], (self.labels[low], self.labels[high])
+        if self.ends is not None:
+            before = float(self.values[first - 1]) if first else 0.0
+            rise = float(self.values[first]) - before
+            value = _between(*self.ends[first], (q - before) / rise if rise > 0.0 else 0.5)
+            ends = self.ends[low][0], self.ends[high][1]
         return Quantile(
             name=f"quantile({self.name[4:-1]}, {q:g})",
-            value=self.labels[first],
+            value=value,
             rank_error=float(off.max()),
             expected_rank_error=None if math.isnan(expected) else expected,
-            low=self.labels[int((self.high >= q).argmax())],
-            high=self.labels[int((self.low >= q).argmax())],
+            low=ends[0],
+            high=ends[1],
             confidence=self.confidence,
             answers=self.answers,
         )
@@ -418,15 +499,11 @@ class Cdf:
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the shares as steps, in the band that holds all of them, with matplotlib.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
 
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            MissingExtraError: If matplotlib is not installed.
         """
         axes = axes_for(ax)
         place = np.arange(len(self.labels) + 1)  # a share holds from its label to the next
@@ -452,6 +529,7 @@ class Cdf:
             drawing = bars([self.labels[at] for at in kept], *some, title=f"{self.name}, share at or below")
         said = [
             ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
+            *([("each share", usual)] if (usual := usually(float(self.expected_errors.max()))) else []),
             ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {of_what(self.answers)}"),
         ]
         title = shortened(self.name, LONGEST_QUERY)
@@ -461,25 +539,16 @@ class Cdf:
 def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     """Return the share of the records that count at or below every label: one answer a label, as one batch.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        Ordered, of at most 4,096 labels.
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError, InvalidQueryError
-        As `quantile`.
-    TooLargeError
-        If there are more labels.
-
-    Notes
-    -----
     The exact function rises: so the largest lower bound to the left is a lower bound, the least upper bound
     to the right an upper one. The released shares are made to rise by isotonic regression, and brought
     between the two.
+
+    Args:
+        attribute: Ordered, of at most 4,096 labels.
+
+    Raises:
+        TooFewRecordsError, InvalidQueryError: As `quantile`.
+        TooLargeError: If there are more labels.
     """
     check_answering(session)
     where = as_condition(where, session.domain)
@@ -509,7 +578,7 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
     expected = np.append(np.hypot(known[: len(queries)], rising[:-1] * of_whole) / whole, 0.0)
     return Cdf(
         name=name,
-        labels=tuple(cuts.kind.label(code) for code in range(cuts.first, cuts.last)),
+        labels=tuple(cuts.label(place) for place in range(cuts.first, cuts.last)),
         values=np.clip(rising, low, np.maximum(low, high)),
         low=low,
         high=high,
@@ -518,6 +587,9 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
         count_bound=session.n * whole_bound,
         answers=found.answers,
         expected_errors=np.minimum(expected, 1.0),
+        ends=tuple((cuts.least(place), cuts.largest(place)) for place in range(cuts.first, cuts.last))
+        if isinstance(cuts.kind, Binned)
+        else None,
     )
 
 
@@ -526,12 +598,10 @@ def cdf(session: AnsweringLinear, attribute: str, where: Where = None) -> Cdf:
 class _Cuts:
     """An ordered attribute under a condition: the cuts between its labels.
 
-    Attributes
-    ----------
-    first, last : int
-        Half-open range of the codes that may count: after the last are no records.
-    everybody : bool
-        Whether all records count, and their number is public.
+    Attributes:
+        first, last: Half-open range of the codes that may count, of a number its bins: after the last are no
+            records.
+        everybody: Whether all records count, and their number is public.
     """
 
     attribute: str
@@ -552,13 +622,15 @@ class _Cuts:
             )
         condition = narrowing(domain, where)
         known = kind.size - kind.missing
-        if kind.missing:  # the last code is no value, and may be the only one that meets the condition
+        if kind.missing and not is_long(kind):
             codes = np.flatnonzero(allowed(domain, axis, condition)[:known])
             first, last = (int(codes[0]), int(codes[-1]) + 1) if len(codes) else (0, 0)
-        else:
-            first, last = allowed_ends(domain, axis, condition)
+        else:  # the last code is no value, and may be the only one that meets the condition
+            first, last = (min(end, known) for end in allowed_ends(domain, axis, condition))
         if first == last:
             raise nobody(attribute, where)
+        if isinstance(kind, Binned):
+            first, last = first // kind.cells, -(-last // kind.cells)
         everybody = n_public and condition is None and not kind.missing
         return cls(attribute, kind, condition, first, last, everybody)
 
@@ -571,7 +643,34 @@ class _Cuts:
         """Return the query that counts all that have a value."""
         if not self.kind.missing:
             return where() if self.condition is None else self.condition
-        return self.up_to(self.kind.size - 1)
+        return self.up_to((self.kind.size - 1) // (self.kind.cells if isinstance(self.kind, Binned) else 1))
+
+    def label(self, place: int) -> Label:
+        """Return the value at a place; of numbers their bin."""
+        if isinstance(self.kind, Binned):
+            return self.kind.bin_label(place * self.kind.cells)
+        return self.kind.label(place)
+
+    def inside(self, place: int, passed: float) -> Label:
+        """Return the value at a place, of a bin the one that lies so far between its edges."""
+        if not isinstance(self.kind, Binned):
+            return self.kind.label(place)
+        label: Label = _between(self.least(place), self.largest(place), passed)
+        return label
+
+    def least(self, place: int) -> Any:
+        """Return the least value at a place: of a bin its lower edge."""
+        return (
+            _typed(self.kind, self.kind.edges[place])
+            if isinstance(self.kind, Binned)
+            else self.kind.label(place)
+        )
+
+    def largest(self, place: int) -> Any:
+        """Return the largest value at a place: of a bin its upper edge, or the last whole number below."""
+        if not isinstance(self.kind, Binned):
+            return self.kind.label(place)
+        return _typed(self.kind, self.kind.edges[place + 1] - self.kind.integer)
 
 
 def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
@@ -579,13 +678,25 @@ def _below(attribute: str, kind: Attribute, cut: int) -> Expression:
     if isinstance(kind, IntegerRange):
         return where({attribute: below(kind.start + cut)})
     if isinstance(kind, Binned):
-        return where({attribute: below(kind.edges[-(-cut // kind.cells)])})  # a bin with both of its ends
-    return where({attribute: weights((np.arange(kind.size) < cut).astype(np.float64))})
+        return where({attribute: below(kind.edges[cut])})
+    if cut < kind.size - kind.missing:
+        return where({attribute: below(kind.label(cut))})
+    return where({attribute: between(kind.label(0), kind.label(cut - 1))})
 
 
-def _label(kind: Attribute, code: int) -> Label:
-    """Return the value of a code; of a bin with two ends the bin."""
-    return kind.bin_label(code) if isinstance(kind, Binned) else kind.label(code)
+def _typed(kind: Binned, edge: float) -> int | float:
+    """Return an edge as a value of its attribute."""
+    return int(edge) if kind.integer and math.isfinite(edge) else edge
+
+
+def _between(low: Any, high: Any, passed: float) -> Any:
+    """Return the number that lies so far between two, to a thousandth of their distance."""
+    if math.isinf(low) or math.isinf(high):  # a bin without an end
+        return low if math.isinf(high) else high
+    if type(low) is int and type(high) is int:
+        return min(high, low + math.floor(passed * (high + 1 - low)))
+    digits = 3 - math.floor(math.log10(high - low))
+    return min(max(round(low + passed * (high - low), digits), low), high)
 
 
 def _rising(values: Floats) -> Floats:

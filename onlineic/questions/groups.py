@@ -3,7 +3,8 @@
 import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -27,19 +28,22 @@ from onlineic.display.text import (
     usually,
     within,
 )
-from onlineic.domain.attributes import Binned, Categorical, Label
+from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
-    TooLargeError,
     check_choice,
-    checked_list,
+    checked_integer,
     shown,
 )
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
-from onlineic.queries.expressions import Expression, where
-from onlineic.queries.marginals import marginal
+from onlineic.queries.combined import Combined
+from onlineic.queries.expressions import Expression
+from onlineic.queries.groupings import Grouping
+from onlineic.queries.marginals import Key
+from onlineic.questions.formulas import Leaf, Number
+from onlineic.questions.keys import GroupKeys
 from onlineic.questions.linear import (
     LONGEST_TITLE,
     AnsweringLinear,
@@ -49,18 +53,19 @@ from onlineic.questions.linear import (
     check_answering,
     checked_condition,
     counted,
+    event_of,
     known_error,
     narrowing,
     of_what,
 )
-from onlineic.questions.means import Aggregate, Numbers
-from onlineic.slips import public
+from onlineic.questions.means import Aggregate, Asks, Derived, Made, Numbers, leaf_of, worked_out
+from onlineic.questions.ranks import Top
+from onlineic.slips import nearest, public
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AGGREGATES = ("count", "mean", "sum", "variance")
-MOST_GROUPS = 10_000  # answers of one GROUP BY
 SHOWN = 12  # groups that a repr shows
 MANY_SMALL = 10  # groups that may be empty, from which their sum is worth a word
 ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=True"
@@ -69,35 +74,27 @@ ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=Tr
 @public
 @final
 @attrs.frozen(eq=False)
-class Groups(Framed):
+class Groups(Combined, Framed):
     """One number for every combination of labels, empty ones and those of missing values among them.
 
-    Attributes
-    ----------
-    name : str
-    keys : tuple of str
-        The attributes, in the order of the axes.
-    labels : tuple of tuple of labels
-        Of each attribute; None is the missing value.
-    values : float64 array
-        Number of records, or mean or sum of an attribute. NaN of a mean of which nothing can be said.
-    error_bounds : float64 array
-        Half-widths around the values that hold all of them at once, with probability `confidence`; inf where
-        there is none, as over `few_records`.
-    bias : float
-        Largest of all groups, as of `Derived`.
-    confidence : float
-        As of `Derived`.
-    answers : tuple of Answer
-        Of counts one, a cross table, unless their condition or the session needs one each.
-    ordered : tuple of bool
-        Of every key, whether its labels have an order.
-    expected_errors : float64 array
-        Of every number, as of `Derived`; NaN where it is unknown.
-    few_records : bool array
-        As of `Derived`.
-    standard_errors : float64 array or None
-        With `unbiased`: of every estimate, NaN where none is known and the answer stands in its place.
+    Attributes:
+        keys: The attributes, in the order of the axes.
+        labels: Of each attribute; None is the missing value.
+        values: Number of records, or mean or sum of an attribute. NaN of a mean of which nothing can be said.
+        error_bounds: Half-widths around the values that hold all of them at once, with probability
+            `confidence`; inf where there is none, as over `few_records`.
+        bias: Largest of all groups, as of `Derived`.
+        confidence: As of `Derived`.
+        answers: Of counts one, a cross table, unless their condition or the session needs one each.
+        ordered: Of every key, whether its labels have an order.
+        expected_errors: Of every number, as of `Derived`; NaN where it is unknown.
+        few_records: As of `Derived`.
+        standard_errors: With `unbiased`: of every estimate, NaN where none is known and the answer stands in
+            its place.
+        counts, count_bounds: Of a share the records of each group, with their half-widths.
+        parts, part_bounds: Of a share those of them that meet its condition.
+        number: What arithmetic goes on with, one row a group.
+        over_time: Whether it is a series, which is drawn as a line.
     """
 
     name: str
@@ -112,6 +109,92 @@ class Groups(Framed):
     expected_errors: Floats
     few_records: Bools
     standard_errors: Floats | None = None
+    counts: Floats | None = None
+    count_bounds: Floats | None = None
+    parts: Floats | None = None
+    part_bounds: Floats | None = None
+    number: Number | None = None
+    over_time: bool = False
+
+    def top(self, k: int = 10) -> Top:
+        """Return the largest numbers in order, and from which rank on noise may have decided it.
+
+        Args:
+            k: How many.
+
+        Raises:
+            InvalidParameterError: If it is no whole number from 1.
+        """
+        k = checked_integer("k", k, at_least=1)
+        return Top.of(
+            self.name,
+            self.keys,
+            [*itertools.product(*self.labels)],
+            *(one.ravel() for one in (self.values, self.error_bounds, self.expected_errors)),
+            k=k,
+            confidence=self.confidence,
+            answers=self.answers,
+        )
+
+    def __getitem__(self, group: Any) -> Derived:
+        """Return the number of one group: groups["F"], or of several keys groups["F", 2024].
+
+        Raises:
+            InvalidQueryError: If there is no such group.
+        """
+        labels = group if isinstance(group, tuple) and len(self.keys) > 1 else (group,)
+        if len(labels) != len(self.keys):
+            raise InvalidQueryError(
+                f"a group must be named by a label of each of {', '.join(self.keys)}, got {shown(group)}; "
+                "write them in that order."
+            )
+        at = tuple(
+            _place(key, known, label)
+            for key, known, label in zip(self.keys, self.labels, labels, strict=True)
+        )
+        place = int(np.ravel_multi_index(at, self.values.shape))
+        said = ", ".join(f"{key}={label}" for key, label in zip(self.keys, labels, strict=True))
+        name = f"{self.name.partition(' by ')[0]} of {said}"
+        beside = {
+            "part": self.parts,
+            "part_bound": self.part_bounds,
+            "count": self.counts,
+            "count_bound": self.count_bounds,
+        }
+        found: dict[str, Any] = {
+            one: float(held.flat[place]) for one, held in beside.items() if held is not None
+        }
+        return attrs.evolve(Derived.of_number(name, self.as_number().row(place)), **found)
+
+    def as_number(self) -> Number:
+        """Return what arithmetic goes on with."""
+        if self.number is not None:
+            return self.number
+        values, bounds = self.values.ravel(), self.error_bounds.ravel()
+        expected = self.expected_errors.ravel()
+        return Number.of(
+            Leaf.stated(
+                values, bounds, self.confidence, expected, self.bias, self.few_records.ravel(), self.answers
+            )
+        )
+
+    def with_number(self, name: str, number: Number) -> "Groups":
+        """Return what arithmetic made of each group, as it is told."""
+        told, shape = number.told().over(self.values.size), self.values.shape
+        return Groups(
+            name=f"{name} by {', '.join(self.keys)}",
+            keys=self.keys,
+            labels=self.labels,
+            values=told.values.reshape(shape),
+            error_bounds=told.bounds.reshape(shape),
+            bias=float(told.bias.max(initial=0.0)),
+            confidence=told.confidence,
+            answers=told.answers,
+            ordered=self.ordered,
+            expected_errors=told.expected.reshape(shape),
+            few_records=told.few.reshape(shape),
+            number=number,
+        )
 
     @property
     def rounded_up(self) -> int:
@@ -161,6 +244,12 @@ class Groups(Framed):
         if self.few_records.any():
             names.append(free_name("few_records", self.keys))
             columns.append(self.few_records.ravel().tolist())
+        beside = {"part": self.parts, "part_bound": self.part_bounds}
+        beside |= {"count": self.counts, "count_bound": self.count_bounds}
+        for name, held in beside.items():
+            if held is not None and self.parts is not None:
+                names.append(free_name(name, self.keys))
+                columns.append(held.ravel().tolist())
         return dict(zip(names, columns, strict=True))
 
     def _told(self) -> Iterator[tuple[tuple[Label, ...], float, float, float, bool]]:
@@ -188,25 +277,22 @@ class Groups(Framed):
 
         A mean without a bound is left out. By dates ``kind="line"`` is a time series with its band.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
-        kind : "bars", "line" or "map", optional
-            None: a map of two keys; of one, bars, or a line where it is ordered with more than 40 labels.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
+            kind: None: a map of two keys; of one, bars, or a line where it is ordered with more than 40
+                labels.
 
-        Raises
-        ------
-        InvalidParameterError
-            If there are more than two keys, or the kind does not suit them.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidParameterError: If there are more than two keys, or the kind does not suit them.
+            MissingExtraError: If matplotlib is not installed.
         """
         if len(self.keys) > 2:
             raise InvalidParameterError(
                 f"groups must be by one or two keys to be drawn, got {len(self.keys)}; group by fewer."
             )
         sizes = [len(labels) for labels in self.labels]
+        if kind is None and self.over_time and len(sizes) == 1:
+            kind = "line"
         kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
@@ -250,15 +336,35 @@ class Groups(Framed):
         return card(title, *parts, facts(said), made_of(self.answers), private=self.private)
 
 
+def _place(key: str, known: tuple[Label, ...], label: Any) -> int:
+    """Return the place of a label of a key."""
+    for place, one in enumerate(known):
+        if type(one) is type(label) and one == label:
+            return place
+    near = nearest(label, known)
+    raise InvalidQueryError(
+        f"{key} must have the group {shown(label)}, got none of that name; "
+        f"{'see labels.' if near is None else f'did you mean {shown(near)}?'}"
+    )
+
+
 def _is_key(domain: Domain, name: str) -> bool:
     """Whether this names an attribute that is no condition by itself."""
     kind = domain.attribute(name) if name in domain.names else None
     return kind is not None and not (isinstance(kind, Categorical) and isinstance(kind.labels[0], bool))
 
 
+def checked_where(domain: Domain, where: Where) -> Expression | None:
+    """Return a condition; what stands in its place by mistake is refused by name."""
+    if isinstance(where, str) and (where in AGGREGATES or _is_key(domain, where)):
+        remedy = f"aggregate={shown(where)}" if where in AGGREGATES else f"group_by([.., {shown(where)}])"
+        raise InvalidQueryError(f"where must be a condition, got {shown(where)}; write {remedy}.")
+    return None if where is None else checked_condition(domain, where)
+
+
 def group_by(
     session: AnsweringLinear,
-    keys: str | Iterable[str],
+    keys: Key | Iterable[Key],
     where: Where = None,
     aggregate: Aggregate = "count",
     of: str | None = None,
@@ -272,107 +378,86 @@ def group_by(
     cross tables, they are one question each.
     Means and sums are two questions a group, variances three.
 
-    Parameters
-    ----------
-    session : Answering
-    keys : str or iterable of str
-        Different attributes, with at most 10,000 groups.
-    where : Expression or dict, optional
-    aggregate : "count", "mean", "sum" or "variance"
-    of : str
-        The attribute of all but a count.
-    unbiased : bool
-        Of counts: what the released tables say of each group by themselves, where they say something, with
-        its standard error. Such counts can be below 0. Those of the fit are never, so that small ones are too
-        large in the mean, and their sum by that times their number. Errors of groups are not independent: for
-        the standard error of a sum see `OnlineIC.unprojected`.
+    Args:
+        keys: Str or Grouping, or iterable of these. Different attributes, or groupings of them, with at most
+            10,000 groups. Of a number its bins.
+        of: The attribute of all but a count.
+        unbiased: Of counts: what the released tables say of each group by themselves, where they say
+            something, with its standard error. Such counts can be below 0. Those of the fit are never, so
+            that small ones are too large in the mean, and their sum by that times their number. Errors of
+            groups are not independent: for the standard error of a sum see `OnlineIC.unprojected`.
 
-    Raises
-    ------
-    InvalidQueryError
-        If an attribute is unknown or named twice, or has no mean, or nobody can meet the condition.
-    TooLargeError
-        If there are more groups.
+    Raises:
+        InvalidQueryError: If an attribute is unknown or named twice, or has no mean, or nobody can meet the
+            condition.
+        TooLargeError: If there are more groups.
     """
     check_answering(session)
     check_choice("aggregate", aggregate, *AGGREGATES)
-    if isinstance(where, str) and (where in AGGREGATES or _is_key(session.domain, where)):
-        remedy = f"aggregate={shown(where)}" if where in AGGREGATES else f"group_by([.., {shown(where)}])"
-        raise InvalidQueryError(f"where must be a condition, got {shown(where)}; write {remedy}.")
-    where = None if where is None else checked_condition(session.domain, where)
-    names, labels = _grouped(session.domain, keys)
-    shape = tuple(map(len, labels))
-    ordered = tuple(session.domain.attribute(key).ordered for key in names)
-    by = f" by {', '.join(names)}" + ("" if where is None else f", {shown(where, 100)}")
+    where = checked_where(session.domain, where)
+    groups = GroupKeys.of(session.domain, keys)
+    by = f" by {', '.join(groups.names)}" + ("" if where is None else f", {shown(where, 100)}")
     if (of is None) != (aggregate == "count"):
         raise InvalidQueryError(
             "of must be the attribute of a mean, a sum or a variance, and nothing for counts, got "
             f"aggregate={shown(aggregate)} and of={shown(of)}; write aggregate='mean', of='age'."
         )
     if of is None:
-        found, table = _counts(session, names, labels, where)
-        shares, bounds, errors = np.array(table), np.array(found.bounds), None
-        expected = np.broadcast_to(np.asarray(found.errors, np.float64), shares.shape) * session.n
-        if unbiased:
-            cells = _conditions(names, labels, where)
-            shares, bounds, errors = _unprojected(session, cells, shares, bounds)
-            errors = errors * session.n
-            expected = np.where(np.isnan(errors), expected, errors)
-            found = attrs.evolve(found, confidence=min(found.confidence, 1.0 - session.beta))
-        return Groups(
-            name=f"count{by}",
-            keys=names,
-            labels=labels,
-            values=shares * session.n,
-            error_bounds=bounds * session.n,
-            bias=0.0,
-            confidence=found.confidence,
-            answers=found.answers,
-            ordered=ordered,
-            expected_errors=expected,
-            few_records=np.zeros(shape, np.bool_),
-            standard_errors=errors,
-        )
+        return _counts(session, groups, where, f"count{by}", unbiased)
     if unbiased:
         raise InvalidQueryError(
             "unbiased must be False of all but counts, got True; ask for counts, or leave it out."
         )
-    for name in names:  # a group is a condition, and values lie between the ends of a bin
-        kind = session.domain.attribute(name)
-        if isinstance(kind, Binned) and kind.ends:
-            raise InvalidQueryError(
-                f"keys must be no number between two ends in a {aggregate} by group, got {name}; ask for "
-                "each bin by a condition, or load the attribute as binned(..)."
-            )
     Numbers.of(session.domain, of, where).check(where)
     known, unit = not session.n_bound, session.rounded_in
-    groups = [Numbers.of(session.domain, of, each, known, unit) for each in _conditions(names, labels, where)]
-    asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in groups]
+    each = [Numbers.of(session.domain, of, one, known, unit) for one in groups.conditions(where)]
+    asks = [numbers.asks(aggregate) if numbers.held.any() else [] for numbers in each]
+    return by_parts(session, groups, f"{aggregate}({of}){by}", aggregate, each, asks)
+
+
+def by_parts(
+    session: AnsweringLinear,
+    groups: GroupKeys,
+    name: str,
+    aggregate: str,
+    each: Sequence[Asks | None],
+    asks: Sequence[Sequence[Expression]],
+) -> Groups:
+    """Return what is worked out of a few questions a group; of a group without questions, nothing."""
     found = asked_together(session, list(itertools.chain.from_iterable(asks)))
-    values, bounds, expected = (np.zeros(len(groups)) for _ in range(3))
-    few, bias, start = np.zeros(len(groups), np.bool_), 0.0, 0
-    for place, (numbers, asked) in enumerate(zip(groups, asks, strict=True)):
-        part = slice(start, start := start + len(asked))
-        if not asked:  # no record can be in it: a sum of 0, and no mean
-            values[place] = 0.0 if aggregate == "sum" else math.nan
-            continue
-        made = numbers.worked_out(
-            aggregate, session.n, found.values[part], found.bounds[part], found.errors[part]
-        )
-        values[place], bounds[place], expected[place] = made.value, made.bound, made.expected
-        few[place], bias = made.few, max(bias, made.bias)
+    ends = np.cumsum([0, *map(len, asks)]).tolist()
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+    nothing = Made(0.0 if aggregate == "sum" else math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0)
+    made = [
+        nothing
+        if one is None or part.start == part.stop
+        else worked_out(one, aggregate, session.n, found, part)
+        for one, part in zip(each, parts, strict=True)
+    ]
+    return of_made(session.n, groups, name, found, made, parts)
+
+
+def of_made(
+    n: int, groups: GroupKeys, name: str, found: Found, made: Sequence[Made], parts: Sequence[slice]
+) -> Groups:
+    """Return numbers that were worked out for every group."""
+    columns = {name: np.array([getattr(one, name) for one in made]) for name in Made._fields}
+    shape = groups.shape
     return Groups(
-        name=f"{aggregate}({of}){by}",
-        keys=names,
-        labels=labels,
-        values=values.reshape(shape),
-        error_bounds=bounds.reshape(shape),
-        bias=bias,
+        name=name,
+        keys=groups.names,
+        labels=groups.labels,
+        values=columns["value"].reshape(shape),
+        error_bounds=columns["bound"].reshape(shape),
+        bias=float(columns["bias"].max(initial=0.0)),
         confidence=found.confidence,
         answers=found.answers,
-        ordered=ordered,
-        expected_errors=expected.reshape(shape),
-        few_records=few.reshape(shape),
+        ordered=groups.ordered,
+        expected_errors=columns["expected"].reshape(shape),
+        few_records=columns["few"].reshape(shape),
+        counts=n * columns["share"].reshape(shape),
+        count_bounds=n * columns["share_bound"].reshape(shape),
+        number=Number.of(leaf_of(name.partition("(")[0], made, found, parts)),
     )
 
 
@@ -387,63 +472,79 @@ def _unprojected(
     return shares, bounds, errors
 
 
-def _grouped(
-    domain: Domain, keys: str | Iterable[str]
-) -> tuple[tuple[str, ...], tuple[tuple[Label, ...], ...]]:
-    """Return the attributes of a GROUP BY, and their labels."""
-    if not isinstance(keys, Iterable):
-        raise InvalidQueryError(
-            f"keys must be an attribute or a list of them, got a {type(keys).__name__}; write ['sex', 'age']."
-        )
-    names = (keys,) if isinstance(keys, str) else tuple(checked_list("keys", keys))
-    sizes = [domain.shape[domain.axis(name)] for name in names]
-    if not names or len(set(names)) < len(names):
-        raise InvalidQueryError(
-            f"keys must be one or more different attributes, got {shown(list(names), 100)}; write "
-            f"['sex', 'age']."
-        )
-    if math.prod(sizes) > MOST_GROUPS:
-        raise TooLargeError(
-            f"keys must have at most {MOST_GROUPS:,} groups, got {math.prod(sizes):,}; use fewer attributes, "
-            "or ask for the groups of interest by conditions."
-        )
-    labels = tuple(
-        tuple(domain.attribute(name).label(code) for code in range(size))
-        for name, size in zip(names, sizes, strict=True)
-    )
-    return names, labels
-
-
-def _conditions(
-    names: tuple[str, ...], labels: tuple[tuple[Label, ...], ...], condition: Expression | None
-) -> Iterator[Expression]:
-    """Go through the conditions of all groups."""
-    for group in itertools.product(*labels):
-        inside = where(dict(zip(names, group, strict=True)))
-        yield inside if condition is None else inside & condition
-
-
 def _counts(
-    session: AnsweringLinear,
-    names: tuple[str, ...],
-    labels: tuple[tuple[Label, ...], ...],
-    condition: Expression | None,
+    session: AnsweringLinear, groups: GroupKeys, where: Expression | None, name: str, unbiased: bool
+) -> Groups:
+    """Return the number of records of every group."""
+    found, table = tabled(session, groups, where)
+    n, shares, bounds, errors = session.n, np.array(table), np.array(found.bounds), None
+    expected = np.broadcast_to(np.asarray(found.errors, np.float64), shares.shape) * n
+    number: Number | None = Number.of(count_leaf(n, found, shares))
+    if unbiased:
+        shares, bounds, errors = _unprojected(session, groups.conditions(where), shares, bounds)
+        errors = errors * n
+        expected, number = np.where(np.isnan(errors), expected, errors), None
+        found = attrs.evolve(found, confidence=min(found.confidence, 1.0 - session.beta))
+    return Groups(
+        name=name,
+        keys=groups.names,
+        labels=groups.labels,
+        values=shares * n,
+        error_bounds=bounds * n,
+        bias=0.0,
+        confidence=found.confidence,
+        answers=found.answers,
+        ordered=groups.ordered,
+        expected_errors=expected,
+        few_records=np.zeros(shares.shape, np.bool_),
+        standard_errors=errors,
+        number=number,
+    )
+
+
+def count_leaf(n: int, found: Found, shares: Floats) -> Leaf:
+    """Return numbers of records by group, as arithmetic goes on with them."""
+    size, one = shares.size, len(found.answers) == 1
+    expected = np.broadcast_to(np.asarray(found.errors, np.float64), shares.shape).ravel()
+    return Leaf.of(
+        ("count", n),
+        found,
+        n * shares.ravel(),
+        {"own": n * np.ravel(found.own), "joint": n * np.ravel(found.joint)},
+        n * expected,
+        np.zeros(1),
+        np.zeros(size, np.bool_),
+        (slice(None),) if one else tuple(slice(place, place + 1) for place in range(size)),
+    )
+
+
+def tabled(
+    session: AnsweringLinear, groups: GroupKeys, condition: Expression | None, *more: Grouping
 ) -> "tuple[Found, Floats]":
-    """Return the shares of all groups, as one cross table where that can be asked."""
+    """Return the shares of all groups, as one cross table where that can be asked; `more` are further keys.
+
+    Raises:
+        InvalidQueryError: If further keys are asked, and no cross table can have them.
+    """
     condition = narrowing(session.domain, condition)
-    question = marginal(*names, where=condition)
+    question = groups.table(condition, *more) if groups.tabular else None
     bound = None
-    if session.answers_tables:
+    if session.answers_tables and question is not None:
         with contextlib.suppress(InvalidQueryError):  # the condition is no conjunction, or met by nobody
             bound = question.bind(session.domain)
-    if bound is None:  # one by one
-        found = asked_together(session, list(_conditions(names, labels, condition)))
-        shape = tuple(map(len, labels))
+    if bound is None or question is None:  # one by one
+        if more:
+            raise InvalidQueryError("a cross table must be one that the session can answer, got another.")
+        queries = list(groups.conditions(condition))
+        found = asked_together(session, queries)
         table, bounds, errors = (
-            np.array(one).reshape(shape) for one in (found.values, found.bounds, found.errors)
+            np.array(one).reshape(groups.shape) for one in (found.values, found.bounds, found.errors)
         )
         return attrs.evolve(found, bounds=bounds, errors=errors), table
     answer = session.answer(question)
-    bounds = np.where(bound.cells >= 0, answer.error_bound, 0.0)
+    counts = bound.cells >= 0
+    bounds = np.where(counts, answer.error_bound, 0.0)
+    joint = np.where(counts, session.joint_bounds([question], [answer]), 0.0)
     confidence = 1.0 - (session.beta if answer.error_bound > 0.0 else 0.0)
-    return Found((answer,), (), bounds, confidence, known_error(answer)), answer.value
+    told = Found((answer,), (), bounds, confidence, known_error(answer), bounds, joint, event_of(session))
+    return told, answer.value

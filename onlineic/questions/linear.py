@@ -2,7 +2,9 @@
 
 import abc
 import math
-from collections.abc import Iterable, Sequence
+import uuid
+import weakref
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 import attrs
@@ -21,6 +23,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.answers import Answer
+from onlineic.queries.cuts import is_long
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.query import Query
 
@@ -32,14 +35,10 @@ FLOATS = 2.0**-46  # relative error of the few dozen float operations behind a d
 class Estimate(NamedTuple):
     """A linear estimate from released tables, before anything is made to be no less than 0: fractions of n.
 
-    Attributes
-    ----------
-    value : float
-        Without bias, for a query that was chosen before the tables were released; it can be below 0.
-    standard_error : float
-        For such a query.
-    error_bound : float
-        Half-width around `value`, in the session's event, for whichever query of its family.
+    Attributes:
+        value: Without bias, for a query that was chosen before the tables were released; it can be below 0.
+        standard_error: For such a query.
+        error_bound: Half-width around `value`, in the session's event, for whichever query of its family.
     """
 
     value: float
@@ -113,10 +112,11 @@ class AnsweringLinear(abc.ABC):
 class Found:
     """Answers to a few queries as they were told, and numbers with bounds that hold together.
 
-    Attributes
-    ----------
-    errors : sequence of float
-        `expected_error` of the numbers, NaN where it is unknown.
+    Attributes:
+        errors: Sequence of float. `expected_error` of the numbers, NaN where it is unknown.
+        own, joint: Shape (m,). The two statements of which `bounds` are one: those of the answers themselves,
+            and those in the event in which all answers of the session hold, inf where it has none.
+        event: The event of `joint`, and the probability that it fails.
     """
 
     answers: tuple[Answer, ...]
@@ -124,6 +124,16 @@ class Found:
     bounds: Any
     confidence: float
     errors: Any = ()
+    own: Any = ()
+    joint: Any = ()
+    event: tuple[Hashable, float] = ("", 1.0)
+
+    def failures(self, part: slice = slice(None)) -> dict[Hashable, float]:
+        """Return of each answer with a bound of its own the probability that this fails."""
+        own, alone = np.ravel(self.own), len(self.answers) < np.size(self.own)  # tables, and not each cell
+        bounds = [own.max(initial=0.0)] * len(self.answers) if alone else own[part].tolist()
+        pairs = zip(self.answers[part], bounds, strict=False)
+        return {known_as(answer): self.event[1] for answer, bound in pairs if bound > 0.0}
 
 
 def check_answering(session: object) -> None:
@@ -134,7 +144,10 @@ def check_answering(session: object) -> None:
 def asked_together(session: AnsweringLinear, queries: Sequence[Expression]) -> Found:
     """Ask a few queries at once; their numbers are of one hypothesis, the answers as they were told."""
     answers = session.answer_many(list(queries))
-    return bounded(session, queries, answers, session.snapshot(queries, answers))
+    found = bounded(session, queries, answers, session.snapshot(queries, answers))
+    if len(answers) == 1:  # what is made of it with others may go by the event of all
+        found = attrs.evolve(found, joint=session.joint_bounds(queries, answers))
+    return found
 
 
 def bounded(
@@ -155,19 +168,36 @@ def bounded(
     now = answers if now is None else now
     own = np.array([answer.error_bound for answer in now])
     each = _found(answers, now, own, max(0.0, 1.0 - session.beta * int((own > 0.0).sum())))
-    if len(answers) > 1:
-        jointly = session.joint_bounds(queries, answers)
-        if now is not answers:
-            moved = np.abs([float(one) - float(other) for one, other in zip(now, answers, strict=True)])
-            jointly = np.minimum(jointly + moved, session.joint_bounds(queries, now))
-        if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
-            return min(_found(answers, now, jointly, 1.0 - session.beta), each, key=_for_its_probability)
-    return each
+    several = len(answers) > 1
+    jointly = session.joint_bounds(queries, answers) if several else np.full(len(answers), math.inf)
+    if several and now is not answers:
+        moved = np.abs([float(one) - float(other) for one, other in zip(now, answers, strict=True)])
+        jointly = np.minimum(jointly + moved, session.joint_bounds(queries, now))
+    found = each
+    if (jointly > 0.0).sum() > 1 and np.isfinite(jointly).all():  # constants are exact
+        found = min(_found(answers, now, jointly, 1.0 - session.beta), each, key=for_its_probability)
+    return attrs.evolve(found, own=own, joint=jointly, event=event_of(session))
 
 
-def _for_its_probability(found: Found) -> float:
+_EVENTS: "weakref.WeakKeyDictionary[Any, Hashable]" = weakref.WeakKeyDictionary()
+
+
+def event_of(session: AnsweringLinear) -> tuple[Hashable, float]:
+    """Return what the event is called in which all answers of a session hold, and how often it fails."""
+    if session not in _EVENTS:
+        _EVENTS[session] = uuid.uuid4().hex
+    return _EVENTS[session], session.beta
+
+
+def known_as(answer: Answer) -> Hashable:
+    """Return what the released number of an answer is known as: a repeat is the same number."""
+    question = answer.query
+    return id(answer) if question is None else (question.key, np.asarray(answer.value).tobytes())
+
+
+def for_its_probability(found: Found) -> float:
     """Return the largest bound over the probability with which all hold."""
-    return max(found.bounds) / found.confidence if found.confidence > 0.0 else math.inf
+    return float(np.max(found.bounds)) / found.confidence if found.confidence > 0.0 else math.inf
 
 
 def _found(answers: Sequence[Answer], now: Sequence[Answer], bounds: Floats, confidence: float) -> Found:
@@ -245,6 +275,14 @@ def allowed(domain: Domain, axis: int, condition: Expression | None) -> Bools:
 def allowed_ends(domain: Domain, axis: int, condition: Expression | None) -> tuple[int, int]:
     """Return the half-open range of codes from the first that may meet a condition to the last."""
     return (where() if condition is None else condition).bind(domain).ends(axis)
+
+
+def most_allowed(domain: Domain, axis: int, condition: Expression | None) -> int:
+    """Return how many codes of an axis may meet a condition, at most; of long ones none is written."""
+    if is_long(domain.attributes[axis]):
+        low, high = allowed_ends(domain, axis, condition)
+        return high - low
+    return int(allowed(domain, axis, condition).sum())
 
 
 def nobody(attribute: str, condition: object) -> InvalidQueryError:

@@ -1,11 +1,11 @@
 """Means and sums of an attribute, with bounds made of those of the linear answers behind them.
 
-Proof: docs/theory/queries.md, 1.8.
+Proof: docs/theory/queries.md, 1.8, 1.11.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, NoReturn, final
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, final
 
 import attrs
 import numpy as np
@@ -36,16 +36,20 @@ from onlineic.errors import (
 )
 from onlineic.queries.algebra import JOINT_CELLS
 from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.combined import Combined
 from onlineic.queries.expressions import Expression, weights, where
+from onlineic.questions.formulas import Leaf, Number
 from onlineic.questions.linear import (
     FLOATS,
     AnsweringLinear,
+    Found,
     Where,
     allowed,
     asked_together,
     check_answering,
     check_ends,
     counted,
+    most_allowed,
     narrowing,
     nobody,
     of_what,
@@ -60,40 +64,34 @@ Aggregate = Literal["count", "mean", "sum", "variance"]
 
 @public
 @final
-@attrs.frozen
-class Derived:
+@attrs.frozen(order=False)
+class Derived(Combined):
     """One number that was worked out from a few released answers.
 
-    Attributes
-    ----------
-    name : str
-        What was asked, such as "mean(age)".
-    value : float
-        In the units of the attribute.
-    error_bound : float
-        Half-width around `value` that holds the exact number, at the attribute's values or midpoints, with
-        probability `confidence`; inf where `few_records`.
-    confidence : float
-        1 - beta: of one answer its own, of several that of all the session's answers at once. Where the
-        session has none for these, 1 - m beta for m answers, each with a bound of its own.
-    bias : float
-        How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with the
-        same probability. Of bins with midpoints, how far these may be from the values; of a number between
-        two ends, the most by which the rounding of parts to ends can move any table; what sharing out the
-        rows of a person with several can do is in neither bound (theory 1.7). 0 where the attribute's values
-        are exact. Of a clipped attribute what lies beyond its ends counts as them: how far beyond is in
-        neither bound.
-    count, count_bound : float
-        Records that it is about, those that meet the condition and have a value, with their own half-width.
-    answers : tuple of Answer
-        What it was made of.
-    expected_error : float or None
-        Root-mean-square error that is expected of `value`, in its units: to first order, and as if the errors
-        of the answers were independent. They mostly rise together, which makes that of a mean smaller.
-        Nothing promises it. None where it is unknown of one of them.
-    few_records : bool
-        Whether a mean or variance is over no more records than twice their error: then it could be anything,
-        and only `expected_error` says what it is worth.
+    Attributes:
+        name: What was asked, such as "mean(age)".
+        value: In the units of the attribute.
+        error_bound: Half-width around `value` that holds the exact number, at the attribute's values or
+            midpoints, with probability `confidence`; inf where `few_records`.
+        confidence: 1 - beta: of one answer its own, of several that of all the session's answers at once.
+            Where the session has none for these, 1 - m beta for m answers, each with a bound of its own.
+        bias: How far values in bins may put it off, in the units of `value`: beside `error_bound`, and with
+            the same probability. Of bins with midpoints, how far these may be from the values; of a number
+            between two ends, the most by which the rounding of parts to ends can move any table; what sharing
+            out the rows of a person with several can do is in neither bound (theory 1.7). 0 where the
+            attribute's values are exact. Of a clipped attribute what lies beyond its ends counts as them: how
+            far beyond is in neither bound.
+        count, count_bound: Records that it is about, those that meet the condition and have a value, with
+            their own half-width. None of what arithmetic made.
+        answers: What it was made of.
+        expected_error: Root-mean-square error that is expected of `value`, in its units: to first order, and
+            as if the errors of the answers were independent. They mostly rise together, which makes that of a
+            mean smaller. Nothing promises it. None where it is unknown of one of them.
+        few_records: Whether a mean or variance is over no more records than twice their error: then it could
+            be anything, and only `expected_error` says what it is worth.
+        part, part_bound: Of a share, the records of `count` that meet its condition, with their own
+            half-width.
+        number: What arithmetic goes on with.
     """
 
     name: str
@@ -101,11 +99,14 @@ class Derived:
     error_bound: float
     confidence: float
     bias: float
-    count: float
-    count_bound: float
+    count: float | None
+    count_bound: float | None
     answers: tuple[Answer, ...]
     expected_error: float | None = None
     few_records: bool = False
+    part: float | None = None
+    part_bound: float | None = None
+    number: Number | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def private(self) -> bool:
@@ -122,7 +123,9 @@ class Derived:
 
         A bound that is infinite is None.
         """
-        said = attrs.asdict(self, filter=lambda field, _: field.name != "answers") | {"private": self.private}
+        left_out = {"answers", "number", *(() if self.part is not None else ("part", "part_bound"))}
+        said = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name not in left_out)
+        said["private"] = self.private
         return said if math.isfinite(self.error_bound) else said | {"error_bound": None}
 
     def __float__(self) -> float:
@@ -140,24 +143,57 @@ class Derived:
     def __bool__(self) -> NoReturn:
         raise TypeError("a derived answer has no truth value: compare its value instead.")
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(
-            "a derived answer must be combined as a plain number, got it in arithmetic or a comparison; "
-            "compute with its value, and carry error_bound along."
+    def as_number(self) -> Number:
+        """Return what arithmetic goes on with."""
+        if self.number is not None:
+            return self.number
+        expected = math.nan if self.expected_error is None else self.expected_error
+        return Number.of(
+            Leaf.stated(
+                np.array([self.value]),
+                np.array([self.error_bound]),
+                self.confidence,
+                np.array([expected]),
+                self.bias,
+                np.array([self.few_records]),
+                self.answers,
+            )
         )
 
-    __array_ufunc__ = None  # so that a numpy number leaves arithmetic to what refuses it
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    @classmethod
+    def of_number(cls, name: str, number: Number) -> "Derived":
+        """Return what arithmetic made, as it is told."""
+        told = number.told()
+        expected = float(told.expected[0])
+        return cls(
+            name=name,
+            value=float(told.values[0]),
+            error_bound=float(told.bounds[0]),
+            confidence=told.confidence,
+            bias=float(told.bias[0]),
+            count=None,
+            count_bound=None,
+            answers=told.answers,
+            expected_error=None if math.isnan(expected) else expected,
+            few_records=bool(told.few[0]),
+            number=number,
+        )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(low, high): where the exact number lies, with probability `confidence`, but for `bias`."""
+        return self.value - self.error_bound, self.value + self.error_bound
 
     def __repr__(self) -> str:
         stamp = "" if self.private else ", NOT PRIVATE"
         bias = f" and {upward(self.bias)} for values in bins" if self.bias else ""
+        about = "" if self.count is None else f"{self.count:.1f} {self.of_what}, "
+        if self.part is not None:
+            about = f"{self.part:.1f} of {about}"
         return (
             f"{self.name} = {around(self.value, self.error_bound, expected=self.expected_error)}{bias} "
             f"({FEW if self.few_records else sure(self.confidence)}), "
-            f"{self.count:.1f} {self.of_what}, {counted(self.answers)}{stamp}"
+            f"{about}{counted(self.answers)}{stamp}"
         )
 
     def _repr_html_(self) -> str:
@@ -167,7 +203,12 @@ class Derived:
             said.append((FEW, "no more than twice their error"))
         if self.bias:
             said.append(of_bins(self.bias))
-        said.append(("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"))
+        for what, count, bound in (
+            ("part", self.part, self.part_bound),
+            ("about", self.count, self.count_bound),
+        ):
+            if count is not None and bound is not None:
+                said.append((what, f"{records(count)} ± {records_bound(bound)} {self.of_what}"))
         title = f"{shortened(self.name, LONGEST_QUERY)} = {value}"
         return card(title, facts(said), made_of(self.answers), private=self.private)
 
@@ -179,27 +220,18 @@ def mean(session: AnsweringLinear, attribute: str, where: Where = None) -> Deriv
     values lo .. hi that the condition allows, a = E[u] and b = E[1 - u], both over the records that count.
     The mean is lo + (hi - lo) a/(a + b).
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-        A range of integers, or a number in bins, which stand for their midpoints.
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError
-        If a + b is no more than twice its error, and either no error is expected of it, or it is fewer than
-        half a record. The answers are paid, and stand in the exception. Else such a mean is told without a
-        bound, as one over `few_records`.
-    InvalidQueryError
-        If the attribute has no numbers, or nobody can meet the condition.
-
-    Notes
-    -----
     With true a', b' and |a - a'|, |b - b'| <= e the ratio r' = a'/(a' + b') lies in [0, 1], and
     (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b). With expected errors e_a,
     e_b that of r is hypot(e_a (1 - r), e_b r)/(a + b).
+
+    Args:
+        attribute: A range of integers, or a number in bins, which stand for their midpoints.
+
+    Raises:
+        TooFewRecordsError: If a + b is no more than twice its error, and either no error is expected of it,
+            or it is fewer than half a record. The answers are paid, and stand in the exception. Else such a
+            mean is told without a bound, as one over `few_records`.
+        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
     """
     return _of_numbers(session, "mean", attribute, where)
 
@@ -210,16 +242,8 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
     With u as in `mean` and f_1 the share of the records that count, it is n ((hi - lo) E[u] + lo f_1), off by
     at most n ((hi - lo) e_u + |lo| e_1). The second query is not needed for the sum over all records.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    InvalidQueryError
-        If the attribute has no numbers, or nobody can meet the condition.
+    Raises:
+        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
     """
     return _of_numbers(session, "sum", attribute, where)
 
@@ -231,19 +255,6 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
     `mean` and s = E[u^2], over the records that count, it is (hi - lo)^2 (s/(a + b) - (a/(a + b))^2). Two
     linear queries are asked of all records, three of others.
 
-    Parameters
-    ----------
-    session : Answering
-    attribute : str
-    where : Expression or dict, optional
-
-    Raises
-    ------
-    TooFewRecordsError, InvalidQueryError
-        As `mean`.
-
-    Notes
-    -----
     Of a number with two ends a bin the square is known at the ends, and taken linear between them: of a bin
     of width h too large by (v - l)(u - v), at most h^2/4. Half of that is taken off, and `bias` is the other
     half, with what the rounding of records to parts can move (theory 1.8). A value that stands for those
@@ -252,6 +263,9 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
 
     With r and r' as in `mean`, t = s/(a + b) <= r, and errors e_s, e_r of s and r: (a + b)(t - t') =
     (s - s') - t' ((a + b) - (a' + b')), and r^2 - r'^2 = (r - r')(r + r').
+
+    Raises:
+        TooFewRecordsError, InvalidQueryError: As `mean`.
     """
     return _of_numbers(session, "variance", attribute, where)
 
@@ -265,35 +279,79 @@ def _of_numbers(session: AnsweringLinear, aggregate: Aggregate, attribute: str, 
     numbers.check(where)
     found = asked_together(session, numbers.asks(aggregate))
     name = aggregate + (f"({attribute})" if where is None else f"({attribute}, {shown(where, 100)})")
-    made = numbers.worked_out(aggregate, session.n, found.values, found.bounds, found.errors)
+    made = worked_out(numbers, aggregate, session.n, found)
     if math.isnan(made.value):
         raise too_few(session.n, name, made.share, made.share_bound, found.answers)
+    return derived(name, made, session.n, found)
+
+
+def derived(
+    name: str, made: "Made", n: int, found: Found, part: tuple[float, float] | None = None
+) -> Derived:
+    """Return a number that was worked out from answers, as a result; `part` is of a share."""
     return Derived(
         name=name,
         value=made.value,
         error_bound=made.bound,
         confidence=found.confidence,
         bias=made.bias,
-        count=session.n * made.share,
-        count_bound=session.n * made.share_bound,
+        count=n * made.share,
+        count_bound=n * made.share_bound,
         answers=found.answers,
         expected_error=None if math.isnan(made.expected) else made.expected,
         few_records=made.few,
+        part=None if part is None else part[0],
+        part_bound=None if part is None else part[1],
+        number=Number.of(leaf_of(name.partition("(")[0], [made], found)),
     )
+
+
+def leaf_of(kind: str, made: "Sequence[Made]", found: Found, parts: Sequence[slice] = (slice(None),)) -> Leaf:
+    """Return numbers that were worked out from answers, as arithmetic goes on with them."""
+    columns: dict[str, Any] = {
+        name: np.array([getattr(one, name) for one in made])
+        for name in ("value", "own", "joint", "expected", "bias", "few")
+    }
+    bounds = {"own": columns["own"], "joint": columns["joint"]}
+    told = (columns["value"], bounds, columns["expected"], columns["bias"], columns["few"])
+    return Leaf.of(kind, found, *told, parts)  # type: ignore[arg-type]
+
+
+class Asks(Protocol):
+    """What a number is made of: `Numbers`, or the two sides of a rate."""
+
+    def worked_out(
+        self,
+        aggregate: str,
+        n: int,
+        values: Sequence[float],
+        bounds: Sequence[float],
+        errors: Sequence[float] = (),
+    ) -> "Made":
+        """Return what was made of what was asked."""
+
+
+def worked_out(asks: Asks, aggregate: str, n: int, found: Found, part: slice = slice(None)) -> "Made":
+    """Return what was made of some answers, with its bounds by both statements."""
+    values, errors = found.values[part], found.errors[part]
+    made = asks.worked_out(aggregate, n, values, found.bounds[part], errors)
+    own, joint = (
+        asks.worked_out(aggregate, n, values, [*map(float, way[part])], errors).bound
+        if len(way) and np.isfinite(way[part]).all()
+        else math.inf
+        for way in (found.own, found.joint)
+    )
+    return made._replace(own=own, joint=joint)
 
 
 class Made(NamedTuple):
     """A number that was worked out from a few released ones.
 
-    Attributes
-    ----------
-    value, bound, bias : float
-        As of `Derived`; NaN where nothing can be said.
-    share, share_bound : float
-        Of the records that count.
-    expected : float
-        NaN where it is unknown.
-    few : bool
+    Attributes:
+        value, bound, bias: As of `Derived`; NaN where nothing can be said.
+        share, share_bound: Of the records that count.
+        expected: NaN where it is unknown.
+        own, joint: Its bounds by either statement of `Found`.
     """
 
     value: float
@@ -303,6 +361,8 @@ class Made(NamedTuple):
     share_bound: float
     expected: float = math.nan
     few: bool = False
+    own: float = math.inf
+    joint: float = math.inf
 
 
 @final
@@ -310,27 +370,18 @@ class Made(NamedTuple):
 class Numbers:
     """An attribute as numbers, under a condition: which codes count, and their places between two ends.
 
-    Attributes
-    ----------
-    held : (size,) bool
-        Codes that have a value and may meet the condition.
-    low, high : float
-        Least and largest of their values.
-    shares : (size,) float64
-        (value - low)/(high - low), 0 where no code is held.
-    bias : float
-        Largest distance of a held code's value from those that it stands for.
-    everybody : bool
-        Whether all records count, and their number is public: if not it is asked for, as of a condition.
-    width : float
-        Of the widest bin between two ends, 0 where there are none.
-    wrong : float
-        Between two ends, the largest share of a record that rounding can put at the wrong end.
-    cells : float
-        Number of records that rounding can put there in all cells that may meet the condition, inf where
-        that is not known.
-    fewest : int
-        Parts that are rounded together, at least; less than one of them is put at the wrong end.
+    Attributes:
+        held: Shape (size,). Codes that have a value and may meet the condition.
+        low, high: Least and largest of their values.
+        shares: Shape (size,). (value - low)/(high - low), 0 where no code is held.
+        bias: Largest distance of a held code's value from those that it stands for.
+        everybody: Whether all records count, and their number is public: if not it is asked for, as of a
+            condition.
+        width: Of the widest bin between two ends, 0 where there are none.
+        wrong: Between two ends, the largest share of a record that rounding can put at the wrong end.
+        cells: Number of records that rounding can put there in all cells that may meet the condition, inf
+            where that is not known.
+        fewest: Parts that are rounded together, at least; less than one of them is put at the wrong end.
     """
 
     attribute: str
@@ -445,7 +496,7 @@ class Numbers:
         bound = min(width * max(bounds) / share if width else 0.0, most)
         bound += FLOATS * max(abs(self.low), abs(self.high))
         slopes = (1.0,) if self.everybody else (1.0 - part, part)
-        expected = _inside(value, self.low, self.high, width * _together(slopes, errors) / share)
+        expected = between_ends(value, self.low, self.high, width * _together(slopes, errors) / share)
         return Made(value, bound, self._off(n * (share - off)), share, off, expected)
 
     def _off(self, records: float) -> float:
@@ -480,7 +531,7 @@ class Numbers:
         # derivatives of s/t - (a/t)^2 by a, b and s, where t is a + b, or 1
         by_share = 0.0 if self.everybody else 2.0 * mean**2 - square / share
         slopes = (by_share - 2.0 * mean, *([by_share] if len(parts) > 1 else []), 1.0)
-        expected = _inside(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
+        expected = between_ends(value, 0.0, largest, width**2 * _together(slopes, errors) / share)
         if not self.width:
             bias = 2.0 * self.bias * math.sqrt(value + bound) + self.bias**2
             return Made(value, bound, bias, share, off, expected)
@@ -488,6 +539,14 @@ class Numbers:
         deviation = math.sqrt(value + bound + excess) + self.width / 2.0
         bias = excess + 2.0 * deviation * moved + moved**2
         return Made(value, bound, bias, share, off, expected)
+
+    def sides(self, codes: Floats) -> Expression:
+        """Return the weights of every code that is held, without the condition."""
+        return where({self.attribute: weights(np.where(self.held, codes, 0.0))})
+
+    def moved(self, records: float) -> float:
+        """Return how far bins may put off the mean place in [0, 1] of so many records, or of more."""
+        return self._off(records) / (self.high - self.low) if self.high > self.low else 0.0
 
     def weighted(self, codes: Floats) -> Expression:
         """Return the query that weighs every code, among the records that meet the condition."""
@@ -503,7 +562,7 @@ def _together(slopes: Sequence[float], errors: Sequence[float]) -> float:
     return math.sqrt(sum(term**2 for term in terms))
 
 
-def _inside(value: float, low: float, high: float, expected: float) -> float:
+def between_ends(value: float, low: float, high: float, expected: float) -> float:
     """Return an expected error, or that of a number which lies anywhere between two ends, if that is less."""
     if math.isnan(expected) or not high > low:
         return expected
@@ -519,7 +578,7 @@ def _rounded(
     wrong, fewest = (1.0 / units, units) if alone else (1.0, 1)
     if not any(ends[axis + 1 :]):
         others = (place for place in range(len(ends)) if place != axis)
-        cells = bins * math.prod(int(allowed(domain, place, condition).sum()) for place in others) / units
+        cells = bins * math.prod(most_allowed(domain, place, condition) for place in others) / units
         if before := sum(ends[:axis]):  # the ends of these share out a record first
             wrong, fewest = min(1.0, wrong * 2.0 ** min(before, 64)), 1
     return wrong, cells, fewest
@@ -547,11 +606,9 @@ def _valued(name: str, kind: Attribute) -> tuple[Floats, Floats]:
             f"{name} must be a number for a mean or a sum, got dates; ask for a median, a quantile or "
             f"counts, or load a number such as the days since {kind.first} besides."
         )
-    if isinstance(kind.labels[0], bool):
-        raise InvalidQueryError(
-            f"{name} must be a number for a mean or a sum, got True and False; count both by "
-            f"group_by({shown(name)}), and for a share divide."
-        )
+    if isinstance(kind.labels[0], bool):  # a rate
+        values = np.array(kind.labels, np.float64)
+        return values, np.zeros(len(values))
     raise InvalidQueryError(
         f"{name} must be a number for a mean or a sum, got labels; ask for counts, or build the domain with "
         f"{name}=range(..) or binned(..)."

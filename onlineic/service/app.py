@@ -1,81 +1,59 @@
-"""The routes: what is let in, in which form, and what leaves; all that answers stands behind the desk.
+"""The routes for programs: what is let in, in which form, and what leaves; the desk answers.
 
 Order of every request: host, method, who asks, rate, size, form; only then a question. What is refused is
-refused as problem+json with a stable code, and changes nothing. Nothing of a body, a token or a value is
-logged.
+refused with a stable code, as problem+json or as a page, and changes nothing. Nothing of a body, a token or a
+value is logged.
 """
 
 import asyncio
-import csv
-import datetime
-import io
 import json
 import logging
 import math
-import time
-from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from fractions import Fraction
-from pathlib import Path
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, final
-from urllib.parse import parse_qsl, urlsplit
 
 import attrs
 import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import (
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from onlineic.ask.places import without_python
-from onlineic.display.plain import csv_field, strict
-from onlineic.errors import (
-    BudgetError,
-    EngineError,
-    InvalidInputError,
-    InvalidQueryError,
-    LedgerError,
-    MissingExtraError,
-    OnlineICError,
-    SessionStateError,
-    TooFewRecordsError,
-    TooLargeError,
-    shown,
-)
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
+from onlineic.display.plain import strict
+from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError
 from onlineic.ledger.settings import package_version
-from onlineic.noise.sources import SystemNoise
 from onlineic.queries.answers import Answer
-from onlineic.questions.means import Derived
-from onlineic.questions.statements import AnswerTable
-from onlineic.service.desk import BusyError, Capped, Desk, RevokedError, UnreadyError
-from onlineic.service.face import ALL, Grown, Servable, Span, Spanned, over, span_of
+from onlineic.questions.synthetic import synthetic
+from onlineic.service.bodies import body_of, member, number, parsed
+from onlineic.service.desk import CELLS, Desk, Job
+from onlineic.service.face import ALL, Grown, Servable, Span, over, span_of
+from onlineic.service.forms import EXPLAINED
+from onlineic.service.gate import Gate, Limits
+from onlineic.service.office import Office
 from onlineic.service.openapi import openapi
-from onlineic.service.page import EXPLAINED, curator_page, login_page, page_of, problem_block, read_form
-from onlineic.service.users import User, Users, digest_of
+from onlineic.service.refusals import Problem, RefusedError
+from onlineic.service.replies import encoded, written_answers
+from onlineic.service.results import SHEET_OF_ANSWERS, sheet, sheet_of_answers, told
+from onlineic.service.site import Site, problem_page
+from onlineic.service.users import User, Users
 from onlineic.service.wire import cost_of, from_wire
 from onlineic.session.asking import Outcome
 
-MOST_BYTES = 2**16  # of a body
 MOST_QUESTIONS = 256  # of a request
 MOST_COST = 4096  # plain questions that those of a request may cost as much as
 LONGEST_TEXT = 4096  # letters of a condition or a statement
 MOST_ROWS = 10_000  # of synthetic records
-PAGE_OF_RECORDS, SHEET_OF_RECORDS = 256, 4096
-VISIT = 12 * 3600.0  # seconds that a login lasts
-MOST_VISITS = 10_000
-LONG = 5e-3  # seconds after which questions that are read let other requests in
+PAGE_OF_RECORDS = 256
+LETTERS, FEW = 2048, 16  # of a body, and its questions, that are read and told in the loop
 TICK = 0.5  # seconds between looks for something new, for those who listen to events
 QUIET = 15.0  # seconds after which a listener is told that the line stands
 MOST_LISTENING = 8  # streams of events of one user
-COOKIE = "onlineic"
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -86,115 +64,99 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ADDED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-STATUS = (  # the first that fits
-    (TooLargeError, 413),
-    (InvalidInputError, 422),
-    (TooFewRecordsError, 422),
-    (BudgetError, 409),
-    (RevokedError, 401),
-    (BusyError, 503),
-    (UnreadyError, 503),
-    (EngineError, 503),
-    (SessionStateError, 503),
-    (LedgerError, 503),
-    (MissingExtraError, 501),
-)
 _log = logging.getLogger("onlineic.service")
 
 
 @final
-class RefusedError(Exception):
-    """A request that is refused before it is a question."""
-
-    def __init__(self, status: int, code: str, detail: str, **headers: str) -> None:
-        super().__init__(code)
-        self.status, self.code, self.detail, self.headers = status, code, detail, headers
-
-
-@final
 @attrs.frozen
-class Limits:
-    """What a server lets in.
+class Read:
+    """Questions of a request, as far as they can be asked.
 
-    Attributes
-    ----------
-    hosts : frozenset of str
-        Names that a request may call it by, without ports.
-    secure : bool
-        Whether browsers reach it by TLS: cookies are then sent by no other way.
-    curators : frozenset of str
-        Names of users whose page tells of all users.
-    clock : callable
-        Seconds, by which rates and visits are counted.
+    Attributes:
+        refused: What is told of the others, by their place.
     """
 
-    hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
-    secure: bool = False
-    curators: frozenset[str] = frozenset()
-    clock: Callable[[], float] = time.monotonic
+    questions: list[Any]
+    costs: list[int]
+    refused: dict[int, Outcome]
+
+    @classmethod
+    def of(cls, asked: list[Any], bound: Callable[[Any], tuple[Any, int]]) -> "Read":
+        """Return what can be asked of what was sent, up to the cost of a request."""
+        found, total = cls([], [], {}), 0
+        for place, one in enumerate(asked):
+            try:
+                question, own = bound(one)
+                if total + own > MOST_COST:
+                    raise TooLargeError(
+                        f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
+                        f"one for {CELLS} cells; ask the rest in another request, or a smaller table."
+                    )
+            except OnlineICError as error:
+                found.refused[place] = Outcome(error=error)
+            else:
+                found.questions.append(question)
+                found.costs.append(own)
+                total += own
+        return found
+
+    def merged(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Return the outcomes of all, in the order in which they were sent."""
+        answered, many = iter(outcomes), len(outcomes) + len(self.refused)
+        return [self.refused[at] if at in self.refused else next(answered) for at in range(many)]
 
 
 @final
 class Service:
     """The routes of one session.
 
-    Parameters
-    ----------
-    session : Servable
-        A session, or periods, with a ledger file and durability "all": an answer that left must come back
-        after a crash.
-    desk : Desk
-    users : Users
-        Of the event loop's thread.
-    limits : Limits
+    Args:
+        session: With a ledger file and durability "all": an answer that left must come back after a crash.
+        users: Of the event loop's thread.
     """
 
     def __init__(self, session: Servable, desk: Desk, users: Users, limits: Limits) -> None:
-        self._session, self._desk, self._users, self._limits = session, desk, users, limits
-        self._visits: OrderedDict[str, tuple[str, float]] = OrderedDict()  # digests of cookie and token, end
-        self._rates: dict[str, tuple[float, float]] = {}  # questions left, at this time
-        self._requests: dict[int, int] = {}
+        self._session, self._desk, self._limits = session, desk, limits
+        self._gate = Gate(users, limits)
+        self._office = Office(session, desk, self._gate)
+        self._requests: Counter[int] = Counter()
         self._listening: Counter[str] = Counter()  # streams of events, by user
         self.ending: Callable[[], bool] = lambda: False  # whether the server goes down, and streams must end
         self._about = self._told(ALL)
-        folder = Path(__file__).parent
-        self._script = (folder / "page.js").read_bytes()
-        self._looks = (folder / "page.css").read_bytes()
         get, post = ["GET"], ["POST"]
         self.routes = [
-            Route("/v1/about", self._answered(self.about), methods=get),
-            Route("/v1/answers", self._answered(self.answers), methods=post),
-            Route("/v1/sql", self._answered(self.sql), methods=post),
-            Route("/v1/explain", self._answered(self.explain), methods=post),
-            Route("/v1/bounds", self._answered(self.bounds), methods=post),
-            Route("/v1/snapshot", self._answered(self.snapshot), methods=post),
-            Route("/v1/statistics", self._answered(self.statistics), methods=get),
-            Route("/v1/events", self._answered(self.events), methods=get),
-            Route("/v1/transcript", self._answered(self.transcript), methods=get),
-            Route("/v1/answers.csv", self._answered(self.sheet), methods=get),
-            Route("/v1/summary", self._answered(self.summary), methods=get),
-            Route("/v1/synthetic.csv", self._answered(self.synthetic), methods=get),
-            Route("/v1/openapi.json", self._answered(self.described), methods=get),
+            Route("/v1/about", self._known(self.about), methods=get),
+            Route("/v1/answers", self._known(self.answers), methods=post),
+            Route("/v1/sql", self._known(self.sql), methods=post),
+            Route("/v1/share", self._known(self.share), methods=post),
+            Route("/v1/explain", self._known(self.explain), methods=post),
+            Route("/v1/prospects", self._known(self.prospects), methods=post),
+            Route("/v1/bounds", self._known(self.bounds), methods=post),
+            Route("/v1/snapshot", self._known(self.snapshot), methods=post),
+            Route("/v1/statistics", self._known(self.statistics), methods=get),
+            Route("/v1/progress", self._known(self.progress), methods=get),
+            Route("/v1/events", self._known(self.events), methods=get),
+            Route("/v1/transcript", self._known(self.transcript), methods=get),
+            Route("/v1/answers.csv", self._known(self.sheet), methods=get),
+            Route("/v1/summary", self._known(self.summary), methods=get),
+            Route("/v1/synthetic.csv", self._known(self.synthetic), methods=get),
+            Route("/v1/openapi.json", self.described, methods=get),
             Route("/health", self.health, methods=get),
             Route("/ready", self.ready, methods=get),
-            Route("/metrics", self._answered(self.metrics), methods=get),
-            Route("/", self.home, methods=get),
-            Route("/curator", self._answered(self.curator), methods=get),
-            Route("/login", self.login, methods=post),
-            Route("/logout", self.logout, methods=post),
-            Route("/ask", self._answered(self.ask), methods=post),
-            Route("/page.js", self.script, methods=get),
-            Route("/page.css", self.looks, methods=get),
+            Route("/metrics", self._known(self.metrics), methods=get),
+            *Site(self._office).routes(self._known),
         ]
         self._app = Starlette(
             routes=self.routes,
             exception_handlers={
                 HTTPException: _http_problem,
-                RefusedError: _refusal,
+                RefusedError: _refused,
+                OnlineICError: _refused,
                 ClientDisconnect: _gone,
                 Exception: _unexpected,
             },
         )
+        self._app.router.redirect_slashes = False  # behind a proxy it would lead away from TLS
 
     def app(self) -> ASGIApp:
         """Return the application: the routes behind the checks that hold for all of them."""
@@ -206,15 +168,14 @@ class Service:
 
             async def sending(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    status = message["status"]
-                    self._requests[status] = self._requests.get(status, 0) + 1
+                    self._requests[message["status"]] += 1
                     message = {**message, "headers": [*message["headers"], *ADDED]}
                 await send(message)
 
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
             if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
-                problem = _problem(400, "host", "the host must be one that this server is called by.")
-                await problem(scope, receive, sending)
+                problem = Problem(400, "host", "the host must be one that this server is called by.")
+                await shown(Request(scope), problem)(scope, receive, sending)
                 return
             try:
                 await self._app(scope, receive, sending)
@@ -223,55 +184,17 @@ class Service:
 
         return guarded
 
-    # -- who asks -------------------------------------------------------------------------------------------
-
-    def _user(self, request: Request) -> User:
-        """Return who asks, by the token of a program or the cookie of a visit."""
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        user = self._users.by_token(token.strip()) if kind.lower() == "bearer" else None
-        if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
-            token, end = self._visits.get(digest_of(cookie), ("", 0.0))
-            if end > self._limits.clock():
-                if request.method != "GET" and not _same_origin(request):
-                    raise RefusedError(403, "forbidden", "the request must come from this page.")
-                user = self._users.by_digest(token)
-        if user is None:
-            said = {"WWW-Authenticate": "Bearer"}
-            raise RefusedError(401, "unauthorized", "a token must be given that is valid.", **said)
-        return user
-
-    def _visitor(self, request: Request) -> User | None:
-        try:
-            return self._user(request)
-        except RefusedError:
-            return None
-
-    def _count(self, user: User, questions: int) -> None:
-        """Refuse more questions a minute than a user may ask."""
-        now = self._limits.clock()
-        left, at = self._rates.get(user.name, (float(user.per_minute), now))
-        left = min(float(user.per_minute), left + (now - at) * user.per_minute / 60.0)
-        if questions > left and left < user.per_minute:  # a full minute's worth is always let in
-            wait = math.ceil((min(questions, user.per_minute) - left) * 60.0 / user.per_minute)
-            self._rates[user.name] = (left, now)
-            detail = f"at most {user.per_minute:,} questions a minute may be asked; wait {wait} s."
-            raise RefusedError(429, "rate", detail, **{"Retry-After": str(wait)})
-        self._rates[user.name] = (left - questions, now)
-
-    def _answered(
+    def _known(
         self, endpoint: Callable[[Request, User], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that knows who asks, and tells the package's refusals as problems."""
+        """Return an endpoint that is handed who asks."""
 
         async def known(request: Request) -> Response:
-            try:
-                return await endpoint(request, self._user(request))
-            except OnlineICError as error:
-                return problem_of(error)
+            return await endpoint(request, self._gate.user(request))
 
         return known
 
-    # -- programs -------------------------------------------------------------------------------------------
+    # -- questions ------------------------------------------------------------------------------------------
 
     def _told(self, span: Span) -> dict[str, Any]:
         session, view = over(self._session, span), self._desk.view
@@ -295,42 +218,33 @@ class Service:
 
     async def about(self, request: Request, user: User) -> Response:
         """Tell what is asked about, over some periods if they are named."""
-        span = span_of({name: request.query_params.get(name) for name in ("since", "until")})
+        span = _span(request)
         return JSONResponse(self._about if span == ALL else self._told(span))
 
     async def answers(self, request: Request, user: User) -> Response:
         """Answer questions, each by itself."""
-        raw = await _body(request)
-        sent = _parsed(raw)
-        asked, span = _member(sent, "questions", list), span_of(sent)
+        raw = await body_of(request)
+        sent = parsed(raw)
+        asked, span = member(sent, "questions", list), span_of(sent)
         face = over(self._session, span)
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
-        self._count(user, max(1, len(asked)))
-        refused: dict[int, dict[str, Any]] = {}
-        questions, cost, began = [], 0, self._limits.clock()
-        for place, one in enumerate(asked):
-            if self._limits.clock() - began > LONG:  # other requests are let in between
-                await asyncio.sleep(0)
-                began = self._limits.clock()
-            try:
-                question, own = self._bound(one, face)
-                if cost + own > MOST_COST:
-                    raise TooLargeError(
-                        f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
-                        "one for 64 cells; ask the rest in another request, or a smaller table."
-                    )
-            except OnlineICError as error:
-                refused[place] = Outcome(error=error).to_dict()
-            else:
-                questions.append(question)
-                cost += own
-        found: list[dict[str, Any]] = []
-        if questions:
-            found = await self._desk.outcomes(user, questions, cost, raw, span)
-        answered = iter(found)
-        told = [refused[place] if place in refused else next(answered) for place in range(len(asked))]
-        return JSONResponse({"answers": told})
+
+        async def answered(job: Job) -> Response:
+            self._gate.ask(user, max(1, len(asked)))
+            light = len(raw) <= LETTERS and len(asked) <= FEW
+            read = partial(Read.of, asked, lambda one: self._bound(one, face))
+            found = read() if light else await self._desk.reading.run(user.name, read)
+            self._gate.owe(user, sum(found.costs) - len(found.costs))
+            outcomes = []
+            if found.questions:
+                outcomes = await self._desk.outcomes(job, found.questions, found.costs)
+            rendered = partial(written_answers, found.merged(outcomes))
+            if len(asked) <= FEW and sum(found.costs) <= FEW:
+                return _json(rendered())
+            return _json(await self._desk.reading.run(user.name, rendered))
+
+        return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
     def _read(self, sent: Any, face: Any) -> Any:
         """Return a question that was sent."""
@@ -345,38 +259,84 @@ class Service:
         """
         question = self._read(sent, face)
         bound = face.bind(question)
-        return question if isinstance(self._session, Spanned) else bound, cost_of(sent, face.domain)
+        return question if self._desk.spanned else bound, cost_of(sent, face.domain)
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
-        raw = await _body(request)
-        sent = _parsed(raw)
-        text, span = _member(sent, "sql", str), span_of(sent)
-        over(self._session, span)
-        self._count(user, 1)
-        return JSONResponse(await self._statement(user, text, raw, span))
-
-    async def _statement(self, user: User, text: str, raw: bytes, span: Span) -> dict[str, Any]:
+        raw = await body_of(request)
+        sent = parsed(raw)
+        text, span = member(sent, "sql", str), span_of(sent)
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
-        found: dict[str, Any] = await self._desk.do(user, 8, lambda to: told(to.over(span).sql(text)), raw)
-        return found
+
+        async def answered(job: Job) -> Response:
+            return _json(await self._office.worked(job, lambda to: encoded(told(to.sql(text)))))
+
+        return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
+
+    async def share(self, request: Request, user: User) -> Response:
+        """Answer a rate, by group or not."""
+        raw = await body_of(request)
+        sent = parsed(raw)
+        span = span_of(sent)
+        asked = self._shared(sent, over(self._session, span))
+
+        async def answered(job: Job) -> Response:
+            return _json(await self._office.worked(job, lambda to: encoded(told(asked.asked(to)))))
+
+        return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
+
+    def _shared(self, sent: Any, face: Any) -> Share:
+        """Return a rate that was sent, with the periods that it is over or not."""
+        inner = sent
+        if isinstance(sent, dict):
+            inner = {name: one for name, one in sent.items() if name not in ("since", "until")}
+        cost_of(inner, face.domain)
+        return shared(inner, face.domain)
+
+    # -- what was not asked ---------------------------------------------------------------------------------
 
     async def explain(self, request: Request, user: User) -> Response:
-        """Tell what a question may cost."""
-        raw = await _body(request)
-        sent = _parsed(raw)
-        asked = sent.get("question") if isinstance(sent, dict) else None
-        self._count(user, 1)
+        """Tell what a question, or each of several together, may cost who asks."""
+        sent = parsed(await body_of(request))
+        asked = sent.get("question", sent.get("questions")) if isinstance(sent, dict) else None
+        self._gate.read(user)
         statement = isinstance(asked, str) and asked.lstrip()[:6].upper() == "SELECT"
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        question = asked if statement else self._read(asked, over(self._session, span))
-        found = await self._desk.look(
-            user, lambda view: over(view, span).explain(question, EXPLAINED).to_dict()
-        )
+        face, purse = over(self._session, span), self._office.purse(user)
+        rate = not statement and is_share(asked, face.domain)
+
+        def explained(view: Any) -> dict[str, Any]:
+            question = asked
+            if isinstance(asked, list):
+                question = [self._read(one, face) for one in asked[: EXPLAINED + 1]]
+            elif not statement:
+                question = self._shared(asked, face) if rate else self._read(asked, face)
+            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, purse).to_dict()
+            return found
+
+        found = await self._desk.look(user, explained)
+        self._gate.owe_reads(user, found["answers"] - 1)
         return JSONResponse(found)
+
+    async def prospects(self, request: Request, user: User) -> Response:
+        """Tell what each question would be answered if its test turned out easy: for explanations alone."""
+        sent = parsed(await body_of(request))
+        asked, span = member(sent, "questions", list), span_of(sent)
+        if len(asked) > MOST_QUESTIONS:
+            raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
+        self._gate.read(user, max(1, len(asked)))
+        face, purse = over(self._session, span), self._office.purse(user)
+
+        def looked(view: Any) -> bytes:
+            seen = over(view, span)
+            found = [seen.prospect(self._read(one, face), purse) for one in asked]
+            said = [{"answer": Outcome(one.answer).to_dict(), "joint": _finite(one.joint)} for one in found]
+            return encoded({"prospects": said})
+
+        return _json(await self._desk.look(user, looked))
 
     async def bounds(self, request: Request, user: User) -> Response:
         """Bound given answers jointly."""
@@ -400,46 +360,49 @@ class Service:
         return JSONResponse({"answers": await self._of_given(request, user, read)})
 
     async def _of_given(
-        self, request: Request, user: User, work: Callable[[Any, list[Any], list[Answer]], Any]
-    ) -> Any:
+        self, request: Request, user: User, work: Callable[[Any, list[Any], list[Answer]], list[Any]]
+    ) -> list[Any]:
         """Return what a session says of answers that a program gives back, over their periods."""
-        raw = await _body(request)
-        sent = _parsed(raw)
-        asked, values, statuses = (_member(sent, name, list) for name in ("questions", "values", "statuses"))
-        bounds = _member(sent, "bounds", list) if "bounds" in sent else [None] * len(asked)
+        raw = await body_of(request)
+        sent = parsed(raw)
+        asked, values, statuses = (member(sent, name, list) for name in ("questions", "values", "statuses"))
+        bounds = member(sent, "bounds", list) if "bounds" in sent else [None] * len(asked)
         if not len(asked) == len(values) == len(statuses) == len(bounds) <= 4 * MOST_QUESTIONS:
             raise InvalidQueryError("values and statuses must be one of each question, got other numbers.")
-        self._count(user, 1)
+        self._gate.read(user, max(1, len(asked)))
         span = span_of(sent)
         face = over(self._session, span)
-        questions, cost = [], 0
-        for one in asked:
-            question, own = self._bound(one, face)
-            questions.append(question)
-            cost += own
-            await asyncio.sleep(0)
-        answers = [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        def done(to: Capped) -> Any:
-            return work(to.over(span), questions, answers)
+        def read() -> tuple[list[tuple[Any, int]], list[Answer]]:
+            each = [self._bound(one, face) for one in asked]
+            return each, [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        return await self._desk.do(user, max(1, cost // 8), done, raw)
+        if not self._desk.spanned:
 
-    def _facts(self, user: User) -> dict[str, Any]:
-        """Return public facts of now, and what is left of a user's part."""
-        view, pool = self._desk.view, self._desk.pool()
-        limit, paid = user.part(self._users.active) * pool, view.paid.get(user.name, Fraction(0))
-        own = {
-            "name": user.name,
-            "share": float(user.part(self._users.active)),
-            "paid": float(paid / pool) if pool else 0.0,
-            "left": float(max(Fraction(0), limit - paid) / pool) if pool else 0.0,
-        }
-        return {**view.to_dict(), "you": own}
+            def looked(view: Any) -> list[Any]:
+                questions, answers = read()
+                return work(view, [one for one, _ in questions], answers)
+
+            return await self._desk.look(user, looked)
+        questions, answers = await self._desk.reading.run(user.name, read)
+
+        def act(to: Any, session: Any) -> list[Any]:
+            return work(to, [one for one, _ in questions], answers)
+
+        cost = max(1, sum(own for _, own in questions) // 8)
+        (found,) = await self._desk.parts(Job.of(user, raw, span), [(cost, act)])
+        said: list[Any] = found
+        return said
+
+    # -- what is public -------------------------------------------------------------------------------------
 
     async def statistics(self, request: Request, user: User) -> Response:
         """Tell public facts of now; waits for nobody."""
-        return JSONResponse(self._facts(user))
+        return JSONResponse(self._office.facts(user))
+
+    async def progress(self, request: Request, user: User) -> Response:
+        """Tell how far a request with a key has come; waits for nobody."""
+        return JSONResponse(self._office.progress(user, request.query_params.get("key", "")))
 
     async def events(self, request: Request, user: User) -> Response:
         """Tell public facts of now, again and again: until who listens goes, or may ask no more."""
@@ -457,10 +420,10 @@ class Service:
         told, quiet = "", 0.0
         try:
             while not self.ending():
-                user = self._visitor(request)  # a token can be revoked meanwhile, and a visit ends
+                user = self._gate.visitor(request)  # a token can be revoked meanwhile, and a visit ends
                 if user is None or user.name != name:
                     return
-                facts = json.dumps(self._facts(user), allow_nan=False)
+                facts = json.dumps(self._office.facts(user), allow_nan=False)
                 if facts != told:
                     yield f"event: facts\ndata: {facts}\n\n"
                     told, quiet = facts, 0.0
@@ -474,71 +437,78 @@ class Service:
 
     async def transcript(self, request: Request, user: User) -> Response:
         """Tell what was released."""
-        start, limit = _number(request, "from", 0), _number(request, "limit", PAGE_OF_RECORDS)
-        found = await self._released(user, start, min(limit, PAGE_OF_RECORDS))
-        rows = [{"at": at, **answer.to_dict()} for at, answer in found]
-        length = self._desk.view.length
-        after = min(start + min(limit, PAGE_OF_RECORDS), length)
-        return JSONResponse({"answers": rows, "next": after if after < length else None, "length": length})
+        start = number(request, "from", 0)
+        limit = min(number(request, "limit", PAGE_OF_RECORDS), PAGE_OF_RECORDS)
+        if not limit:
+            raise InvalidQueryError("limit must be at least 1, got 0.")
+        self._gate.read(user, 1 + limit // 8)
 
-    async def _released(self, user: User, start: int, many: int) -> list[tuple[int, Answer]]:
-        return await self._desk.look(user, lambda view: view.released(start, start + many))
+        def rendered(view: Any) -> bytes:
+            rows = [{"at": at, **answer.to_dict()} for at, answer in view.released(start, start + limit)]
+            after = min(start + limit, view.length)
+            more = {"next": after if after < view.length else None, "length": view.length}
+            return encoded({"answers": rows, **more})
+
+        return _json(await self._desk.look(user, rendered))
 
     async def sheet(self, request: Request, user: User) -> Response:
-        """Tell what was released as CSV, one row a number."""
-        start = _number(request, "from", 0)
-        found = await self._released(user, start, SHEET_OF_RECORDS)
-        rows = io.StringIO()
-        out = csv.writer(rows, lineterminator="\n")
-        out.writerow(("at", "question", "cell", "value", "count", "low", "high", "status", "expected_error"))
-        for at, answer in found:
-            held = answer.columns()
-            label = (
-                held.pop("query", [""] * len(held["status"]))
-                if not answer.labels
-                else [""] * len(held["status"])
-            )
-            said = answer.to_dict()["query"] if answer.labels else ""
-            for place in range(len(held["status"])):
-                cell = " x ".join(str(held[name][place]) for name in answer.labels) if answer.labels else ""
-                numbers = [np.ravel(part)[place] for part in (answer.value, answer.count, *answer.bracket)]
-                error = held["expected_error"][place]
-                row = (at, said or label[place], cell, *map(float, numbers), answer.status, error)
-                out.writerow(map(csv_field, row))
-        return _file(rows.getvalue(), "answers.csv")
+        """Tell what was released as CSV, one row a number: all of it, a part at a time."""
+        start, view = number(request, "from", 0), self._desk.view
+        self._gate.read(user)
+
+        def part(view: Any, at: int) -> str:
+            return sheet_of_answers(view.released(at, min(at + PAGE_OF_RECORDS, view.length)))
+
+        async def sheets() -> AsyncIterator[str]:
+            yield ",".join(SHEET_OF_ANSWERS) + "\n"
+            for at in range(start, view.length, PAGE_OF_RECORDS):
+                if self.ending():
+                    raise ClientDisconnect  # cut before its end, which a client sees
+                self._gate.owe_reads(user, PAGE_OF_RECORDS // 8)
+                yield await self._desk.look(user, partial(part, at=at), view)
+
+        headers = {"content-disposition": 'attachment; filename="answers.csv"'}
+        return StreamingResponse(sheets(), headers=headers, media_type="text/csv; charset=utf-8")
 
     async def summary(self, request: Request, user: User) -> Response:
         """Tell the session on a page."""
-        answers = min(_number(request, "answers", 20), PAGE_OF_RECORDS)
+        answers = min(number(request, "answers", 20), PAGE_OF_RECORDS)
+        self._gate.read(user, 16 + answers)
+        found = await self._office.summary(user, answers)
 
-        def summed_up(to: Capped) -> dict[str, str]:
-            found = to.session.summary(answers)
-            return {"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()}
+        def rendered() -> bytes:
+            return encoded({"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()})
 
-        return JSONResponse(await self._desk.do(user, 8, summed_up, b"summary"))
+        return _json(await self._desk.reading.run(user.name, rendered))
 
     async def synthetic(self, request: Request, user: User) -> Response:
-        """Hand out synthetic rows, stamped as such."""
-        rows, seed = _number(request, "rows", 1000), _number(request, "seed", 0)
-        span = span_of({name: request.query_params.get(name) for name in ("since", "until")})
+        """Hand out synthetic rows, stamped as such: before anything was asked, of the public start."""
+        rows, seed, span = number(request, "rows", 1000), number(request, "seed", 0), _span(request)
         if rows > MOST_ROWS:
             raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
-        if not isinstance(self._desk.view, Grown) and not self._desk.view.account.spent:
-            raise SessionStateError("something must be asked before rows can be drawn from what was learned.")
+        self._gate.read(user, 16 + rows // 16)
+        view: Any = self._desk.view
+        begun = isinstance(view, Grown) or bool(view.account.spent)
+        if isinstance(view, Grown):
+            act = (16 + rows // 64, lambda to, session: over(session, span).synthetic(rows, seed))
+            (drawn,) = await self._desk.parts(Job.of(user, b"synthetic"), [act])
+        else:
+            over(self._session, span)
+            drawn = None
 
-        def drawn(to: Capped) -> str:
-            columns = over(to.session, span).synthetic(rows, seed).to_dict()
-            text = io.StringIO()
-            out = csv.writer(text, lineterminator="\n")
-            out.writerow(map(csv_field, columns))
-            for row in zip(*columns.values(), strict=True):
-                out.writerow("" if one is None else csv_field(one) for one in row)
-            return text.getvalue()
+        def written() -> str:
+            found = drawn
+            if found is None:
+                found = synthetic(view.hypothesis, rows, seed, view.statistics.private)
+            return sheet(found.to_dict())
 
-        return _file(await self._desk.do(user, 16, drawn, b"synthetic"), "synthetic.csv")
+        name = "synthetic.csv" if begun else "synthetic-nothing-learned-yet.csv"
+        text = await self._desk.reading.run(user.name, written)
+        headers = {"content-disposition": f'attachment; filename="{name}"', "x-learned": str(begun).lower()}
+        return Response(text, headers=headers, media_type="text/csv; charset=utf-8")
 
-    async def described(self, request: Request, user: User) -> Response:
-        """Describe the routes."""
+    async def described(self, request: Request) -> Response:
+        """Describe the routes: nothing of it is about the data, so it needs no token."""
         return JSONResponse(openapi())
 
     async def health(self, request: Request) -> Response:
@@ -561,6 +531,7 @@ class Service:
 
         for name, kind, value in (
             ("waiting", "gauge", desk.waiting),
+            ("uncounted", "gauge", desk.uncounted),
             ("turns_total", "counter", desk.turns),
             ("records", "gauge", desk.view.length),
             ("budget_spent", "gauge", statistics.spent),
@@ -571,196 +542,40 @@ class Service:
             lines += [f"# TYPE onlineic_{name} {kind}", f"onlineic_{name} {value}"]
         return PlainTextResponse("\n".join([*lines, ""]))
 
-    # -- the page -------------------------------------------------------------------------------------------
 
-    async def home(self, request: Request) -> Response:
-        """Show the page, or where to log in."""
-        user = self._visitor(request)
-        if user is None:
-            return _html(login_page())
-        return await self._page(user)
-
-    async def _page(self, user: User, form: Mapping[str, str] | None = None, result: str = "") -> Response:
-        start = max(0, self._desk.view.length - 60)
-        try:
-            latest = (await self._released(user, start, 60))[-20:]
-        except OnlineICError:
-            latest = []
-        facts, domain, view = self._facts(user), self._session.domain, self._desk.view
-        curator = user.name in self._limits.curators
-        return _html(page_of(domain, view, facts, latest, form or {}, result, curator))
-
-    async def curator(self, request: Request, user: User) -> Response:
-        """Show who may ask, who has paid and who asked last, to those who are named as curators."""
-        if user.name not in self._limits.curators:
-            raise RefusedError(403, "forbidden", "this page is for users whom serve --curator names.")
-        view, pool, active = self._desk.view, self._desk.pool(), self._users.active
-        rows = []
-        for one in self._users.list():
-            part, paid = one.part(active), view.paid.get(one.name, Fraction(0))
-            spent, left = (paid / pool, max(Fraction(0), part - paid / pool)) if pool else (0, 0)
-            state = "may ask" if one.revoked is None else "revoked"
-            shares = (f"{float(each):.1%}" for each in (part, spent, left))
-            rows.append((one.name, state, *shares, f"{one.per_minute:,}", _day(one.created)))
-        log = [
-            (_moment(when), line.user, line.digest[:12], f"{line.start} to {line.stop}", line.statuses)
-            for when, line in self._users.logged(20)
-        ]
-
-        def summed_up(to: Capped) -> str:
-            return str(to.session.summary(20)._repr_html_())
-
-        summary = await self._desk.do(user, 8, summed_up, b"summary")
-        return _html(curator_page(rows, log, summary, view.statistics.private))
-
-    async def login(self, request: Request) -> Response:
-        """Begin a visit: the cookie is another secret than the token, and ends with this process."""
-        if not _same_origin(request):
-            raise RefusedError(403, "forbidden", "the request must come from this page.")
-        form = _fields(await _body(request))
-        token = digest_of(form.get("token", "").strip())
-        if self._users.by_digest(token) is None:
-            return _html(login_page("This token is not valid."), 401)
-        secret = SystemNoise().words(4).tobytes().hex()
-        self._visits[digest_of(secret)] = (token, self._limits.clock() + VISIT)
-        while len(self._visits) > MOST_VISITS:
-            self._visits.popitem(last=False)
-        response = RedirectResponse("/", 303)
-        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=self._limits.secure)
-
-        return response
-
-    async def logout(self, request: Request) -> Response:
-        """End a visit."""
-        if not _same_origin(request):
-            raise RefusedError(403, "forbidden", "the request must come from this page.")
-        self._visits.pop(digest_of(request.cookies.get(COOKIE, "")), None)
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIE, path="/")
-        return response
-
-    async def ask(self, request: Request, user: User) -> Response:
-        """Ask, or explain, what the form says, and show the page with it."""
-        raw = await _body(request)
-        form = _fields(raw)
-        try:
-            self._count(user, 1)
-            span = span_of({name: form.get(name) or None for name in ("since", "until")})
-            asked = read_form(form, over(self._session, span).domain)
-            if len(asked.text) > LONGEST_TEXT:
-                raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
-            if form.get("act") == "explain":
-                result = await self._desk.look(user, lambda view: asked.explained(over(view, span)))
-            else:
-                result = await self._desk.do(user, 8, lambda to: asked.answered(to.over(span)), raw)
-        except OnlineICError as error:
-            result = asked_problem(error)
-        except RefusedError as error:
-            result = asked_problem(OnlineICError(error.detail))
-        return await self._page(user, form, result)
-
-    async def script(self, request: Request) -> Response:
-        """Hand out the script."""
-        return Response(self._script, media_type="text/javascript")
-
-    async def looks(self, request: Request) -> Response:
-        """Hand out the looks."""
-        return Response(self._looks, media_type="text/css")
+# -- refusals -----------------------------------------------------------------------------------------------
 
 
-def asked_problem(error: OnlineICError) -> str:
-    """Return a refusal as a block of the page."""
-    return problem_block(error.code, without_python(str(error)))
+def shown(request: Request, problem: Problem) -> Response:
+    """Return a refusal as a page for those who read pages, else as problem+json."""
+    return problem_page(problem) if "text/html" in request.headers.get("accept", "") else problem.json()
 
 
-def told(found: Answer | Derived | AnswerTable) -> dict[str, Any]:
-    """Return what a statement found as plain values."""
-    said: dict[str, Any] = strict(found.to_dict())
-    if isinstance(found, AnswerTable):
-        sure, off = (dict(zip(found.names, each, strict=True)) for each in (found.confidences, found.biases))
-        more = {"chosen": found.chosen} if found.chosen else {}
-        return {"columns": said, "confidences": sure, "biases": off, "private": found.private, **more}
-    return said
-
-
-def problem_of(error: OnlineICError) -> Response:
-    """Return a refusal of the package as a problem; what was released before it stands in it."""
-    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-    if status == 500:
-        return _problem(500, "internal", "")
-    more = {}
-    if answers := getattr(error, "answers", ()):
-        more["answers"] = [one.to_dict() for one in answers][:MOST_QUESTIONS]
-    headers = {"Retry-After": "1"} if status == 503 else {}
-    return _problem(status, error.code, without_python(str(error)), headers, **more)
-
-
-def _problem(
-    status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any
-) -> JSONResponse:
-    said = {"type": code, "title": code.replace("-", " "), "status": status, "detail": detail, **more}
-    return JSONResponse(said, status, headers, media_type="application/problem+json")
-
-
-async def _refusal(request: Request, error: Exception) -> Response:
-    if not isinstance(error, RefusedError):
-        return _problem(500, "internal", "")
-    return _problem(error.status, error.code, error.detail, error.headers)
+async def _refused(request: Request, error: Exception) -> Response:
+    return shown(request, Problem.of(error))
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = error.headers if isinstance(error, HTTPException) else None
+    headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     code = {404: "not-found", 405: "method", 400: "form"}.get(status, "http")
-    return _problem(status, code, "", headers)
+    return shown(request, Problem(status, code, headers=headers))
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    return _problem(400, "gone", "")
+    return Problem(400, "gone").json()
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     _log.error("request failed: %s", type(error).__name__)
-    return _problem(500, "internal", "")
+    return shown(request, Problem(500, "internal"))
 
 
-async def _body(request: Request) -> bytes:
-    """Return the body, of at most 64 kB whatever its header says."""
-    try:
-        told = int(request.headers.get("content-length", "0"))
-    except ValueError:
-        raise RefusedError(400, "form", "the length of the body must be a number.") from None
-    parts, size = [], 0
-    if told <= MOST_BYTES:
-        async for part in request.stream():
-            size += len(part)
-            if size > MOST_BYTES:
-                break
-            parts.append(part)
-    if max(told, size) > MOST_BYTES:
-        raise RefusedError(
-            413, "too-large", f"a body must have at most {MOST_BYTES:,} bytes.", Connection="close"
-        )
-    return b"".join(parts)
+# -- forms --------------------------------------------------------------------------------------------------
 
 
-def _parsed(raw: bytes) -> Any:
-    """Return the JSON of a body."""
-
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise InvalidQueryError("an object must name each member once, got one twice.")
-        return dict(pairs)
-
-    def none(text: str) -> Any:
-        raise ValueError(text)
-
-    try:
-        return json.loads(raw, object_pairs_hook=distinct, parse_constant=none)
-    except InvalidQueryError:
-        raise
-    except (ValueError, RecursionError):
-        raise RefusedError(400, "form", "the body must be JSON in UTF-8, with finite numbers.") from None
+def _span(request: Request) -> Span:
+    return span_of({name: request.query_params.get(name) for name in ("since", "until")})
 
 
 def _grown(view: Grown) -> dict[str, Any]:
@@ -771,10 +586,8 @@ def _grown(view: Grown) -> dict[str, Any]:
     return {"levels": list(view.levels), "protects": view.protects, "periods": rows}
 
 
-def _member(sent: Any, name: str, kind: type[Any]) -> Any:
-    if not isinstance(sent, dict) or not isinstance(sent.get(name), kind):
-        raise InvalidQueryError(f"the body must be an object with a {kind.__name__} called {shown(name)}.")
-    return sent[name]
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
 def _given(value: Any, status: Any, bound: Any) -> Answer:
@@ -795,52 +608,10 @@ def _given(value: Any, status: Any, bound: Any) -> Answer:
     return Answer(said, said, status, wide)
 
 
-def _number(request: Request, name: str, default: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not (text.isascii() and text.isdigit() and len(text) <= 12):
-        raise InvalidQueryError(f"{name} must be a whole number, got {shown(text)}.")
-    return int(text)
-
-
-def _fields(raw: bytes) -> dict[str, str]:
-    """Return the fields of a form."""
-    try:
-        return dict(parse_qsl(raw.decode("utf-8"), keep_blank_values=True, max_num_fields=200))
-    except ValueError:
-        raise RefusedError(400, "form", "the body must be a form in UTF-8.") from None
-
-
 def _host(header: str) -> str:
     host = header.rsplit(":", 1)[0] if header.rsplit(":", 1)[-1].isdigit() and ":" in header else header
     return host.lower()
 
 
-def _same_origin(request: Request) -> bool:
-    """Whether a browser sent a request from a page of this server, or no browser did."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is not None and site != "same-origin":
-        return False
-    if origin is None:
-        return site is not None
-    try:
-        sent = urlsplit(origin).netloc.lower()
-    except ValueError:  # an address that is none
-        return False
-    return sent == request.headers.get("host", "").lower()
-
-
-def _moment(when: float) -> str:
-    return f"{datetime.datetime.fromtimestamp(when, datetime.UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def _day(when: float) -> str:
-    return _moment(when)[:10]
-
-
-def _html(text: str, status: int = 200) -> Response:
-    return Response(text, status, media_type="text/html; charset=utf-8")
-
-
-def _file(text: str, name: str) -> Response:
-    headers = {"content-disposition": f'attachment; filename="{name}"'}
-    return Response(text, headers=headers, media_type="text/csv; charset=utf-8")
+def _json(written: bytes) -> Response:
+    return Response(written, media_type="application/json")

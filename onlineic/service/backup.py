@@ -27,20 +27,14 @@ Path = str | os.PathLike[str]
 def back_up(ledger: Path, users: Path, folder: Path) -> Receipt:
     """Copy a ledger and a users file into a new folder, and return the receipt of the ledger.
 
-    Parameters
-    ----------
-    ledger, users : str or path
-    folder : str or path
-        That is not there yet.
+    Args:
+        folder: That is not there yet.
 
-    Raises
-    ------
-    LedgerLockedError
-        If a server or a session has the ledger: a copy of a file in use is not refused later.
-    LedgerError
-        If the ledger is not whole.
-    InvalidParameterError
-        If the folder is there, or the users file is not.
+    Raises:
+        LedgerLockedError: If a server or a session has the ledger: a copy of a file in use is not refused
+            later.
+        LedgerError: If the ledger is not whole.
+        InvalidParameterError: If the folder is there, or the users file is not.
     """
     written = read(ledger)
     real, target = checked_path(ledger), os.path.abspath(os.fspath(folder))
@@ -69,23 +63,16 @@ def restore(
 ) -> Receipt:
     """Put a ledger and a users file back from a folder, and return the receipt of the ledger.
 
-    Parameters
-    ----------
-    folder : str or path
-        As `back_up` made it.
-    ledger, users : str or path
-        Where nothing is yet.
-    total : str or path, optional
-        File of the total of the table: a ledger that went on since is refused.
-    receipt : str, optional
-        Of any time: a ledger that is older is refused.
+    Args:
+        folder: As `back_up` made it.
+        ledger, users: Where nothing is yet.
+        total: File of the total of the table: a ledger that went on since is refused.
+        receipt: Of any time: a ledger that is older is refused.
 
-    Raises
-    ------
-    LedgerRollbackError
-        If the copy is older than the total or the receipt knows.
-    LedgerCorruptError, InvalidParameterError
-        If the copy is not as it was made, or something is there already. Nothing was put back.
+    Raises:
+        LedgerRollbackError: If the copy is older than the total or the receipt knows.
+        LedgerCorruptError, InvalidParameterError: If the copy is not as it was made, or something is there
+            already. Nothing was put back.
     """
     source = os.path.abspath(os.fspath(folder))
     note = _noted(source)

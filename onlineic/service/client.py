@@ -21,6 +21,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
+from onlineic.ask.json import is_share, share_written
+from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -64,10 +66,8 @@ CODES: dict[str, type[OnlineICError]] = {kind.code: kind for kind in KINDS}
 class RemoteError(OnlineICError):
     """A server cannot be reached, or refuses for a reason that no session has.
 
-    Attributes
-    ----------
-    status : int
-        Of HTTP; 0: it was not reached.
+    Attributes:
+        status: Of HTTP; 0: it was not reached.
     """
 
     status = 0
@@ -76,12 +76,7 @@ class RemoteError(OnlineICError):
 @final
 @attrs.frozen
 class RemoteSummary:
-    """The summary of a served session.
-
-    Attributes
-    ----------
-    text, markdown, html : str
-    """
+    """The summary of a served session."""
 
     text: str
     markdown: str
@@ -115,27 +110,19 @@ def connect(
 ) -> "Remote":
     """Return a served session, to be asked like one that is at hand.
 
-    Parameters
-    ----------
-    url : str
-        Such as "https://private.example.org" or "http://127.0.0.1:8765".
-    token : str, optional
-        By default the environment variable ONLINEIC_TOKEN.
-    timeout : float
-        Seconds that one reply may take.
-    progress : callable (stage, done, total), or "bar", optional
-        As of `OnlineIC`: told how many of a long list of questions are answered. A server takes so many
-        questions a minute of each of its users, and the client waits where that is reached.
+    Args:
+        url: Such as "https://private.example.org" or "http://127.0.0.1:8765".
+        token: By default the environment variable ONLINEIC_TOKEN.
+        timeout: Seconds that one reply may take.
+        progress: Called with (stage, done, total), or "bar". As of `OnlineIC`: told how many of a long list
+            of questions are answered. A server takes so many questions a minute of each of its users, and the
+            client waits where that is reached.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the address is none, or crosses the network without TLS, or there is no token, or `progress` is
-        none of these.
-    MissingExtraError
-        If a bar was asked for, and tqdm is not installed.
-    RemoteError
-        If the server cannot be reached, or does not know the token.
+    Raises:
+        InvalidParameterError: If the address is none, or crosses the network without TLS, or there is no
+            token, or `progress` is none of these.
+        MissingExtraError: If a bar was asked for, and tqdm is not installed.
+        RemoteError: If the server cannot be reached, or does not know the token.
     """
     token = os.environ.get("ONLINEIC_TOKEN") if token is None else token
     if not isinstance(token, str) or not token.strip() or not token.isascii():
@@ -184,15 +171,11 @@ class Remote(Answering):
     def over(self, since: str | None = None, until: str | None = None) -> "Remote":
         """Return a table that grows over the periods from one to another, as `Periods.over`.
 
-        Parameters
-        ----------
-        since, until : str, optional
-            Both included and of any level; by default the first and the last period of all.
+        Args:
+            since, until: Both included and of any level; by default the first and the last period of all.
 
-        Raises
-        ------
-        InvalidQueryError, InvalidParameterError
-            If it is no table that grows, or has no such period.
+        Raises:
+            InvalidQueryError, InvalidParameterError: If it is no table that grows, or has no such period.
         """
         ends = {name: end for name, end in (("since", since), ("until", until)) if end is not None}
         found = Remote.__new__(Remote)
@@ -257,7 +240,7 @@ class Remote(Answering):
                 for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
                     if "error" in one:
                         raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
-                    found.append(_answer(one, question))
+                    found.append(_answer(one, question, self.beta))
                 if len(sent) > AT_ONCE:
                     advance("answers", len(found), len(sent))
         return found
@@ -283,7 +266,7 @@ class Remote(Answering):
             told = self._call("POST", "/v1/snapshot", {**body, "bounds": bounds})["answers"]
             questions = map(self._bound, body["questions"])
             found += [
-                before if one is None else _answer({**one, **_estimated(before)}, question)
+                before if one is None else _answer({**one, **_estimated(before)}, question, self.beta)
                 for before, one, question in zip(given, told, questions, strict=True)
             ]
         return found
@@ -314,15 +297,19 @@ class Remote(Answering):
 
     def explain(self, question: Any) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        if isinstance(question, Share):
+            question = share_written(question)
         if not isinstance(question, str | dict | Expression | Marginal):
             raise InvalidQueryError(
                 "a question to explain must be a condition, a cross table or a statement for a server, got a "
                 f"{type(question).__name__}; write SELECT AVG(age) FROM t for a mean."
             )
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
-        sent = question if select else to_wire(question, self._domain)
+        sent = question if select or is_share(question, self._domain) else to_wire(question, self._domain)
         told = self._call("POST", "/v1/explain", {**self._span, "question": sent})
         told.pop("free", None)
+        if told.pop("few_records", False):  # over too few records: infinite, for which JSON has no number
+            told["bound_derived"] = math.inf
         told["attributes"], told["asked"] = tuple(told["attributes"]), shown(question, 80)
         for name in ("bound_easy", "bound_hard"):
             told[name] = math.inf if told[name] is None else told[name]
@@ -436,7 +423,7 @@ class Remote(Answering):
         raise _error(str(told.get("type", "http")), str(told.get("detail", "")), status)
 
 
-def _answer(told: dict[str, Any], question: Question) -> Answer:
+def _answer(told: dict[str, Any], question: Question, beta: float) -> Answer:
     """Return the answer that was told."""
     value, count = told["value"], told["count"]
     if isinstance(value, list):
@@ -459,6 +446,7 @@ def _answer(told: dict[str, Any], question: Question) -> Answer:
         told.get("of_what", "records"),
         told.get("reason"),  # of a server of 0.1.0 none
         np.array(error, np.float64) if isinstance(error, list) else error,
+        beta,
     )
 
 

@@ -1,197 +1,268 @@
-"""The one thread that owns the session: it takes what waits, fairly, answers it together, and replies.
+"""The one thread that owns the session: it takes parts of what waits, fairly, and replies when all stands.
 
-Whatever a question makes the session spend is known before it is read, and paid by its asker's purse. Easy
-answers of several askers become durable in one write, and no reply leaves before that. After each turn a
-frozen view is swapped, which readers take without waiting.
+Whatever a question makes the session spend is known before it is read, and paid by its asker's purse. What
+one asker sends is cut into parts, so that nobody waits for more than one of them: the asker who has had the
+least comes next, counted by what was asked. Answers of several askers become durable in one write, and no
+reply leaves before that. After each turn a frozen view is swapped, which readers take without waiting.
 
 The order in which askers are served rests on what they sent and on the record alone, never on a private
-number: so whoever orders them is one adaptive analyst (docs/theory/session.md, 4.11).
+number: so whoever orders them is one adaptive analyst (docs/theory/session.md, 4.11). The clock ends turns,
+which decides when a reply leaves, and nothing else.
 """
 
-import asyncio
 import contextlib
 import hashlib
 import logging
 import os
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
 import attrs
 
 from onlineic._typing import Floats
+from onlineic.ask.bind import check_many
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
-from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError
+from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError, checked_list
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import BoundMarginal
 from onlineic.questions.derived import Answering
-from onlineic.service.face import ALL, Servable, Shown, Span, over
+from onlineic.service.face import ALL, Servable, Shown, Span, Spanned, over
 from onlineic.service.face import Asked as Face
-from onlineic.service.users import Asked, User, Users
+from onlineic.service.lanes import BusyError, Lane, told
+from onlineic.service.refusals import RevokedError, UnreadyError
+from onlineic.service.users import Asked, Put, User, Users
 from onlineic.session.asking import Outcome
 from onlineic.session.purse import Purse
 
-LINES = 256  # of the log that wait for a turn behind which nobody waits
-TURN = 64  # cost that is answered together
-MOST_WAITING = 512  # cost that may wait of one asker
-MOST_READING = 8  # looks at the view that may wait of one asker
+TURN = 0.02  # seconds after which a turn ends
+PART, LONG_PART = 16, 64  # cost of a part, and of one that is answered as a batch: nobody waits for more
+CELLS = 64  # of a table, that cost as much as a plain question
+MOST_WAITING = 512  # cost that may wait of one asker, unless it is one request
 MOST_QUESTIONS = 4096  # that one derived question may become
+READERS, MOST_READING = 4, 16  # threads that look at views; looks of one asker that may wait
+WORKERS, MOST_WORKING = 32, 16  # threads that work out derived questions; of one asker that may wait
+FLUSHED = 0.25  # seconds for which lines of the log, and counts of repeats, may wait for a turn
+MOST_TOLD = 256  # answers told from views that do not wait so long
+MOST_LINES = 10_000  # of the log that are kept while it cannot be written
+PACED = 0.2  # part of the latest turn in the pace that waits are estimated by
 _log = logging.getLogger("onlineic.service")
 T = TypeVar("T")
-
-
-class BusyError(OnlineICError):
-    """Too much waits of this asker already; nothing was asked."""
-
-
-class UnreadyError(OnlineICError):
-    """The server cannot answer now: it stops, or its ledger could not be written."""
-
-
-class RevokedError(OnlineICError):
-    """The token of who asks was revoked or renewed while the question waited; nothing was asked."""
+Act = Callable[[Any, Any], Any]  # of the asker's face and the session, in the thread that owns it
 
 
 @final
 @attrs.define(eq=False)
 class Job:
-    """What one asker waits for.
+    """What one asker sent, which becomes one or several batches of parts.
 
-    Attributes
-    ----------
-    user : User
-    cost : int
-        About how many plain questions it is.
-    act : (Asking) -> result
-        Run in the writer's thread.
-    digest : str
-        Of what was sent, for the log.
-    future : asyncio.Future
+    Attributes:
+        digest: Of what was sent, for the log.
+        asked, done: Cost so far of what it became, and of what of that was answered.
+        found: Statuses and codes.
     """
 
     user: User
-    cost: int
-    act: Callable[["Capped"], Any]
     digest: str
-    future: "asyncio.Future[Any]"
-    result: Any = None
-    error: OnlineICError | None = None
-    started: int = 0
+    span: Span = ALL
+    asked: int = 0
+    done: int = 0
+    started: int | None = None
     stopped: int = 0
-    found: Counter[str] = attrs.field(factory=Counter)  # statuses and codes
+    found: Counter[str] = attrs.field(factory=Counter)
+
+    @classmethod
+    def of(cls, user: User, sent: bytes, span: Span = ALL) -> "Job":
+        """Return the job of a request."""
+        return cls(user, hashlib.sha256(sent).hexdigest(), span)
+
+    def line(self) -> Asked:
+        """Return its line of the log."""
+        start = self.stopped if self.started is None else self.started
+        return Asked(self.user.name, self.digest, start, self.stopped, _counts(self.found))
+
+
+@final
+@attrs.define(eq=False)
+class Batch:
+    """Parts of a job that are told together.
+
+    Attributes:
+        parts: What is left of them, each with its cost.
+        future: Told once all are durable.
+        last: Whether the job ends with it.
+    """
+
+    job: Job
+    parts: deque[tuple[int, Act]]
+    future: Future[list[Any]]
+    last: bool
+    results: list[Any] = attrs.field(factory=list)
+    error: OnlineICError | None = None
+
+    @property
+    def cost(self) -> int:
+        """Of what is left."""
+        return sum(cost for cost, _ in self.parts)
 
 
 @final
 class Capped(Answering):
-    """A session as an asker has it, that refuses a derived question which becomes too many."""
+    """A session as an asker has it who works out a derived question: it refuses one that becomes too many.
 
-    def __init__(self, asking: Face, session: Servable, most: int = MOST_QUESTIONS) -> None:
-        self.asking, self.session, self._left, self.statuses = asking, session, most, Counter[str]()
+    It is used in a thread of the asker's; each list of questions waits for turns of the session's thread.
+
+    Args:
+        owe: Told what the question becomes beyond one.
+    """
+
+    def __init__(
+        self, desk: "Desk", job: Job, owe: Callable[[int], None], most: int = MOST_QUESTIONS
+    ) -> None:
+        self.desk, self.job, self._owe, self._left = desk, job, owe, most
+        self._known = over(desk.session, job.span)
+        self._bound: dict[int, tuple[Any, Any]] = {}  # what is asked, and its bound form, by id
+        self._free = 1  # questions that were counted when the request was let in
 
     @property
     def domain(self) -> Domain:
-        return self.asking.domain
+        found: Domain = self._known.domain
+        return found
 
     @property
     def n(self) -> int:
-        return self.asking.n
+        return int(self._known.n)
 
     @property
     def n_bound(self) -> int:
-        return self.asking.n_bound
+        return int(self._known.n_bound)
 
     @property
     def rounded_in(self) -> Unit | None:
-        return self.asking.rounded_in
+        found: Unit | None = getattr(self._known, "rounded_in", None)
+        return found
 
     @property
     def beta(self) -> float:
-        return self.asking.beta
+        return float(self._known.beta)
 
     @property
     def answers_tables(self) -> bool:
-        return self.asking.answers_tables
+        return bool(self._known.answers_tables)
 
-    def over(self, span: Span) -> "Capped":
-        """Return it over some periods; what is asked counts together."""
-        found = Capped(over(self.asking, span), self.session, self._left)
-        found.statuses = self.statuses
+    def answer(self, query: Any) -> Answer:
+        found: Answer = self._answered([query], lambda face, part: [face.answer(part[0])])[0]
         return found
+
+    def answer_many(self, queries: Any) -> Any:
+        check_many(queries)
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+        return self._answered(asked, lambda face, part: face.answer_many(part))
+
+    def _answered(self, asked: list[Any], ask: Callable[[Any, list[Any]], Any]) -> list[Answer]:
+        bound = [self._as_bound(one) for one in asked]  # all are checked before the first is asked
+        costs = [cost_of_bound(one) for one in bound]
+        self._take(sum(costs))
+        job = self.job
+
+        def act(part: list[Any]) -> Act:
+            def run(face: Any, session: Any) -> list[Answer]:
+                found = list(ask(face, part))
+                job.found.update(one.status for one in found)
+                return found
+
+            return run
+
+        batch = self.desk.put(
+            job, [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)], last=False
+        )
+        try:
+            return [one for found in batch.future.result() for one in found]
+        except OnlineICError as error:
+            if batch.results and hasattr(error, "answers"):
+                error.answers = (*(one for found in batch.results for one in found), *error.answers)
+            raise
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return bounds that hold at once, by the view: it was swapped before these answers were told."""
+        bound, given = [self._as_bound(one) for one in queries], list(answers)
+        found: Floats = self._read(lambda to: to.joint_bounds(bound, given), len(bound))
+        return found
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        """Return these answers as the hypothesis says all of them now."""
+        bound, given = [self._as_bound(one) for one in queries], list(answers)
+        now: list[Answer] = self._read(lambda to: to.snapshot(bound, given), len(bound))
+        return now
+
+    def _read(self, look: Callable[[Any], T], size: int) -> T:
+        """Return what a look at given answers finds: of periods in the session's thread."""
+        if not self.desk.spanned:
+            return look(self.desk.view)
+        part = (max(1, size // 8), lambda face, session: look(face))
+        found: T = self.desk.put(self.job, [part], last=False).future.result()[0]
+        return found
+
+    def _as_bound(self, query: Any) -> Any:
+        """Return a question as it is tested; periods take one by its conditions, and bind it to each."""
+        if self.desk.spanned:
+            return query
+        known = self._bound.get(id(query))
+        if known is None or known[0] is not query:
+            known = self._bound[id(query)] = (query, self.desk.session.bind(query))
+        return known[1]
 
     def _take(self, count: int) -> None:
         if count > self._left:
             raise TooLargeError(
-                f"a question must become at most {MOST_QUESTIONS:,} questions, got more; ask fewer groups."
+                f"a question must become at most {MOST_QUESTIONS} questions, got more; ask fewer groups."
             )
         self._left -= count
-
-    def answer(self, query: Any) -> Answer:
-        self._take(1)
-        found = self.asking.answer(query)
-        self.statuses[found.status] += 1
-        return found
-
-    def answer_many(self, queries: Any) -> Any:
-        asked = list(queries)
-        self._take(len(asked))
-        found = self.asking.answer_many(asked)
-        self.statuses.update(one.status for one in found)
-        return found
-
-    def count(self, told: Sequence[Answer]) -> None:
-        """Count answers that were told from a view."""
-        self.asking.count(told)
-        self.statuses.update(one.status for one in told)
-
-    def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
-        """Answer each by itself."""
-        found = self.asking.outcomes(questions)
-        for one in found:
-            self.statuses[
-                one.answer.status if one.answer is not None else getattr(one.error, "code", "")
-            ] += 1
-        return found
-
-    def told(self, questions: Iterable[Any]) -> list[dict[str, Any]]:
-        """Answer each by itself, as plain values: in the thread that owns the session, as bounds are made."""
-        return [one.to_dict() for one in self.outcomes(questions)]
-
-    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        return self.asking.joint_bounds(queries, answers)
-
-    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
-        return self.asking.snapshot(queries, answers)
+        self._owe(count - self._free)
+        self._free = 0
 
 
 @final
 class Desk:
-    """Takes jobs from the event loop, and answers them in a thread of its own.
+    """Takes what askers send from the event loop, and answers it in a thread of its own.
 
-    Parameters
-    ----------
-    session : Servable
-    users : str or path
-        The users file, for the log and the purses.
+    Args:
+        users: The users file, for the log and the purses.
+        clock: Seconds, by which turns end.
     """
 
-    def __init__(self, session: Servable, users: str | os.PathLike[str]) -> None:
-        self._session, self._users = session, users
-        self._waiting: dict[str, deque[Job]] = {}
+    def __init__(
+        self,
+        session: Servable,
+        users: str | os.PathLike[str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.session, self._clock = session, clock
+        self._users = Users(users, waits=0.1)
+        self.spanned = isinstance(session, Spanned)
+        self._waiting: dict[str, deque[Batch]] = {}
         self._cost: Counter[str] = Counter()  # that waits, by asker
         self._served: dict[str, float] = {}  # virtual time of each asker
-        self._clock = 0.0
+        self._now = 0.0  # virtual time
         self._wake = threading.Condition()
-        self._stopping = False
+        self._closing = self._stopping = False
         self.broken = False
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
+        self.pace = 0.0  # cost a second, of the latest turns
+        self._told: list[tuple[Job, list[Answer]]] = []  # from views, not counted yet
         self._lines: list[Asked] = []  # of the log, not written yet
+        self._put: list[Put] = []  # questions of histories, not written yet
+        self._flushed = self._clock()
+        self._good = False
         self.view: Shown = session.view()
-        self._reading: Counter[str] = Counter()  # looks at the view, by asker
-        self._reader = ThreadPoolExecutor(1, "onlineic-reader")
+        self.reading = Lane("reader", READERS, MOST_READING)
+        self.working = Lane("worker", WORKERS, MOST_WORKING)
         self._thread = threading.Thread(target=self._work, name="onlineic-writer", daemon=True)
 
     def start(self) -> None:
@@ -199,12 +270,14 @@ class Desk:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what waits, and end."""
+        """Answer what waits, and end; derived questions that are not worked out yet are given up."""
+        self._closing = True
+        self.working.stop()
         with self._wake:
             self._stopping = True
             self._wake.notify()
         self._thread.join()
-        self._reader.shutdown()
+        self.reading.stop()
 
     @property
     def waiting(self) -> int:
@@ -212,207 +285,379 @@ class Desk:
         return sum(self._cost.values())
 
     @property
+    def uncounted(self) -> int:
+        """How many requests that were told from views are not counted yet."""
+        return len(self._told)
+
+    @property
     def ready(self) -> bool:
         """Whether questions can be answered."""
-        return not (self.broken or self._stopping or self.view.statistics.sealed)
+        ended = self.broken or self._closing or not self._thread.is_alive()
+        return not (ended or self.view.statistics.sealed)
+
+    def before(self, name: str) -> int:
+        """Return about how much is answered before all that waits of an asker: by virtual time."""
+        with self._wake:
+            if name not in self._waiting:
+                return 0
+            until = self._served[name] + self._cost[name]
+            others = [other for other in self._waiting if other != name]
+            return int(
+                sum(min(self._cost[one], max(0.0, until - self._served[one])) for one in others)
+                + self._cost[name]
+            )
+
+    def remember(self, put: Put) -> None:
+        """Put a question into the history of its user."""
+        with self._wake:
+            self._put.append(put)
+            self._wake.notify()
+
+    def remembered(self, name: str) -> list[Put]:
+        """Return what the users file does not hold yet of a user's history, newest first."""
+        with self._wake:
+            return [one for one in self._put[::-1] if one.user == name]
+
+    def unwritten(self) -> list[Asked]:
+        """Return the latest lines of the log that its file does not hold yet, newest first."""
+        with self._wake:
+            return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
-        view = self.view
-        shared = view.account.spent - sum(view.paid.values(), Fraction(0)) + view.owed
-        return max(Fraction(0), view.account.capacity - shared)
+        """What purses are parts of, of the table as it was seen last."""
+        return self.view.pool
 
-    async def do(self, user: User, cost: int, act: Callable[[Capped], Any], sent: bytes) -> Any:
-        """Return what an act returns that is run for a user when their turn comes.
+    def purse(self, user: User, active: int) -> Purse:
+        """Return what a user may spend, where so many may ask."""
+        return Purse(user.name, user.part(active) * self.pool())
 
-        Raises
-        ------
-        BusyError
-            If too much of theirs waits.
-        UnreadyError
-            If the server stops, or nothing more can be recorded.
+    # -- what is sent: in the event loop --------------------------------------------------------------------
+
+    async def outcomes(self, job: Job, questions: list[Any], costs: Sequence[int]) -> list[Outcome]:
+        """Return the outcome of each bound question; where all are known, without waiting for a turn.
+
+        These are told from the view, and counted and logged within the next turns.
         """
-        return await self._put(user, cost, act, sent)
+        view = self.view
+        if self.ready and all(map(view.holds, questions)):
+            known = [view.known(question) for question in questions]
+            found = [one for one in known if one is not None]
+            if len(found) == len(questions):
+                self._count(job, [one.answer for one in found if one.answer is not None])
+                return found
 
-    def _put(
-        self, user: User, cost: int, act: Callable[["Capped"], Any], sent: bytes
-    ) -> "asyncio.Future[Any]":
-        """Let an act wait for its asker's turn."""
-        if self.broken or self._stopping:
-            raise UnreadyError(
-                "the server must be able to record what it answers, got one that cannot; ask later."
-            )
-        digest = hashlib.sha256(sent).hexdigest()
-        job = Job(user, cost, act, digest, asyncio.get_running_loop().create_future())
-        with self._wake:
-            if self._cost[user.name] and self._cost[user.name] + cost > MOST_WAITING:
-                raise BusyError(
-                    f"at most {MOST_WAITING} questions of one asker may wait, got more; ask later."
-                )
-            line = self._waiting.setdefault(user.name, deque())
-            if not line:  # who comes back has no claim to the time that they did not use
-                self._served[user.name] = max(self._served.get(user.name, 0.0), self._clock)
-            line.append(job)
-            self._cost[user.name] += cost
-            self._wake.notify()
-        return job.future
+        def act(part: list[Any]) -> Act:
+            def run(face: Any, session: Any) -> list[Outcome]:
+                found: list[Outcome] = face.outcomes(part)
+                job.found.update(map(_status, found))
+                return found
+
+            return run
+
+        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs, PART)]
+        return [one for part in await self._run(job, parts) for one in part]
+
+    async def parts(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
+        """Return what acts return that are run, each with its cost, when turns of a user come.
+
+        Raises:
+            BusyError: If too much of theirs waits.
+            UnreadyError: If the server stops, or nothing more can be recorded.
+        """
+        return await self._run(job, parts)
+
+    async def work(
+        self, job: Job, act: Callable[[Capped], T], admit: Callable[[], None], owe: Callable[[int], None]
+    ) -> T:
+        """Return what an act works out of answers, in a thread of its asker's.
+
+        Args:
+            job: Which tells meanwhile how far it has come.
+            admit: Called before it begins; what it raises is raised here.
+            owe: Told what it becomes beyond one question.
+
+        Raises:
+            BusyError: If too many of theirs wait.
+        """
+        self._check_open()
+
+        def run() -> T:
+            admit()
+            try:
+                return act(Capped(self, job, owe))
+            except OnlineICError as error:
+                job.found[error.code] += 1
+                raise
+            finally:
+                self._end(job)
+
+        return await self.working.run(job.user.name, run)
 
     async def look(self, user: User, act: Callable[[Any], T], view: Shown | None = None) -> T:
         """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
 
-        Raises
-        ------
-        BusyError
-            If too many looks of theirs wait.
+        Raises:
+            BusyError: If too many looks of theirs wait.
         """
-        if self._reading[user.name] >= MOST_READING:
-            raise BusyError(f"at most {MOST_READING} requests of one asker may wait, got more; ask later.")
-        self._reading[user.name] += 1
-        try:
-            seen = self.view if view is None else view
-            return await asyncio.get_running_loop().run_in_executor(self._reader, act, seen)
-        finally:
-            self._reading[user.name] -= 1
+        seen = self.view if view is None else view
+        return await self.reading.run(user.name, lambda: act(seen))
 
-    async def outcomes(
-        self, user: User, questions: list[Any], cost: int, sent: bytes, span: Span = ALL
-    ) -> list[dict[str, Any]]:
-        """Return the outcome of each bound question; where all are known, without waiting for a turn.
+    # -- lines ----------------------------------------------------------------------------------------------
 
-        These are told from the view, unless too much else is, and counted and logged when their turn comes.
-        """
-        view, free = self.view, self._reading[user.name] < MOST_READING
-        if self.ready and free and all(map(view.holds, questions)):
-            known = await self.look(user, lambda view: _known(view, questions), view)
-            if known is not None:
-                answers = [one.answer for one, _ in known if one.answer is not None]
-                self._put(user, cost, lambda to: to.count(answers), sent)
-                return [told for _, told in known]
-        turn = self._put(user, cost, lambda to: to.over(span).told(questions), sent)
-        found: list[dict[str, Any]] = await turn
+    def _check_open(self) -> None:
+        if self.broken or self._closing:
+            raise UnreadyError(
+                "the server must be able to record what it answers, got one that cannot; ask later."
+            )
+
+    async def _run(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
+        self._check_open()
+        cost = sum(cost for cost, _ in parts)
+        if self._cost[job.user.name] and self._cost[job.user.name] + cost > MOST_WAITING:
+            raise BusyError(f"at most {MOST_WAITING} questions of one asker may wait, got more; ask later.")
+        return await told(self.put(job, parts, last=True).future)
+
+    def put(self, job: Job, parts: Iterable[tuple[int, Act]], *, last: bool) -> Batch:
+        """Let parts of a job wait for turns of their asker; its future is told when they are durable."""
+        batch = Batch(job, deque(parts), Future(), last)
+        name, cost = job.user.name, batch.cost
+        job.asked += cost
+        with self._wake:
+            if self.broken or self._stopping or (self._closing and not last):
+                raise UnreadyError("the server must go on to answer, got one that ends; ask later.")
+            if not batch.parts:
+                batch.future.set_result([])
+                return batch
+            line = self._waiting.setdefault(name, deque())
+            if not line:  # who comes back has no claim to the time that they did not use
+                self._served[name] = max(self._served.get(name, 0.0), self._now)
+            line.append(batch)
+            self._cost[name] += cost
+            self._wake.notify()
+        return batch
+
+    def _count(self, job: Job, answers: list[Answer]) -> None:
+        """Let the next turn count what was told from a view."""
+        with self._wake:
+            self._told.append((job, answers))
+            if len(self._told) == 1 or len(self._told) >= MOST_TOLD:
+                self._wake.notify()
+
+    def _end(self, job: Job) -> None:
+        """Count and log a job that has ended."""
+        with self._wake:
+            self.answered.update(job.found)
+            if job.found:
+                self._lines.append(job.line())
+                self._wake.notify()
+
+    def _next(self) -> tuple[Batch, int, Act] | None:
+        """Take the next part: of the asker who has had the least, in the order of their line."""
+        with self._wake:
+            while self._waiting:
+                name = min(self._waiting, key=lambda one: self._served[one])
+                batch = self._waiting[name][0]
+                if batch.future.cancelled():  # nobody waits for it any more
+                    self._cost[name] -= batch.cost
+                    batch.parts.clear()
+                    self._leave(name)
+                    continue
+                cost, act = batch.parts.popleft()
+                if not batch.parts:
+                    self._leave(name)
+                self._now = max(self._now, self._served[name])
+                self._served[name] += cost
+                self._cost[name] -= cost
+                return batch, cost, act
+            return None
+
+    def _leave(self, name: str) -> None:
+        self._waiting[name].popleft()
+        if not self._waiting[name]:
+            del self._waiting[name]
+
+    def _give_up(self) -> list[Batch]:
+        """Take all that waits away."""
+        with self._wake:
+            found = [batch for line in self._waiting.values() for batch in line]
+            self._waiting.clear()
+            self._cost.clear()
         return found
 
-    def _turn(self) -> list[Job]:
-        """Wait for jobs, and return those of the next turn: of the asker first who has had the least."""
-        with self._wake:
-            while not self._waiting and not self._stopping:
-                self._wake.wait()
-            taken: list[Job] = []
-            cost = 0
-            while self._waiting and cost < TURN:
-                name = min(self._waiting, key=lambda one: self._served[one])
-                job = self._waiting[name].popleft()
-                if not self._waiting[name]:
-                    del self._waiting[name]
-                self._clock = max(self._clock, self._served[name])
-                self._served[name] += job.cost
-                self._cost[name] -= job.cost
-                cost += job.cost
-                taken.append(job)
-            return taken
+    # -- turns: in the thread that owns the session ---------------------------------------------------------
 
     def _work(self) -> None:
-        users = Users(self._users)
-        good = False
-        while jobs := self._turn():
-            self._answer(jobs, users)
-            if not good and not self.broken:
-                good = True
-                with contextlib.suppress(OnlineICError):
-                    users.good()
-        users.close()
-
-    def _answer(self, jobs: list[Job], users: Users) -> None:
-        """Answer the jobs of one turn, make all durable, and reply."""
-        self.turns += 1
         try:
-            digests = users.digests()
-        except OnlineICError as error:  # nothing was asked
-            for job in jobs:
-                job.error = error
-        else:
-            self._together(jobs, digests)
-        for job in jobs:
-            self.answered.update(job.found)
-        self._lines += [
-            Asked(job.user.name, job.digest, job.started, job.stopped, _counts(job.found))
-            for job in jobs
-            if job.found
-        ]
-        if not self._waiting or len(self._lines) >= LINES or self._stopping:
-            try:
-                users.log(self._lines)
-            except OnlineICError as error:
-                _log.error("log not written: %s", error.code)
-            self._lines = []
-        with contextlib.suppress(RuntimeError):  # a loop that is closed: nobody waits any more
-            jobs[0].future.get_loop().call_soon_threadsafe(_reply, jobs)
+            with contextlib.closing(self._users):
+                while self._wait():
+                    self._turn()
+        except BaseException as error:  # nobody may wait for what never comes
+            _log.error("the answering thread ended: %s", type(error).__name__)
+        finally:
+            self.broken = self.broken or not self._stopping
+            self._reply(self._give_up(), UnreadyError("the server must go on to answer, got one that ended."))
 
-    def _together(self, jobs: list[Job], digests: frozenset[str]) -> None:
-        """Answer the jobs, make all durable in one write, and swap the view.
+    def _wait(self) -> bool:
+        """Wait for something to do; return whether there is."""
+        with self._wake:
+            while not (self._waiting or self._stopping):
+                if not (self._told or self._lines or self._put):
+                    self._wake.wait()
+                    continue
+                left = self._flushed + FLUSHED - self._clock()
+                if left <= 0.0 or len(self._told) >= MOST_TOLD:
+                    break
+                self._wake.wait(left)
+            return bool(self._waiting or self._told or self._lines or self._put)
+
+    def _turn(self) -> None:
+        """Answer parts until the time of a turn is over, make all durable, and reply."""
+        self.turns += 1
+        begun, cost, batches = self._clock(), 0, list[Batch]()
+        if self._waiting or self._told:
+            cost = self._together(batches, begun + TURN)
+        if self.broken:
+            said = "what was answered could not be recorded, and is not told; ask later."
+            self._reply([*batches, *self._give_up()], UnreadyError(said))
+            self._told.clear()
+        else:
+            self._reply([batch for batch in batches if not batch.parts])
+        if (taken := self._clock() - begun) > 0.0 and cost:
+            self.pace += PACED * (cost / taken - self.pace) if self.pace else cost / taken
+        self._write()
+
+    def _together(self, batches: list[Batch], end: float) -> int:
+        """Answer parts, make all durable in one write, and swap the view; return what they cost.
 
         Where that fails, nothing that was answered may leave, by a reply or by a view: it is not recorded.
         """
+        cost = 0
         try:
-            pool = self.pool()
-            with self._session.together():
-                for job in jobs:
-                    self._one(job, digests, pool)
+            with self.session.together():
+                while not self.broken and (taken := self._next()) is not None:
+                    batch, own, act = taken
+                    if batch not in batches:
+                        batches.append(batch)
+                    self._one(batch, own, act)
+                    cost += own
+                    if self._clock() >= end:
+                        break
+                self._count_told()
             if not self.broken:
-                self.view = self._session.view()
+                self.view = self.session.view()
         except BaseException as error:  # whatever it is, who waits is told, and this thread goes on
             self.broken = True
             _log.error("turn failed: %s", type(error).__name__)
-        if self.broken:
-            for job in jobs:
-                job.error = UnreadyError(
-                    "what was answered could not be recorded, and is not told; ask later."
-                )
+        return cost
 
-    def _one(self, job: Job, digests: frozenset[str], pool: Fraction) -> None:
-        """Run one job: what fails of it is its own."""
-        capped = None
+    def _one(self, batch: Batch, cost: int, act: Act) -> None:
+        """Run one part: what fails of it is its own, and ends its batch."""
+        job, asking = batch.job, None
         try:
+            digests = self._allowed()
             if job.user.digest not in digests:
                 raise RevokedError("a token must be given that is valid.")
-            limit = job.user.part(len(digests)) * pool
-            capped = Capped(self._session.paid_by(Purse(job.user.name, limit)), self._session)
-            job.started = capped.asking.length
-            job.result = job.act(capped)
+            asking = self.session.paid_by(self.purse(job.user, len(digests)))
+            if job.started is None:
+                job.started = asking.length
+            batch.results.append(act(over(asking, job.span), self.session))
+            job.done += cost
         except LedgerError as error:
-            job.error, self.broken = error, True
+            batch.error, self.broken = error, True
         except OnlineICError as error:
-            job.error = error
-            job.found[error.code] += 1
+            batch.error = error
+            if batch.last:
+                job.found[error.code] += 1
         except BaseException as error:  # never its text, which could hold anything
             _log.error("job failed: %s", type(error).__name__)
-            job.error = InternalError("the question could not be answered; ask another.")
-            job.found[job.error.code] += 1
-        if capped is not None:
-            job.found.update(capped.statuses)
-            job.stopped = capped.asking.length
+            batch.error = InternalError("the question could not be answered; ask another.")
+            if batch.last:
+                job.found[batch.error.code] += 1
+        if asking is not None:
+            job.stopped = asking.length
+        if batch.error is not None and batch.parts:
+            with self._wake:
+                self._cost[job.user.name] -= batch.cost
+                batch.parts.clear()
+                self._leave(job.user.name)
+
+    def _allowed(self) -> frozenset[str]:
+        """Return the tokens that are worth something now: in a long turn one can be revoked."""
+        try:
+            return self._users.digests()
+        except OnlineICError as error:  # nothing is asked
+            _log.error("users not read: %s", error.code)
+            raise UnreadyError("who may ask must be known, got no users; ask later.") from None
+
+    def _count_told(self) -> None:
+        """Count what was told from views: nothing of it is asked."""
+        with self._wake:
+            told, self._told = self._told, []
+        for job, answers in told:
+            asking: Face = self.session.paid_by(None)
+            job.started = job.stopped = asking.length
+            asking.count(answers)
+            job.found.update(one.status for one in answers)
+            self._end(job)
+
+    def _reply(self, batches: Iterable[Batch], error: OnlineICError | None = None) -> None:
+        """Tell those who wait: who has gone meanwhile finds it in the record, as a repeat."""
+        for batch in batches:
+            if batch.last:
+                self._end(batch.job)
+            with contextlib.suppress(InvalidStateError):  # nobody waits any more
+                if (said := error or batch.error) is not None:
+                    batch.future.set_exception(said)
+                else:
+                    batch.future.set_result(batch.results)
+
+    def _write(self) -> None:
+        """Write the log, now and then; what cannot be written now is tried again."""
+        now = self._clock()
+        if not self._stopping and now - self._flushed < FLUSHED:
+            return
+        self._flushed = now
+        with self._wake:
+            lines, self._lines = self._lines, []
+            put = list(self._put)  # shown until the file holds them
+        try:
+            if lines or put:
+                self._users.log(lines, put)
+            if not self._good and not self.broken:
+                self._users.good()
+                self._good = True
+        except OnlineICError as error:
+            _log.error("log not written: %s", error.code)
+            if not self._stopping:
+                with self._wake:
+                    self._lines = [*lines, *self._lines][-MOST_LINES:]
+                return
+        with self._wake:
+            del self._put[: len(put)]
 
 
-def _known(view: Shown, questions: Iterable[Any]) -> list[tuple[Outcome, dict[str, Any]]] | None:
-    """Return the outcomes of questions none of which needed a test at the moment of a view, or None."""
-    found = []
-    for question in questions:
-        if (one := view.known(question)) is None:
-            return None
-        found.append((one, one.to_dict()))
+def in_parts(asked: Sequence[Any], costs: Sequence[int], most: int) -> list[tuple[int, list[Any]]]:
+    """Return questions in parts of at most this cost, or one question, each with its cost."""
+    found: list[tuple[int, list[Any]]] = []
+    for one, cost in zip(asked, costs, strict=True):
+        if found and found[-1][0] + cost <= most:
+            found[-1] = (found[-1][0] + cost, found[-1][1])
+            found[-1][1].append(one)
+        else:
+            found.append((cost, [one]))
     return found
+
+
+def cost_of_bound(question: Any) -> int:
+    """Return about how many plain questions a bound question is as long to answer and to tell as."""
+    return max(1, question.cells.size // CELLS) if isinstance(question, BoundMarginal) else 1
+
+
+def _status(outcome: Outcome) -> str:
+    if outcome.answer is not None:
+        return outcome.answer.status
+    return getattr(outcome.error, "code", "")
 
 
 def _counts(found: Counter[str]) -> str:
     return " ".join(f"{name}:{count}" for name, count in sorted(found.items()))
-
-
-def _reply(jobs: Iterable[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue  # who asked has gone: what was answered is recorded, and a repeat
-        if job.error is not None:
-            job.future.set_exception(job.error)
-            job.future.exception()  # nobody may wait for it any more
-        else:
-            job.future.set_result(job.result)

@@ -1,7 +1,7 @@
 """What a server asks: a session, or whatever has its face, such as a table that grows."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
@@ -35,10 +35,14 @@ class Shown(Protocol):
     @property
     def owed(self) -> Fraction: ...
     @property
+    def pool(self) -> Fraction: ...
+    @property
     def paid(self) -> Mapping[str, Fraction]: ...
     @property
     def length(self) -> int: ...
-    def explain(self, question: Any, most: int | None = None) -> Explanation: ...
+    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation: ...
+    def hits_left(self, purse: Purse | None) -> int: ...
+    def recalled(self, ask: Callable[[Any], Any], rounded_in: Unit | None = None) -> Any: ...
     def known(self, question: Any) -> Outcome | None: ...
     def holds(self, bound: Any) -> bool: ...
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]: ...
@@ -112,12 +116,9 @@ class Grown(Spanned, Protocol):
 def over(asked: Any, span: Span) -> Any:
     """Return what is asked over a span of periods.
 
-    Raises
-    ------
-    InvalidQueryError
-        If a span is given of what has no periods.
-    InvalidParameterError
-        If an end is none of its periods.
+    Raises:
+        InvalidQueryError: If a span is given of what has no periods.
+        InvalidParameterError: If an end is none of its periods.
     """
     if span == ALL:
         return asked
@@ -129,10 +130,8 @@ def over(asked: Any, span: Span) -> Any:
 def span_of(sent: Any) -> Span:
     """Return the span that an object names by its members since and until.
 
-    Raises
-    ------
-    InvalidQueryError
-        If one is no text.
+    Raises:
+        InvalidQueryError: If one is no text.
     """
     if not isinstance(sent, dict):
         return ALL

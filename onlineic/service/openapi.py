@@ -1,96 +1,268 @@
-"""The routes as OpenAPI 3.1, written once and held to the routes by a test."""
+"""The routes as OpenAPI 3.1, written once and held to the routes and their replies by tests."""
 
-from typing import Any
+from typing import Any, final
+
+import attrs
 
 VERSION = "1"
-TEXTS = {
-    ("get", "/v1/about"): "What is asked about: domain, n, beta, budget, plan in words, version.",
-    (
-        "post",
-        "/v1/answers",
-    ): "Answer up to 256 questions, each by itself: an answer or a refusal.",
-    ("post", "/v1/sql"): "Answer one SELECT statement.",
-    ("post", "/v1/explain"): "What a question may cost and what its answer will be worth; asks nothing.",
-    ("post", "/v1/bounds"): "Bounds on given answers that hold all at once.",
-    ("post", "/v1/snapshot"): "Given answers as the hypothesis says them now, null where one stays.",
-    ("get", "/v1/statistics"): "Public facts of now, and what is left of your part; never waits.",
-    ("get", "/v1/events"): "Server-sent events: the statistics, again whenever they change.",
-    ("get", "/v1/transcript"): "What was released, from a place on, at most 256 records.",
-    ("get", "/v1/answers.csv"): "What was released, as a table, at most 4,096 records from a place on.",
-    ("get", "/v1/summary"): "The session as text, Markdown and HTML.",
-    ("get", "/v1/synthetic.csv"): "Synthetic rows drawn from the hypothesis: free, without any guarantee.",
-    ("get", "/v1/openapi.json"): "This text.",
-    ("get", "/health"): "Whether the process lives; needs no token.",
-    ("get", "/ready"): "Whether questions can be answered; needs no token.",
-    ("get", "/metrics"): "Prometheus text; of this machine only, or with a token.",
-    ("get", "/"): "The page.",
-    ("get", "/curator"): "The page of a curator: users, who paid, the log and the session.",
-    ("post", "/login"): "Begin a visit of the page.",
-    ("post", "/logout"): "End it.",
-    ("post", "/ask"): "Ask by the form of the page.",
-    ("get", "/page.js"): "The script of the page.",
-    ("get", "/page.css"): "The looks of the page.",
-}
-OPEN = {"/health", "/ready", "/page.js", "/page.css", "/", "/login", "/logout"}
+NUMBER: dict[str, Any] = {"type": ["number", "null"]}
+NUMBERS = {"description": "a number; of a cross table nested lists", "type": ["number", "array"]}
+TEXT, COUNT, YES = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+FREE: dict[str, Any] = {"type": "object"}
+
+
+def _ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(required: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the schema of an object: these members, and others that it may have."""
+    return {"type": "object", "required": [*required], "properties": {**required, **more}}
+
+
+def _list(of: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": of}
+
+
 QUESTION = {
     "description": "A condition in SQL, or an object: conditions by attribute, and, or, not, marginal.",
-    "oneOf": [{"type": "string"}, {"type": "object"}],
+    "oneOf": [TEXT, FREE],
 }
-ENDS = {  # optional, of a table that grows
+ENDS: dict[str, dict[str, Any]] = {  # optional, of a table that grows
     name: {"type": "string", "maxLength": 10, "description": f"the {which} period that is asked about"}
     for name, which in (("since", "first"), ("until", "last"))
 }
-BODIES: dict[str, Any] = {
-    "/v1/answers": {"questions": {"type": "array", "items": QUESTION, "maxItems": 256}},
-    "/v1/sql": {"sql": {"type": "string", "maxLength": 4096}},
-    "/v1/explain": {"question": QUESTION},
-    "/v1/bounds": {
-        "questions": {"type": "array", "items": QUESTION},
-        "values": {"type": "array"},
-        "statuses": {"type": "array"},
-    },
-    "/v1/snapshot": {
-        "questions": {"type": "array", "items": QUESTION},
-        "values": {"type": "array"},
-        "statuses": {"type": "array"},
-        "bounds": {"type": "array", "description": "of each answer, null where it has none"},
-    },
+KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Of one request: sent again with it, it is not asked again, and has the same reply.",
+    "schema": {"type": "string", "maxLength": 80},
 }
-PROBLEM = {
-    "type": "object",
-    "properties": {
-        "type": {"type": "string", "description": "stable code"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-    },
+SCHEMAS: dict[str, Any] = {
+    "Question": QUESTION,
+    "Problem": _object({"type": TEXT, "title": TEXT, "status": COUNT, "detail": TEXT}),
+    "Answer": _object(
+        {
+            "query": {"type": ["string", "null"]},
+            "labels": FREE,
+            "n": COUNT,
+            "value": NUMBERS,
+            "count": NUMBERS,
+            "status": {"enum": ["easy", "hard", "repeat", "untested"]},
+            "error_bound": NUMBER,
+            "count_bound": NUMBER,
+            "bracket": {"type": "array", "minItems": 2, "maxItems": 2},
+            "private": YES,
+        },
+        reason={"enum": ["covered", "test", "bought", "known", None]},
+        expected_error={"type": ["number", "array", "null"]},
+        count_expected_error={"type": ["number", "array", "null"]},
+        at={"type": ["integer", "null"], "description": "place in the record"},
+    ),
+    "Error": _object({"error": _object({"code": TEXT, "message": TEXT})}),
+    "Outcome": {"oneOf": [_ref("Answer"), _ref("Error")]},
+    "Outcomes": _object({"answers": _list(_ref("Outcome"))}),
+    "Number": _object(
+        {"name": TEXT, "value": NUMBER, "error_bound": NUMBER, "confidence": NUMBER, "private": YES}
+    ),
+    "Table": _object({"columns": FREE, "confidences": FREE, "biases": FREE, "private": YES}, chosen=TEXT),
+    "Statement": {"oneOf": [_ref("Answer"), _ref("Number"), _ref("Table")]},
+    "Groups": _object({"name": TEXT, "columns": FREE, "confidence": NUMBER, "private": YES}),
+    "Share": {"oneOf": [_ref("Number"), _ref("Groups")]},
+    "Explanation": _object(
+        {
+            "form": TEXT,
+            "attributes": _list(TEXT),
+            "answers": COUNT,
+            "constants": COUNT,
+            "repeats": COUNT,
+            "bound_easy": NUMBER,
+            "bound_hard": NUMBER,
+            "bound_derived": NUMBER,
+            "few_records": YES,
+            "price": NUMBER,
+            "hits_left": COUNT,
+            "at_most": NUMBER,
+            "left": NUMBER,
+            "payable": YES,
+            "free": YES,
+            "shared": NUMBER,
+            "tables": NUMBER,
+            "bought": COUNT,
+            "expected": NUMBER,
+            "restarts_left": {"type": ["integer", "null"]},
+        }
+    ),
+    "Prospects": _object({"prospects": _list(_object({"answer": _ref("Answer"), "joint": NUMBER}))}),
+    "Bounds": _object({"bounds": _list(NUMBER)}),
+    "Snapshot": _object({"answers": _list({"oneOf": [_ref("Answer"), {"type": "null"}]})}),
+    "You": _object({"name": TEXT, "share": NUMBER, "paid": NUMBER, "left": NUMBER, "hard_left": COUNT}),
+    "Statistics": _object(
+        {"n": COUNT, "asked": COUNT, "spent": NUMBER, "hard_left": COUNT, "length": COUNT, "you": _ref("You")}
+    ),
+    "Progress": _object(
+        {"state": {"enum": ["unknown", "waiting", "asking", "done"]}},
+        before=COUNT,
+        asked=COUNT,
+        done=COUNT,
+        seconds=NUMBER,
+    ),
+    "About": _object(
+        {"domain": FREE, "n": COUNT, "n_bound": COUNT, "beta": NUMBER, "budget": FREE, "version": TEXT}
+    ),
+    "Transcript": _object(
+        {"answers": _list(_ref("Answer")), "next": {"type": ["integer", "null"]}, "length": COUNT}
+    ),
+    "Summary": _object({"text": TEXT, "markdown": TEXT, "html": TEXT}),
 }
+
+
+@final
+@attrs.frozen
+class Told:
+    """One route.
+
+    Attributes:
+        reply: Name of a schema, or a media type.
+        query: Parameters of the address, each with its schema and what it means.
+        body: Members of the object that is sent.
+        beside: Members that it may have besides.
+        open: Whether it needs no token.
+        keyed: Whether it takes a key.
+    """
+
+    text: str
+    reply: str
+    query: dict[str, tuple[dict[str, Any], str]] = attrs.field(factory=dict)
+    body: dict[str, Any] | None = None
+    beside: dict[str, Any] = attrs.field(factory=dict)
+    open: bool = False
+    keyed: bool = False
+    either: bool = False
+
+
+def _page(text: str, **more: Any) -> Told:
+    return Told(text, "text/html", **more)
+
+
+GIVEN = {"questions": _list(_ref("Question")), "values": _list({}), "statuses": _list(TEXT)}
+FORM = {"the form": (TEXT, "fields of the form, as an address of the page has them")}
+SPAN: dict[str, tuple[dict[str, Any], str]] = {name: (one, one["description"]) for name, one in ENDS.items()}
+FROM: dict[str, tuple[dict[str, Any], str]] = {"from": (COUNT, "the first place; 0 if it is left out")}
+ROUTES: dict[tuple[str, str], Told] = {
+    ("get", "/v1/about"): Told("What is asked about: domain, n, beta, budget, version.", "About", SPAN),
+    ("post", "/v1/answers"): Told(
+        "Answer up to 256 questions, each by itself: an answer or a refusal.", "Outcomes", keyed=True,
+        body={"questions": {**_list(_ref("Question")), "maxItems": 256}},
+    ),
+    ("post", "/v1/sql"): Told(
+        "Answer one SELECT statement.", "Statement", keyed=True,
+        body={"sql": {"type": "string", "maxLength": 4096}},
+    ),
+    ("post", "/v1/share"): Told(
+        "Answer one rate: which part of the records meets a condition, by group or not.", "Share",
+        keyed=True, body={"share": FREE}, beside={"where": FREE, "by": _list({})},
+    ),
+    ("post", "/v1/explain"): Told(
+        "What a question, or several, may cost you, and what the answer will be worth; asks nothing.",
+        "Explanation", either=True, body={"question": _ref("Question"), "questions": _list(_ref("Question"))},
+    ),
+    ("post", "/v1/prospects"): Told(
+        "What questions would be answered if no test fired: for explanations alone, without any guarantee.",
+        "Prospects", body={"questions": {**_list(_ref("Question")), "maxItems": 256}},
+    ),
+    ("post", "/v1/bounds"): Told("Bounds on given answers that hold all at once.", "Bounds", body=GIVEN),
+    ("post", "/v1/snapshot"): Told(
+        "Given answers as the hypothesis says them now, null where one stays.", "Snapshot",
+        body={**GIVEN, "bounds": {**_list(NUMBER), "description": "of each answer, null where it has none"}},
+    ),
+    ("get", "/v1/statistics"): Told(
+        "Public facts of now, and what is left of your part; never waits.", "Statistics"
+    ),
+    ("get", "/v1/progress"): Told(
+        "How far a request of yours with a key has come; never waits.", "Progress", {"key": (TEXT, "its key")}
+    ),
+    ("get", "/v1/events"): Told(
+        "Server-sent events: the statistics, again whenever they change.", "text/event-stream"
+    ),
+    ("get", "/v1/transcript"): Told(
+        "What was released, from a place on.", "Transcript",
+        {**FROM, "limit": ({"type": "integer", "minimum": 1}, "records at most; 256 is the most")},
+    ),
+    ("get", "/v1/answers.csv"): Told("All that was released, one row a number.", "text/csv", FROM),
+    ("get", "/v1/summary"): Told(
+        "The session as text, Markdown and HTML.", "Summary",
+        {"answers": (COUNT, "that are listed, at most 256")},
+    ),
+    ("get", "/v1/synthetic.csv"): Told(
+        "Synthetic rows drawn from what was learned, before anything was asked from all possible records "
+        "alike: free, without any guarantee.",
+        "text/csv",
+        {"rows": (COUNT, "at most 10,000; 1,000 if it is left out"), "seed": (COUNT, "public"), **SPAN},
+    ),
+    ("get", "/v1/openapi.json"): Told("This text.", "application/json", open=True),
+    ("get", "/health"): Told("Whether the process lives.", "text/plain", open=True),
+    ("get", "/ready"): Told("Whether questions can be answered; 503 if not.", "text/plain", open=True),
+    ("get", "/metrics"): Told("Prometheus text.", "text/plain"),
+    ("get", "/"): _page("The page, with the question of the address; asks nothing.", query=FORM, open=True),
+    ("post", "/ask"): _page("Ask by the form of the page, and go to the address of the answer.", open=True),
+    ("get", "/ask"): _page("Go to the form of the page.", query=FORM, open=True),
+    ("get", "/result.csv"): Told("What the question of the address was told.", "text/csv", FORM),
+    ("get", "/result.json"): Told("The same as JSON.", "application/json", FORM),
+    ("get", "/mine"): _page("Your questions."),
+    ("get", "/help"): _page("What the words of the page mean.", open=True),
+    ("get", "/curator"): _page("The page of a curator: users, who paid, the log and the session."),
+    ("post", "/login"): _page("Begin a visit of the page.", open=True),
+    ("get", "/login"): _page("Go to the page.", open=True),
+    ("post", "/logout"): _page("End a visit.", open=True),
+    ("get", "/page.js"): Told("The script of the page.", "text/javascript", open=True),
+    ("get", "/page.css"): Told("The looks of the page.", "text/css", open=True),
+    ("get", "/icon.svg"): Told("The icon of the page.", "image/svg+xml", open=True),
+    ("get", "/favicon.ico"): Told("The same.", "image/svg+xml", open=True),
+}  # fmt: skip
 
 
 def openapi() -> dict[str, Any]:
     """Return the description of all routes."""
     paths: dict[str, Any] = {}
-    for (method, path), text in TEXTS.items():
+    for (method, path), route in ROUTES.items():
+        media = "application/json" if route.reply in SCHEMAS else route.reply
+        content = {media: {"schema": _ref(route.reply)} if route.reply in SCHEMAS else {}}
         said: dict[str, Any] = {
-            "summary": text,
+            "summary": route.text,
             "responses": {
-                "200": {"description": "done"},
+                "200": {"description": "done", "content": content},
                 "default": {
-                    "description": "a problem",
-                    "content": {"application/problem+json": {"schema": PROBLEM}},
+                    "description": "a problem; a page where the request takes text/html",
+                    "content": {"application/problem+json": {"schema": _ref("Problem")}},
                 },
             },
         }
-        if path not in OPEN:
+        parameters = [
+            {"name": name, "in": "query", "schema": schema, "description": meaning}
+            for name, (schema, meaning) in route.query.items()
+        ]
+        if route.keyed:
+            parameters.append(KEY)
+        if parameters:
+            said["parameters"] = parameters
+        if not route.open:
             said["security"] = [{"token": []}]
-        if path in BODIES:
-            properties = {**BODIES[path], **ENDS}
-            schema = {"type": "object", "properties": properties, "required": [*BODIES[path]]}
+        if route.body is not None:
+            required = [] if route.either else [*route.body]
+            schema = {
+                "type": "object",
+                "properties": {**route.body, **route.beside, **ENDS},
+                "required": required,
+            }
             said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         paths.setdefault(path, {})[method] = said
     return {
         "openapi": "3.1.0",
         "info": {"title": "onlineic", "version": VERSION},
         "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
     }

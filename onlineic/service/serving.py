@@ -5,24 +5,27 @@ import contextlib
 import ipaddress
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from onlineic.errors import InvalidParameterError, checked_integer, shown
-from onlineic.service.app import Limits, Service
+from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
+from onlineic.service.app import Service
 from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
+from onlineic.service.gate import Limits
 from onlineic.service.users import Users
 
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
 DEADLINE = 10.0  # seconds for a whole request, headers and body
 MOST_HEADERS = 16_384  # bytes
 MOST_REQUEST = 2**19  # bytes, with what stands around its parts
+BACKLOG = 512  # connections that wait to be taken
 MOST_AHEAD = 8  # requests that a connection may send before the first of them is answered
 
 
@@ -82,13 +85,26 @@ class Deadlined(HttpToolsProtocol):
             self._timer = self.loop.call_later(left if left > 0.0 else self.deadline, self._look)
 
 
+@final
+class _Telling(uvicorn.Server):
+    """A server that says when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, begun: Callable[[str], None] | None) -> None:
+        super().__init__(config)
+        self._begun = begun
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._begun is not None and self.started and sockets:
+            host, port, *_ = sockets[0].getsockname()
+            self._begun(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
 def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
     """Return host and port of "HOST:PORT".
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is none, or another machine could reach it without TLS.
+    Raises:
+        InvalidParameterError: If it is none, or another machine could reach it without TLS.
     """
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
@@ -107,11 +123,41 @@ def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, i
     return host, number
 
 
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket at an address, before anything is read or made for whoever comes there.
+
+    Raises:
+        InvalidParameterError: If the address is taken, or is none of this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        made = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _not_free(host, port, error) from None
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)  # nobody is let in before the session is open
+    except OSError as error:
+        made.close()
+        raise _not_free(host, port, error) from None
+    return made
+
+
+def _not_free(host: str, port: int, error: OSError) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"listen must be an address of this machine that is free, got {shown(f'{host}:{port}')}, "
+        f"{(error.strerror or 'which is none').lower()}; end what listens there, or write another port."
+    )
+
+
 def serve(
     session: Servable,
     users: str | os.PathLike[str],
     *,
     listen: str = "127.0.0.1:8765",
+    line: socket.socket | None = None,
+    begun: Callable[[str], None] | None = None,
     hosts: tuple[str, ...] = (),
     ssl_certfile: str | None = None,
     ssl_keyfile: str | None = None,
@@ -121,43 +167,37 @@ def serve(
 ) -> None:
     """Serve a session until the process is told to end; what waits is answered first, and the session closed.
 
-    Parameters
-    ----------
-    session : Servable
-        A session, or periods, with a ledger file, durability "all" and the system's noise.
-    users : str or path
-    listen : str
-        "HOST:PORT"; port 0: any that is free.
-    hosts : tuple of str
-        Further names that requests may call the server by.
-    ssl_certfile, ssl_keyfile : str, optional
-    behind_proxy : bool
-        A proxy ends TLS, and nobody else reaches this port.
-    after_crashes : bool
-        Start although the last three starts answered nothing.
-    curators : tuple of str
-        Names of users whose page tells of all users.
+    Args:
+        session: A session, or periods, with a ledger file, durability "all" and the system's noise.
+        listen: "HOST:PORT"; port 0: any that is free.
+        line: Socket. As `bound` made it for that address.
+        begun: Told the address once requests are taken.
+        hosts: Further names that requests may call the server by.
+        behind_proxy: A proxy ends TLS, and nobody else reaches this port.
+        after_crashes: Start although the last three starts answered nothing.
+        curators: Names of users whose page tells of all users.
 
-    Raises
-    ------
-    InvalidParameterError, SessionStateError
-        Before anything is served.
+    Raises:
+        InvalidParameterError, SessionStateError: Before anything is served.
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
     secure = ssl_certfile is not None or behind_proxy
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
-    with contextlib.closing(Users(users)) as held:
-        for name in curators:
-            held.one(name)
-        held.begin(after_crashes=after_crashes)
     limits = Limits(names, secure, frozenset(curators))
-    sys.setswitchinterval(SWITCH)
-    with (
-        ending_in_order(),
-        standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile) as server,
-    ):
-        server.run()
+    with contextlib.closing(
+        bound(host, port) if line is None else line
+    ) as line:  # also where no server begins
+        with contextlib.closing(Users(users)) as held:
+            for name in curators:
+                held.one(name)
+            held.begin(after_crashes=after_crashes)
+        sys.setswitchinterval(SWITCH)
+        with (
+            ending_in_order(),
+            standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
+        ):
+            server.run(sockets=[line])
 
 
 @contextlib.contextmanager
@@ -183,9 +223,10 @@ def standing(
     limits: Limits,
     ssl_certfile: str | None = None,
     ssl_keyfile: str | None = None,
+    begun: Callable[[str], None] | None = None,
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
-    held, desk = Users(users), Desk(session, users)
+    held, desk = Users(users, waits=0.02), Desk(session, users)  # in the event loop nobody waits
     service = Service(session, desk, held, limits)
     config = uvicorn.Config(
         service.app(),
@@ -201,18 +242,19 @@ def standing(
         proxy_headers=False,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=30,
-        backlog=512,
+        backlog=BACKLOG,
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
     )
     desk.start()
     try:
-        server = uvicorn.Server(config)
+        server = _Telling(config, begun)
         service.ending = lambda: server.should_exit
         yield server
     finally:
         desk.stop()
-        held.good()
+        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
+            held.good()
         held.close()
         session.close()
 

@@ -3,7 +3,7 @@
 One SQLite file that only its owner may read. A token is shown once, when it is made; the file holds its
 SHA-256, from which nobody gets back 256 random bits. The log holds digests of questions and no values: these
 stand in the ledger, and who paid for what stands there too, so that an older copy of this file gives no
-quota back.
+quota back. Of questions that were put on the page it holds the text, for the history of who put them.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar, final
 
@@ -25,12 +25,16 @@ PREFIX = "oic_"  # by which scanners of leaked secrets know a token
 PER_MINUTE = 600  # questions
 CRASHES = 3  # starts in a row that answered nothing, from which on the next one is refused
 LONGEST_NAME = 64
+MOST_REMEMBERED = 200  # questions of one user, for their history
 SETTLED = 10**8  # nanoseconds after a change of the file, from which on the next one has another time
+STALE = 10**9  # nanoseconds for which users that were read last stand in for a file that is being written
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
                    revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS audit (time REAL NOT NULL, user TEXT NOT NULL, digest TEXT NOT NULL,
                    start INTEGER NOT NULL, stop INTEGER NOT NULL, statuses TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS question (time REAL NOT NULL, user TEXT NOT NULL, query TEXT NOT NULL,
+                   said TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS start (time REAL NOT NULL, good INTEGER NOT NULL);
 """
 T = TypeVar("T")
@@ -41,18 +45,11 @@ T = TypeVar("T")
 class User:
     """One who may ask.
 
-    Attributes
-    ----------
-    name : str
-    created : float
-        Seconds since 1970.
-    revoked : float or None
-    share : Fraction or None
-        Of what hits can spend, in [0, 1]; None: twice an equal share.
-    per_minute : int
-        Questions.
-    digest : str
-        Of the token.
+    Attributes:
+        created: Seconds since 1970.
+        share: Of what hits can spend, in [0, 1]; None: twice an equal share.
+        per_minute: Questions.
+        digest: Of the token.
     """
 
     name: str
@@ -72,15 +69,11 @@ class User:
 class Asked:
     """One line of the log.
 
-    Attributes
-    ----------
-    user : str
-    digest : str
-        SHA-256 of the question as it was sent.
-    start, stop : int
-        Records that were written while it was answered, from start up to stop.
-    statuses : str
-        Of the answers, such as "easy hard", or the code of an error.
+    Attributes:
+        digest: SHA-256 of the question as it was sent.
+        start, stop: Records that were written while it was answered, from start up to stop.
+        statuses: Of the answers, such as "easy hard", or the code of an error.
+        when: Seconds since 1970.
     """
 
     user: str
@@ -88,55 +81,83 @@ class Asked:
     start: int
     stop: int
     statuses: str
+    when: float = attrs.field(factory=time.time, eq=False)
+
+
+@final
+@attrs.frozen
+class Put:
+    """A question that a user put on the page, for their history; what it was told stands in the ledger.
+
+    Attributes:
+        query: As of an address of the page.
+        said: In words.
+        when: Seconds since 1970.
+    """
+
+    user: str
+    query: str
+    said: str
+    when: float = attrs.field(factory=time.time, eq=False)
 
 
 @final
 class Users:
     """The users file, used by one thread at a time.
 
-    Parameters
-    ----------
-    path : str or path
-    create : bool
-        Whether to make it if it is not there.
+    Args:
+        create: Whether to make it if it is not there.
+        waits: Seconds to wait for another process that writes to it.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it is not there, can be read by others, or is no users file.
+    Raises:
+        InvalidParameterError: If it is not there, can be read by others, or is no users file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = False, waits: float = 5.0) -> None:
         self.path = os.fspath(path)
         if create and not os.path.exists(self.path):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
-            mode = os.stat(self.path).st_mode
-        except OSError:
+        if not os.path.exists(self.path):
             raise InvalidParameterError(
                 f"users must be a users file, got none at {shown(self.path, 200)}; make one by "
                 "onlineic user add NAME --users FILE."
-            ) from None
-        if stat.S_IMODE(mode) & 0o077:
-            raise InvalidParameterError(
-                f"users must be a file that its owner alone may read, got mode {stat.S_IMODE(mode):o} at "
-                f"{shown(self.path, 200)}; write chmod 600."
             )
-        self._connection = sqlite3.connect(
-            self.path, timeout=5.0, isolation_level=None, check_same_thread=False
-        )
+        self._waits = waits
         self._seen: tuple[int, dict[str, User]] | None = None
-        self._mark: tuple[int, int, int] | None = None  # time, size and number of the file that was read
+        self._mark: tuple[int, ...] | None = None  # which file was read, and of when
+        self._read_at = 0  # nanoseconds
+        self._digests: tuple[Any, frozenset[str]] = (None, frozenset())  # of those who are not revoked
+        self._connection, self._file = self._run(self._opened)
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        """Return a connection, and to which file it is."""
+        state = os.stat(self.path)
+        if stat.S_IMODE(state.st_mode) & 0o077:
+            raise InvalidParameterError(
+                "users must be a file that its owner alone may read, got mode "
+                f"{stat.S_IMODE(state.st_mode):o} at {shown(self.path, 200)}; write chmod 600."
+            )
+        made = sqlite3.connect(self.path, timeout=self._waits, isolation_level=None, check_same_thread=False)
         try:
-            self._run(lambda: self._connection.executescript(TABLES))
+            made.executescript(TABLES)
         except BaseException:
-            self._connection.close()
+            made.close()
             raise
+        return made, _which(state)
+
+    def _held(self) -> os.stat_result:
+        """Return the state of the file; one that has taken its place, as a copy does, is opened anew."""
+        state = os.stat(self.path)
+        if _which(state) != self._file:
+            before, (self._connection, self._file) = self._connection, self._opened()
+            self._seen = self._mark = None
+            before.close()
+        return state
 
     def _run(self, act: Callable[[], T]) -> T:
         try:
             return act()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise SessionStateError(
                 f"users must be a whole file that can be written, got {type(error).__name__} at "
                 f"{shown(self.path, 200)}; make room, or restore it from its backup."
@@ -145,10 +166,9 @@ class Users:
     def add(self, name: str, share: Any = None, per_minute: int = PER_MINUTE) -> str:
         """Add a user and return the token, which nothing shows again.
 
-        Raises
-        ------
-        InvalidParameterError
-            If the name is taken, even by one who was revoked, or a number is outside its range.
+        Raises:
+            InvalidParameterError: If the name is taken, even by one who was revoked, or a number is outside
+                its range.
         """
         named = type(name) is str and name.isprintable() and bool(name.strip())
         if not named or len(name) > LONGEST_NAME:
@@ -208,7 +228,11 @@ class Users:
 
     def digests(self) -> frozenset[str]:
         """Return those of the tokens that are worth something, one of each user who is not revoked."""
-        return frozenset(digest for digest, user in self._read().items() if user.revoked is None)
+        users = self._read()
+        if self._digests[0] is not users:
+            active = frozenset(digest for digest, user in users.items() if user.revoked is None)
+            self._digests = (users, active)
+        return self._digests[1]
 
     def by_token(self, token: str) -> User | None:
         """Return the user with this token, unless it was revoked."""
@@ -220,59 +244,89 @@ class Users:
         return None if user is None or user.revoked is not None else user
 
     def _read(self) -> dict[str, User]:
-        """Return users by digest: read again once another process, or this one, has changed the file."""
+        """Return users by digest: read again once another process, or this one, has changed the file.
 
-        now, state = time.time_ns(), os.stat(self.path)
-        mark = (state.st_mtime_ns, state.st_size, state.st_ino)
-        if self._seen is not None and self._mark == mark:
-            return self._seen[1]
+        While another process writes to it, those that were read within the last second stand.
+        """
 
         def read() -> dict[str, User]:
-            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            version = version * 2**32 + self._connection.total_changes
-            if self._seen is None or self._seen[0] != version:
-                sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
-                users = {
-                    digest: User(
-                        name, created, revoked, None if share is None else Fraction(share), many, digest
-                    )
-                    for digest, name, created, revoked, share, many in self._connection.execute(sql)
-                }
-                self._seen = (version, users)
+            now, read_at, state = time.time_ns(), time.monotonic_ns(), self._held()
+            mark = (*_which(state), state.st_mtime_ns, state.st_size)
+            if self._seen is not None and self._mark == mark:
+                self._read_at = read_at
+                return self._seen[1]
+            try:
+                (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+                version = version * 2**32 + self._connection.total_changes
+                if self._seen is None or self._seen[0] != version:
+                    sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
+                    rows = self._connection.execute(sql).fetchall()
+                    self._seen = (version, {row[0]: _user(*row) for row in rows})
+            except sqlite3.OperationalError as error:
+                locked = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                if not locked or self._seen is None or read_at - self._read_at > STALE:
+                    raise
+                return self._seen[1]
+            # of a file that was written just now, the next change can have the same time
+            self._mark = mark if now - state.st_mtime_ns > SETTLED else None
+            self._read_at = read_at
             return self._seen[1]
 
-        found = self._run(read)
-        # of a file that was written just now, the next change can have the same time
-        self._mark = mark if now - state.st_mtime_ns > SETTLED else None
-        return found
+        return self._run(read)
 
-    def log(self, lines: Iterable[Asked]) -> None:
-        """Add lines to the log."""
-        now = time.time()
-        rows = [(now, *attrs.astuple(line)) for line in lines]
+    def log(self, lines: Iterable[Asked], put: Iterable[Put] = ()) -> None:
+        """Add lines to the log, and questions to the histories of users."""
+        asked = [*put]
+        rows = [(line.when, line.user, line.digest, line.start, line.stop, line.statuses) for line in lines]
 
         def write() -> None:
+            self._held()
             self._connection.execute("PRAGMA synchronous = OFF")  # no charge and no answer rests on it
             self._connection.execute("BEGIN")
-            self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
-            self._connection.execute("COMMIT")
+            try:
+                self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._remember(asked)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
 
         self._run(write)
 
+    def _remember(self, put: Sequence[Put]) -> None:
+        """Put questions at the end of histories, of which one that was put before leaves its place."""
+        run = self._connection.executemany
+        run("DELETE FROM question WHERE user = ? AND query = ?", [(one.user, one.query) for one in put])
+        told = [(one.when, one.user, one.query, one.said) for one in put]
+        run("INSERT INTO question VALUES (?, ?, ?, ?)", told)
+        older = (
+            "DELETE FROM question WHERE user = ? AND rowid NOT IN "
+            "(SELECT rowid FROM question WHERE user = ? ORDER BY rowid DESC LIMIT ?)"
+        )
+        run(older, [(name, name, MOST_REMEMBERED) for name in {one.user for one in put}])
+
+    def history(self, name: str, most: int = MOST_REMEMBERED) -> Sequence[Put]:
+        """Return the latest questions that a user put on the page, newest first."""
+
+        def found() -> Sequence[Put]:
+            self._held()
+            sql = "SELECT user, query, said, time FROM question WHERE user = ? ORDER BY rowid DESC LIMIT ?"
+            return [Put(*row) for row in self._connection.execute(sql, (name, most))]
+
+        return self._run(found)
+
     def logged(self, most: int = 100) -> Iterator[tuple[float, Asked]]:
         """Go through the latest lines of the log, newest first, with their times."""
-        sql = "SELECT * FROM audit ORDER BY rowid DESC LIMIT ?"
-        for when, *line in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
-            yield when, Asked(*line)
+        sql = "SELECT user, digest, start, stop, statuses, time FROM audit ORDER BY rowid DESC LIMIT ?"
+        for row in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
+            yield row[-1], Asked(*row)
 
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.
 
-        Raises
-        ------
-        SessionStateError
-            If the last three starts in a row answered nothing: each spends what stood reserved, and a loop
-            of crashes would spend all.
+        Raises:
+            SessionStateError: If the last three starts in a row answered nothing: each spends what stood
+                reserved, and a loop of crashes would spend all.
         """
         sql = "SELECT good FROM start ORDER BY rowid DESC LIMIT ?"
         last = self._run(lambda: self._connection.execute(sql, (CRASHES,)).fetchall())
@@ -286,7 +340,12 @@ class Users:
     def good(self) -> None:
         """Note that this start has answered, or has ended in order."""
         sql = "UPDATE start SET good = 1 WHERE rowid = (SELECT max(rowid) FROM start)"
-        self._run(lambda: self._connection.execute(sql))
+
+        def noted() -> None:
+            self._held()
+            self._connection.execute(sql)
+
+        self._run(noted)
 
     def copy_to(self, path: str) -> None:
         """Write a copy that is whole, whatever another process writes meanwhile, for its owner alone."""
@@ -301,6 +360,17 @@ class Users:
 
     def __repr__(self) -> str:
         return f"Users({self.path!r}, {self.active} active)"
+
+
+def _which(state: os.stat_result) -> tuple[int, int]:
+    """Return which file it is that a path leads to."""
+    return state.st_dev, state.st_ino
+
+
+def _user(
+    digest: str, name: str, created: float, revoked: float | None, share: str | None, many: int
+) -> User:
+    return User(name, created, revoked, None if share is None else Fraction(share), many, digest)
 
 
 def digest_of(token: str) -> str:

@@ -1,9 +1,10 @@
 """Questions as they cross the network: what analysts write, and sums by name; never weights.
 
 Besides the JSON of conditions and cross tables (`onlineic.ask.json`) there is one form for means and sums,
-`{"weigh": "age", "by": "share" | "rest" | "held" | "square", "where": {..}}`: the server makes the weights
-of it from the domain, as `onlineic.questions.means.Numbers` does. No array, constant, rounding or grid
-crosses: a rounding that a stranger states would widen the bounds of everybody.
+`{"weigh": "age", "by": "share" | "rest" | "held" | "square", "where": {..}}`, and one for products of two
+places, `{"weigh": {"age": "share", "pay": "rest"}, "where": {..}}`: the server makes their weights from the
+domain, as `onlineic.questions.means.Numbers` does. No array, constant, rounding or grid crosses: a rounding
+that a stranger states would widen the bounds of everybody.
 """
 
 import json
@@ -18,7 +19,7 @@ from onlineic.ask.bind import as_condition
 from onlineic.ask.json import described, written
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError, shown
-from onlineic.queries.expressions import Expression, one_query
+from onlineic.queries.expressions import Expression, one_query, where
 from onlineic.queries.marginals import Marginal
 from onlineic.questions.means import Numbers
 
@@ -32,14 +33,11 @@ DEEPEST = 60  # objects and lists inside each other
 def to_wire(question: Any, domain: Domain) -> Any:
     """Return a question as it is sent; what is sent is read back to the same question, or refused here.
 
-    Parameters
-    ----------
-    question : Expression, Marginal, text or dict
+    Args:
+        question: Expression, Marginal, text or dict.
 
-    Raises
-    ------
-    InvalidQueryError
-        If it has no such form: weights of one's own, arrays, bound queries.
+    Raises:
+        InvalidQueryError: If it has no such form: weights of one's own, arrays, bound queries.
     """
     if isinstance(question, str | dict):
         return question
@@ -48,7 +46,9 @@ def to_wire(question: Any, domain: Domain) -> Any:
             f"a question to a server must be made of conditions, got a {type(question).__name__}; write "
             "where(attribute=condition), a text or a dict."
         )
-    told = _weighed(question, domain) if isinstance(question, Expression) else None
+    told = None
+    if isinstance(question, Expression):
+        told = _weighed(question, domain) or _product_told(question, domain)
     sent = written(question) if told is None else told
     again, asked = from_wire(json.loads(json.dumps(sent, allow_nan=False)), domain), question.bind(domain)
     if again.bind(domain).key != asked.key or getattr(asked, "rounding", 0.0) != getattr(
@@ -64,12 +64,12 @@ def to_wire(question: Any, domain: Domain) -> Any:
 def from_wire(sent: Any, domain: Domain) -> Any:
     """Return the expression or cross table that was sent: of a text what its condition in SQL says.
 
-    Raises
-    ------
-    InvalidQueryError, TooLargeError
-        If it cannot be read, or costs too much to look at.
+    Raises:
+        InvalidQueryError, TooLargeError: If it cannot be read, or costs too much to look at.
     """
     cost_of(sent, domain)
+    if isinstance(sent, dict) and isinstance(sent.get("weigh"), dict) and "weigh" not in domain.names:
+        return _product_read(sent, domain)
     if isinstance(sent, dict) and "weigh" in sent and "weigh" not in domain.names:
         if not sent.keys() <= {"weigh", "by", "where"} or sent.get("by") not in WEIGHTS:
             raise InvalidQueryError(
@@ -88,15 +88,58 @@ def from_wire(sent: Any, domain: Domain) -> Any:
     return as_condition(sent, domain) if isinstance(sent, str) else described(sent, domain)
 
 
+def _product_read(sent: dict[str, Any], domain: Domain) -> Expression:
+    """Return the product of the places of two attributes, as it was sent."""
+    weighed, among = sent["weigh"], sent.get("where")
+    fits = sent.keys() <= {"weigh", "where"} and len(weighed) == 2
+    if not fits or not all(by in ("share", "rest") for by in weighed.values()):
+        raise InvalidQueryError(
+            'a product must be written {"weigh": {attribute: "share" or "rest", ..}, "where": {..}}, got '
+            "another object."
+        )
+    condition = None if among is None else as_condition(among, domain)
+    if not (condition is None or type(condition) is Expression):
+        raise InvalidQueryError("a product must be under a condition, got another value.")
+    parts: dict[str, Any] = {}
+    for name, by in weighed.items():
+        numbers = Numbers.of(domain, name, condition)
+        numbers.check(condition)
+        side = numbers.sides(numbers.shares if by == "share" else 1.0 - numbers.shares)
+        parts |= dict(side.parts)
+    found = where(parts)
+    return found if condition is None else found & condition
+
+
+def _product_told(question: Expression, domain: Domain) -> dict[str, Any] | None:
+    """Return the form of a product of two places, if an expression is one."""
+    parts: Sequence[Any] = question.parts if question.form == "and" else (question,)
+    first = parts[0]
+    if first.form != "where" or [one.form for _, one in first.parts] != ["weights", "weights"]:
+        return None
+    others = parts[1:]
+    condition = None if not others else others[0] if len(others) == 1 else one_query("and", others)
+    weighed = {}
+    for name, held in first.parts:
+        try:
+            numbers = Numbers.of(domain, name, condition)
+        except OnlineICError:
+            return None
+        by = [
+            one for one in ("share", "rest") if np.array_equal(_weights(numbers)[one], np.array(held.parts))
+        ]
+        if not by:
+            return None
+        weighed[name] = by[0]
+    return {"weigh": weighed, **({} if condition is None else {"where": written(condition)})}
+
+
 def cost_of(sent: Any, domain: Domain) -> int:
     """Return about how many plain questions a question is as long to look at as, before it is looked at.
 
     Each leaf may touch every value of its attribute, and every cell of a table is told.
 
-    Raises
-    ------
-    TooLargeError
-        If it takes too long.
+    Raises:
+        TooLargeError: If it takes too long.
     """
     leaves, cells, names, depth, level = 0, 1, set[str](), 0, [sent]
     while level:

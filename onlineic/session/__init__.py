@@ -2,7 +2,7 @@
 
 from onlineic.session.answers import AnswerBook
 from onlineic.session.asking import Asking, Outcome
-from onlineic.session.belief import Belief, measured, replay
+from onlineic.session.belief import Belief, replay
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
 from onlineic.session.explain import Explanation
@@ -29,6 +29,5 @@ __all__ = [
     "Summary",
     "Tally",
     "View",
-    "measured",
     "replay",
 ]

@@ -18,7 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import LedgerCorruptError, SessionExhaustedError
+from onlineic.errors import SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
@@ -27,19 +27,22 @@ from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import (
     IN_ORDER,
+    Bought,
     Burned,
     Closed,
     Easy,
     EasyBatch,
     Hard,
-    Improved,
     Ledger,
     Opened,
     Record,
     Resumed,
+    Single,
     UpdateFailed,
+    measured,
 )
 from onlineic.ledger.transcript import Transcript
+from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import Plan
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.queries.answers import Answer, Reason, Stated, Status
@@ -47,10 +50,10 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
-from onlineic.queries.partitions import Partition, derived
+from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
 from onlineic.questions.linear import Estimate
-from onlineic.session.belief import Belief, measured
+from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds, stated_value
 from onlineic.session.checkpoints import Checkpoints
 from onlineic.session.columns import (
@@ -66,6 +69,7 @@ from onlineic.session.columns import (
 )
 from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
+from onlineic.session.singles import Singles
 
 KIN_OF = 256  # questions, from which those like them are made
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -82,7 +86,9 @@ class _Taken:
     hard: int = 0
     instalments: int = 0  # releases of tables among them
     bought: Fraction = Fraction(0)  # what these cost
+    alone: Fraction = Fraction(0)  # what numbers and tables that were bought by themselves cost
     spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
+    singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
 
 
 @final
@@ -92,30 +98,19 @@ class AnswerBook:
     A record is taken as a whole or not at all: after an interrupt or a failure anywhere `take` goes on with
     the same one, and what it then makes of it is the same.
 
-    Parameters
-    ----------
-    plan : Plan
-    domain : Domain
-    n : int
-    ledger : Ledger
-    belief : Belief
-        Before the first record.
-    private : bool
-        Stamped on every answer.
-    persons : int, optional
-        How many persons n parts are: by them answers count. None: n.
-    raises : bool
-        Whether a question that cannot be paid raises an error; else it is answered untested.
-    counted : Counted, optional
-        What is known of the number of persons, or records, where it is private.
-    of_what : str
-        What answers count: "records" or "persons".
+    Args:
+        belief: Before the first record.
+        private: Stamped on every answer.
+        persons: How many persons n parts are: by them answers count. None: n.
+        raises: Whether a question that cannot be paid raises an error; else it is answered untested.
+        counted: What is known of the number of persons, or records, where it is private.
+        of_what: What answers count: "records" or "persons".
     """
 
     __slots__ = (
         "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard", "_ledger",
         "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled",
-        "_spending", "_taken", "_told_anew", "_untaken", "raises",
+        "_spending", "_taken", "_untaken", "raises",
     )  # fmt: skip
 
     def __init__(
@@ -140,8 +135,6 @@ class AnswerBook:
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
         self._expectations = Expectations.begun(plan, domain, counted)
-        # of questions that a file tells anew: the first answer, and the place of the latest record
-        self._told_anew: dict[Any, tuple[Remembered, int]] = {}
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
@@ -175,9 +168,7 @@ class AnswerBook:
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        planned = self._taken.spent.restarts <= (self._plan.restarts or 0)
-        # of other rules a certificate could begin with tables, from whose fit of now nothing is proven
-        planned = planned and not self._plan.purchases.ended
+        planned = self._taken.spent.restarts <= self._plan.restarts
         kept = planned and not self._bounds.tables and not self._lost
         return self._plan.certified and kept and not self.belief.failures
 
@@ -197,7 +188,6 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.still(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.still()
-        other._told_anew = dict(self._told_anew)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -207,10 +197,12 @@ class AnswerBook:
 
     # -- the fold --
 
-    def catch_up(self) -> None:
-        """Take in what an interrupted call, or the opening, left in the ledger: post-processing."""
+    def catch_up(self) -> Answer | None:
+        """Take in what the ledger has grown by; return the answer that the last record is, if it is one."""
+        released = None
         while self._taken.records < len(self._ledger):
-            self.take()
+            released = self.take()
+        return None if released is None else released[1]
 
     def answered(self) -> Answer:
         """Take in what was recorded, and return the answer that it is."""
@@ -229,7 +221,15 @@ class AnswerBook:
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._bounds.easy(at.spent)[0], at.spent)
             self._taken = _Taken(
-                at.belief, at.records + 1, at.easy + 1, at.hard, at.instalments, at.bought, at.spent
+                at.belief,
+                at.records + 1,
+                at.easy + 1,
+                at.hard,
+                at.instalments,
+                at.bought,
+                at.alone,
+                at.spent,
+                at.singles,
             )
             return record.query, answer
         if isinstance(record, EasyBatch):
@@ -238,10 +238,6 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
-        if isinstance(record, Improved):
-            answer = self._anew(record, at.records)
-            self._taken = attrs.evolve(at, records=at.records + 1)
-            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -253,16 +249,23 @@ class AnswerBook:
         if isinstance(record, Hard | Burned | Resumed):
             self._burned = isinstance(record, Burned) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
-        if isinstance(record, Opened):
-            self._opened(record, at.instalments, belief.failures == at.belief.failures)
+        tables, singles = measured(record) if isinstance(record, Bought) else (), at.singles
+        cost = record.charge.amount if isinstance(record, Bought) else Fraction(0)
+        if isinstance(record, Single):
+            singles, answer = self._single(record)
+            hard = record.query, answer
+        if isinstance(record, Bought) and tables:
+            self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
             belief,
             at.records + 1,
             at.easy,
             at.hard + (hard is not None),
-            at.instalments + isinstance(record, Opened),
-            at.bought + (record.charge.amount if isinstance(record, Opened) else 0),
+            at.instalments + bool(tables),
+            at.bought + (0 if isinstance(record, Single) else cost),
+            at.alone + (cost if isinstance(record, Single) else 0),
             self._spending.after(at.spent, record),
+            singles,
         )
         if failed:
             self._notices.failed()
@@ -270,15 +273,20 @@ class AnswerBook:
             self._checkpoints.keep_if_due(at.records + 1, belief)
         return hard
 
-    def _opened(self, record: Opened, before: int, followed: bool) -> None:
+    def _opened(
+        self, record: Opened | Single, tables: tuple[Measurement, ...], before: int, followed: bool
+    ) -> None:
         """Take in tables, which a hypothesis that failed has not followed."""
-        self._expectations = self._expectations.after(before, record.measurements, followed)
+        self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
-            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-            for question in record.heard:  # .. and bought whatever is asked
+            heard = record.heard if isinstance(record, Opened) else ()
+            for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
+        if self._plan.first_tables is None and isinstance(record, Opened):
+            # what was bought by itself may fail with a share that its charge has of the account, as hits
+            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
-        self._bounds.buy_instalment(before, record.measurements, pure)
+        self._bounds.buy_instalment(before, tables, pure)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -329,6 +337,30 @@ class AnswerBook:
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
 
+    def _single(self, record: Single) -> tuple[Singles, Answer]:
+        """Return what is known of numbers with this one, and the answer that it is."""
+        question, measurement, at = record.query, record.measurement, self._taken
+        if isinstance(question, BoundMarginal):
+            released: Any = question.table(measurement.values)
+            self._bounds.tables = True
+        else:
+            released = float(measurement.values[0])
+        said = stated_value(question, record.guess, self._n)
+        predicted, singles = self._expectations.predicted(question, at.instalments), at.singles
+        taken: Any = 1.0  # where nothing is predicted, what was said counts for nothing
+        if predicted is not None:
+            singles = singles.after(released - said, measurement.scale, predicted)
+            taken = singles.taken(measurement.scale, predicted)
+        value = said + taken * (released - said)
+        value = value if isinstance(question, BoundMarginal) else float(value)
+        value = self._checkpoints.told(at.records, value, True)
+        apart = float(np.abs(value - released).max())
+        radius = self._bounds.single(question, measurement, record.charge, value, apart)
+        number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
+        self._expectations.numbers[question.key] = number
+        spent = self._spending.after(at.spent, record)
+        return singles, self._released(question, "hard", value, radius, spent, number, "bought")
+
     def _released(
         self,
         question: Question,
@@ -337,6 +369,7 @@ class AnswerBook:
         radius: float,
         spent: Spent,
         number: Measured | None = None,
+        reason: Reason | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
@@ -345,7 +378,7 @@ class AnswerBook:
         self._bounds.state(question, value, inside=status == "easy")
         rest = wide if number is None else attrs.evolve(number, radius=wide)
         return Answer.deferred(
-            value, status, self._settled_at(spent), rest, question, self._reason(question, status)
+            value, status, self._settled_at(spent), rest, question, reason or self._reason(question, status)
         )
 
     def _reason(self, question: Question, status: Status) -> Reason:
@@ -380,7 +413,7 @@ class AnswerBook:
             return None
         asked: list[Asked] = []
         for record in self._ledger.merged(0, self._taken.records):
-            if isinstance(record, EasyBatch | Easy | Hard):
+            if isinstance(record, EasyBatch | Easy | Hard | Single):
                 tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
                 asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
             if len(asked) == KIN_OF:
@@ -388,25 +421,6 @@ class AnswerBook:
         return predictor.expected(Demand.of(self._domain, asked)) if asked else None
 
     # -- what was told --
-
-    def _anew(self, record: Improved, place: int) -> Answer:
-        """Take in what an older file tells anew: off by what the first answer is, and by how far it moved."""
-        question, known = record.query, self._memory.recall(record.query, self._stands)
-        if known is None:
-            raise LedgerCorruptError(
-                f"ledger must tell anew what it told before, got record {place} of what it did not tell; "
-                "restore the file from a backup."
-            )
-        first, _ = self._told_anew.get(question.key, (known, place))
-        value, slack = stated_value(question, record.guess, self._n), self._bounds.slack
-        moved = float(np.abs(np.asarray(value) - first.again(question)[0]).max())
-        moved += slack * (question.complement != first.question.complement)
-        self._told_anew[question.key] = first, place
-        self._memory.remember(question, value, first.radius + moved, self._stands)
-        self._bounds.tell_anew(moved)
-        self._bounds.state(question, value, inside=True)
-        better = Remembered(question, value, first.radius + moved, self._stands)
-        return Answer.deferred(value, "repeat", self.settled, better, question, "known")
 
     def told(self, question: Question) -> Answer | None:
         """Return what was told of a question, and is told again, or None."""
@@ -466,10 +480,8 @@ class AnswerBook:
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
 
-        Raises
-        ------
-        SessionExhaustedError
-            Where nothing is answered without a test.
+        Raises:
+            SessionExhaustedError: Where nothing is answered without a test.
         """
         if self.raises:
             raise SessionExhaustedError(self.used_up())
@@ -522,7 +534,7 @@ class AnswerBook:
             return held[1]
         whole, owed = self._plan.partitions is not None, Fraction(0)
         if not self._plan.purchases.ended:
-            owed = max(owed, self._spending.bought - self._taken.bought)
+            owed = max(owed, self._spending.bought - self._taken.bought - self._taken.alone)
             first = None if self._taken.instalments else self._plan.first_tables
             left = self._spending.sparse.account().capacity - spent.amount
             if first is not None and first.charge.amount > left:
@@ -537,6 +549,7 @@ class AnswerBook:
             self._counted,
             self._of_what,
             self._expectations,
+            self._plan.beta + (0.0 if self._counted is None else self._counted.beta),
         )
         self._settled = (spent.version, settled)
         return settled
@@ -571,6 +584,12 @@ class AnswerBook:
         """
         return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
+    def radius_alone(self, bought: FirstTables) -> float:
+        """Return the radius of what would be bought by itself, as it is measured."""
+        (target,), (deviation,) = bought.targets, bought.deviations(self._plan.sparse.n)
+        blocks = target.blocks if isinstance(target, Partition) else 1
+        return self._bounds.of_noise(deviation, blocks, self._plan.tested_beta)
+
     def warn_if_more(self) -> None:
         """Say once that more was asked than announced: after the answers, which nothing may stop."""
         self._notices.asked(self._told())
@@ -597,10 +616,8 @@ class AnswerBook:
 
         The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            What a hit would release.
+        Args:
+            target: What a hit would release.
         """
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
@@ -625,6 +642,12 @@ class AnswerBook:
         joint = min(joint, bounds.known(question, value) + question.rounding)
         # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
         return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
+
+    def unpaid(self, question: Question) -> Answer:
+        """Return what a question would be answered that is asked without a test; nothing is counted."""
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        said = stated(self.estimates, question, value, math.inf, self._bounds.slack)
+        return self._stating(question, value, "untested", said, None)
 
     # -- what was told, and what is kept --
 
@@ -657,17 +680,15 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Improved):
+        if not isinstance(record, Easy | Hard | Single):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)
-        _, latest = self._told_anew.get(query.key, (None, place))
-        if known is None or place < latest:
+        if known is None:
             return None
-        if isinstance(record, Improved):
-            return self._repeated(query, known)
-        status: Status = "hard" if isinstance(record, Hard) else "easy"
-        return self._repeated(query, known, status, self._reason(query, status))
+        status: Status = "hard" if isinstance(record, Hard | Single) else "easy"
+        reason: Reason = "bought" if isinstance(record, Single) else self._reason(query, status)
+        return self._repeated(query, known, status, reason)
 
     def _stating(
         self,
@@ -680,10 +701,8 @@ class AnswerBook:
     ) -> Answer:
         """Return an answer of which all is known now, but for what was left then.
 
-        Parameters
-        ----------
-        rest : float or Remembered
-            What was remembered of it, where it was told before.
+        Args:
+            rest: What was remembered of it, where it was told before.
         """
         return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
 

@@ -1,19 +1,21 @@
 """A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, final
 
 import attrs
+import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.ask.places import without_python
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
-from onlineic.errors import OnlineICError, checked_list
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Improved, Ledger
+from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, shown
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
 from onlineic.session.explain import Explanation, explained
@@ -25,14 +27,10 @@ from onlineic.session.loop import Loop
 class Outcome:
     """What became of one question of several: an answer, or a refusal that left the others alone.
 
-    Attributes
-    ----------
-    answer : Answer or None
-    at : int or None
-        Place in the transcript of the record that told it; None of what no record tells of: a
-        constant, an untested answer, a refusal.
-    error : OnlineICError or None
-        Why it was refused; one of the two is None.
+    Attributes:
+        at: Place in the transcript of the record that told it; None of what no record tells of: a constant,
+            an untested answer, a refusal.
+        error: Why it was refused; one of the two is None.
     """
 
     answer: Answer | None = None
@@ -73,7 +71,7 @@ class Places:
     def take(self, ledger: Ledger) -> None:
         """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
-            if isinstance(record, Easy | Hard | Improved):
+            if isinstance(record, Easy | Hard | Single):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)
@@ -88,15 +86,7 @@ class Run(Protocol):
 
 @final
 class Asking(Answering):
-    """A session with the purse of one asker; made by `OnlineIC.paid_by`.
-
-    Parameters
-    ----------
-    session : Answering
-    loop : () -> Loop
-    run : Run
-    places : Places
-    """
+    """A session with the purse of one asker; made by `OnlineIC.paid_by`."""
 
     def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
         self._session, self._loop, self._run, self._places = session, loop, run, places
@@ -190,3 +180,19 @@ class Asking(Answering):
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
         found: Explanation = self._run(lambda: explained(self._loop(), question))
         return found
+
+
+def check_answers(asked: Sequence[Question], given: Sequence[Any]) -> None:
+    """Raise `InvalidParameterError` unless these are as many answers as questions, each of its shape."""
+    if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
+        raise InvalidParameterError(
+            f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
+            "give one Answer a query, in their order."
+        )
+    for place, (question, answer) in enumerate(zip(asked, given, strict=True)):
+        shape = question.cells.shape if isinstance(question, BoundMarginal) else ()
+        if np.shape(answer.value) != shape:  # numpy would spread a number over a table
+            raise InvalidParameterError(
+                f"answers[{place}] must have shape {shape}, as {shown(question, 200)} has, got "
+                f"{np.shape(answer.value)}; give one Answer a query, in their order."
+            )

@@ -20,7 +20,7 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
 from onlineic.session.columns import EASY, KNOWN, NO_REASON, UNTESTED, Answers, Columns
-from onlineic.session.core import Core
+from onlineic.session.core import Core, same
 
 RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
 
@@ -29,12 +29,8 @@ RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with a
 class Batches:
     """Answers batches through a core.
 
-    Parameters
-    ----------
-    core : Core
-    ledger : Ledger
-        That of the core.
-    n : int
+    Args:
+        ledger: That of the core.
     """
 
     def __init__(self, core: Core, ledger: Ledger, n: int) -> None:
@@ -91,17 +87,26 @@ class Batches:
 
     def _run(self, queries: Queries, columns: Columns) -> int:
         """Answer up to the first hard one, which is included, or one that must wait; return how many."""
-        testable = self._core.buy((self._first_asked(queries),))
-        self._book.catch_up()  # no test begins with records pending
-        return self._begun(queries, columns, testable)
+        place = self._first_asked(queries)
+        first = queries[place]
+        testable = self._core.buy((first,))
+        bought = self._book.catch_up()  # no test begins with records pending
+        if bought is None or not same(bought.query, first):
+            return self._begun(queries, columns, testable)
+        if place:  # constants, and what is known
+            self._begun(queries[:place], columns.part(0, place), testable)
+        alone = columns.part(place, place + 1)
+        alone.rest_on(self._book.settled)
+        alone.give(0, bought)
+        return place + 1
 
-    def _first_asked(self, queries: Queries) -> Query:
-        """Return the first query that a purchase may be for: one that is tested, if there is any."""
-        first = first_tested(queries)
-        if self._core.purchases.hears > 1 and self._book.remembers(first):
+    def _first_asked(self, queries: Queries) -> int:
+        """Return the place of the first query that a purchase may be for: one that is tested, if any."""
+        place = first_tested(queries)
+        if self._core.purchases.hears > 1 and self._book.remembers(queries[place]):
             told = self._book.recalled_many(queries).known | np.isfinite(queries.constants)
-            first = queries[int(np.argmin(told))] if not told.all() else first
-        return first
+            place = int(np.argmin(told)) if not told.all() else place
+        return place
 
     def _begun(self, queries: Queries, columns: Columns, testable: bool) -> int:
         """Answer a run, or its beginning, before which nothing more is to be bought; return how many."""
@@ -115,7 +120,8 @@ class Batches:
         first = recalled.first == np.arange(len(queries), dtype=np.int32)
         tested = np.flatnonzero(asked & first)
         due = self._core.purchases.due_at(queries[at] for at in tested.tolist())
-        if due is not None and (told := int(tested[due - 1]) + 1) < len(queries):
+        # a rule may say anything, also of no questions
+        if due is not None and 0 < due <= len(tested) and (told := int(tested[due - 1]) + 1) < len(queries):
             # those after it have what they buy
             return self._begun(queries[:told], columns.part(0, told), testable)
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
@@ -150,10 +156,8 @@ class Batches:
     def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
         """Return the places whose tests are paid for, and how many answers can be given by them.
 
-        Raises
-        ------
-        SessionExhaustedError, SessionSealedError
-            If the first answer cannot.
+        Raises:
+            SessionExhaustedError, SessionSealedError: If the first answer cannot.
         """
         if len(tested) == 0:
             return tested, len(queries)
@@ -216,9 +220,9 @@ class Batches:
         self._book.count_untaken(counts, rounding)
 
 
-def first_tested(queries: Queries) -> Query:
-    """Return the first query of a batch that is no constant, or a constant."""
-    return queries[int(np.argmin(np.isfinite(queries.constants)))]
+def first_tested(queries: Queries) -> int:
+    """Return the place of the first query of a batch that is no constant, or of a constant."""
+    return int(np.argmin(np.isfinite(queries.constants)))
 
 
 def _first_tested(part: Queries | BoundMarginal, most: int) -> Iterable[Question]:

@@ -14,7 +14,7 @@ import attrs
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.records import Checkpoint, Hard, Opened, Record, UpdateFailed
+from onlineic.ledger.records import Checkpoint, Record, UpdateFailed, measured
 from onlineic.ledger.transcript import Transcript
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
@@ -27,15 +27,10 @@ from onlineic.updates.base import HasParameters, UpdateRule
 class Belief:
     """The hypothesis and the measurements it rests on; replaced as a whole by one assignment.
 
-    Attributes
-    ----------
-    hypothesis : Hypothesis
-    measurements : tuple of Measurement
-        Oldest first.
-    version : int
-        Updates so far.
-    failures : int
-        Updates that failed; the hypothesis stayed as it was.
+    Attributes:
+        measurements: Oldest first.
+        version: Updates so far.
+        failures: Updates that failed; the hypothesis stayed as it was.
     """
 
     hypothesis: Hypothesis
@@ -47,10 +42,8 @@ class Belief:
     def begun(cls, update: UpdateRule[Any], domain: Domain, prior: Hypothesis | None) -> "Belief":
         """Return the start of a rule.
 
-        Raises
-        ------
-        InvalidParameterError
-            If what the rule starts from is no hypothesis over the domain.
+        Raises:
+            InvalidParameterError: If what the rule starts from is no hypothesis over the domain.
         """
         start: object = update.init(domain, prior)  # of a rule that anybody may have written
         if not isinstance(start, Hypothesis):
@@ -68,10 +61,8 @@ class Belief:
     def learned(self, released: tuple[Measurement, ...], update: UpdateRule[Any], alpha: float) -> "Belief":
         """Return the belief after the rule has seen new measurements; raises what the rule raises.
 
-        Raises
-        ------
-        ArithmeticError
-            If the new hypothesis does not give a finite number for what was measured.
+        Raises:
+            ArithmeticError: If the new hypothesis does not give a finite number for what was measured.
         """
         measurements = (*self.measurements, *released)
         hypothesis = update.update(self.hypothesis, measurements, alpha)
@@ -116,13 +107,6 @@ class Belief:
         return attrs.evolve(self, measurements=measurements, failures=self.failures + 1)
 
 
-def measured(record: Record) -> tuple[Measurement, ...]:
-    """Return what an update rule is shown of a record: nothing, unless it is a release."""
-    if isinstance(record, Opened):
-        return record.measurements
-    return (record.measurement,) if isinstance(record, Hard) else ()
-
-
 @public
 def replay(
     records: Iterable[Record],
@@ -133,12 +117,9 @@ def replay(
 ) -> Hypothesis:
     """Return the hypothesis of a session, rebuilt bit for bit from its public transcript alone.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        `OnlineIC.transcript`, or a beginning of it.
-    update, alpha
-        `update` and `alpha` of `OnlineIC.plan`.
+    Args:
+        records: `OnlineIC.transcript`, or a beginning of it.
+        update, alpha: `update` and `alpha` of `OnlineIC.plan`.
     """
     belief = Belief.begun(update, domain, prior)
     records = list(records.records if isinstance(records, Transcript) else records)

@@ -15,9 +15,11 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats
+from onlineic.accounting.budget import Charge
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
+from onlineic.noise.laws import normal_quantile
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
@@ -47,25 +49,17 @@ class Bounds:
 
     Taking in the same record twice changes nothing.
 
-    Parameters
-    ----------
-    plan : Plan
-    n : int
-    ledger : Ledger
-    counted : Counted, optional
-        What is known of n, where it is private: bounds are of fractions of n (theory 1.9).
+    Args:
+        counted: What is known of n, where it is private: bounds are of fractions of n (theory 1.9).
 
-    Attributes
-    ----------
-    rounding : float
-        The largest distance of an answered query from the one written.
-    tables : bool
-        Whether a cross table was measured.
+    Attributes:
+        rounding: The largest distance of an answered query from the one written.
+        tables: Whether a cross table was measured.
     """
 
     __slots__ = (
         "_counted", "_easy", "_farthest", "_hardest", "_instalments",
-        "_ledger", "_moved", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
+        "_ledger", "_n", "_now", "_payable", "_plan", "_runs", "_spending", "_weighed", "rounding",
         "tables",
     )  # fmt: skip
 
@@ -83,7 +77,6 @@ class Bounds:
         self._instalments = Instalments(slack=self.slack, deviation=self._deviation)
         self._weighed = _Weighed(0, plan.spending.unspent)  # of the easy ones: when it is asked for
         self._hardest = 0.0  # bound of a hard answer, all at once
-        self._moved = 0.0  # how far an answer told anew, in an older file, is from the first of its question
         self._farthest = 1.0  # distance of a value from the far end of [0, 1]
         self.rounding = 0.0
         self.tables = False
@@ -112,10 +105,8 @@ class Bounds:
     def buy_instalment(self, before: int, released: tuple[Measurement, ...], pure: bool) -> None:
         """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c).
 
-        Parameters
-        ----------
-        pure : bool
-            Whether their noise is Laplace.
+        Args:
+            pure: Whether their noise is Laplace.
         """
         beta = KNOWN * self._plan.beta
         self._instalments = self._instalments.after(before).then(released, self._n, beta, pure)
@@ -196,18 +187,12 @@ class Bounds:
     ) -> float:  # fmt: skip
         """Return the radius of a hard answer, and keep that of it among all hits.
 
-        Parameters
-        ----------
-        target : Query or Partition
-            What was measured.
-        weights : (blocks,) float64 or None
-            Of the measured blocks in the answer.
-        value : float or array
-            As it is released.
-        moved : float
-            Its distance from what was measured.
-        spent : Spent
-            Before the hit.
+        Args:
+            target: What was measured.
+            weights: Shape (blocks,). Of the measured blocks in the answer.
+            value: A number or an array. As it is released.
+            moved: Its distance from what was measured.
+            spent: Before the hit.
         """
         if isinstance(question, Query) and isinstance(target, Partition) and self.slack:
             # the blocks that are left out are taken from n
@@ -216,6 +201,33 @@ class Bounds:
         together = moved + self.measured_together(target, weights, spent, self._share(spent))
         self._hardest = max(self._hardest, min(self.known(question, value), together))
         return moved + self.measured(target, weights, spent)
+
+    def single(
+        self, question: Question, measurement: Measurement, charge: Charge, value: Any, moved: float
+    ) -> float:
+        """Return the radius of what was bought by itself, and keep that of it among all at once.
+
+        Args:
+            charge: Its own: so many can be bought that all charges together are the account.
+            value: A number or an array. As it is told.
+            moved: Its distance from what was measured.
+        """
+        beta, account = self._plan.tested_beta, self._plan.sparse.account()
+        part = float(charge.amount / account.capacity)
+        deviation, values = measurement.scale, len(measurement.values)
+        together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
+        self._hardest = max(self._hardest, min(self.known(question, value), together))
+        return moved + self.of_noise(deviation, values, beta)
+
+    def of_noise(self, deviation: float, values: int, beta: float) -> float:
+        """Return by how much noise of the account's law moves all of so many values, or less, but for beta.
+
+        One record more holds what noise and weights are rounded by.
+        """
+        each = beta / values
+        if self._plan.sparse.account().order is None:
+            return deviation / math.sqrt(2.0) * -math.log(each) + 1.0 / self._n
+        return deviation * normal_quantile(each / 2.0) * (1.0 + 1e-12) + 1.0 / self._n
 
     def if_hard(self, question: Question, target: Query | Partition, spent: Spent) -> float:
         """Return the largest radius that a hard answer can have, should its test fire."""
@@ -235,10 +247,6 @@ class Bounds:
         if not inside or isinstance(question, BoundMarginal):
             self._farthest = max(self._farthest, cut(value, math.inf, self.slack))
 
-    def tell_anew(self, moved: float) -> None:
-        """Take in an answer of an older file that is so far from the first of its question."""
-        self._moved = max(self._moved, moved)
-
     def together(self, records: int, spent: Spent, *, begun: bool, certified: bool) -> float:
         """Return the bound on all tested answers of so many records at once.
 
@@ -248,7 +256,7 @@ class Bounds:
         coming = self.easy(spent)[1] if self._runs else self._plan.error_bound
         easy = worst if begun and self._plan.buys else max(coming, worst)
         # numbers err by less than a certificate's bound
-        bound = self._moved + (easy if certified else max(easy, self._hardest))
+        bound = easy if certified else max(easy, self._hardest)
         return min(bound + self.rounding, self._farthest + self.slack)
 
     def of_each(
@@ -305,10 +313,8 @@ def stated_value(question: Question, guess: Guess, n: int) -> Any:
 def _easy_radii(plan: Plan, sparse: NumericSparse, share: float) -> tuple[float, float]:
     """Return the radius of one easy answer, and of it among all of them at once.
 
-    Parameters
-    ----------
-    share : float
-        The part of beta that the run has of the second.
+    Args:
+        share: The part of beta that the run has of the second.
     """
     steps = plan.steps
     if plan.next_share is None:

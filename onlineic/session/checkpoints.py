@@ -12,7 +12,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.hypothesis.base import block_guesses
-from onlineic.ledger.records import Checkpoint, Hard, Ledger, Told
+from onlineic.ledger.records import Checkpoint, Hard, Ledger, ToldAnswer
 from onlineic.plan.older import of_other_rules
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.session.belief import Belief
@@ -23,14 +23,7 @@ SPACING = 16  # the hypothesis is kept after each sixteenth part of the updates:
 
 @final
 class Checkpoints:
-    """Keeps what was learned and told in a ledger that outlives its process, and takes it from there.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    update : UpdateRule
-    alpha : float
-    """
+    """Keeps what was learned and told in a ledger that outlives its process, and takes it from there."""
 
     __slots__ = ("_alpha", "_fitted", "_found", "_kept", "_ledger", "_update", "restoring")
 
@@ -80,7 +73,7 @@ class Checkpoints:
         if place in known:
             return np.reshape(known[place], np.shape(value)) if np.ndim(value) else known[place]
         if learned and self._ledger.lasting:
-            self._ledger.keep(Told(place, tuple(np.ravel(value).tolist()) if np.ndim(value) else value))
+            self._ledger.keep(ToldAnswer(place, tuple(np.ravel(value).tolist()) if np.ndim(value) else value))
         return value
 
     def keep_if_due(self, records: int, belief: Belief) -> None:
@@ -119,10 +112,8 @@ class Checkpoints:
     def end(self, start: Belief) -> Belief:
         """Return what the records that `begin` counted have taught.
 
-        Parameters
-        ----------
-        start : Belief
-            Before the first of them.
+        Args:
+            start: Before the first of them.
         """
         known, records = self._ledger.checkpoints, self._ledger.records(0, self.restoring)
         # a checkpoint says no parameters again that the one before has said

@@ -77,14 +77,10 @@ def stated(
 ) -> Stated:
     """Return what is stated of an answer of this radius; of radius inf, if none is known.
 
-    Parameters
-    ----------
-    value : float, or array of a table
-        As it was released.
-    radius : float
-        What its test or number proves, or nothing where it was untested.
-    slack : float
-        How far n may be from the number of records, fraction of n: 0 where n is public.
+    Args:
+        value: A number, of a table an array. As it was released.
+        radius: What its test or number proves, or nothing where it was untested.
+        slack: How far n may be from the number of records, fraction of n: 0 where n is public.
     """
     return Stated(_bound(estimates, question, value, radius, slack), *_point(estimates, question))
 
@@ -128,21 +124,13 @@ def _point(estimates: Instalments | None, question: Question) -> tuple[Any, ...]
 class Settled(Ground):
     """What all answers between two releases rest on; of each `rest` is its radius, or what tells more.
 
-    Attributes
-    ----------
-    n : int
-    private : bool
-    estimates : Estimates or None
-        From the first tables.
-    hits_left : () -> int
-        A function of what was spent when it was made.
-    looked_at : (float) -> None
-        Told each bound that is looked at.
-    counted : Counted or None
-        What is known of n, where it is private.
-    of_what : str
-        What is counted: "records" or "persons".
-    expectations : Expectations
+    Attributes:
+        estimates: From the first tables.
+        hits_left: A function of what was spent when it was made.
+        looked_at: Told each bound that is looked at.
+        counted: What is known of n, where it is private.
+        of_what: What is counted: "records" or "persons".
+        beta: Failure probability of each bound.
     """
 
     n: int
@@ -153,6 +141,7 @@ class Settled(Ground):
     counted: Counted | None
     of_what: str
     expectations: Expectations
+    beta: float | None = None
 
     @property
     def slack(self) -> float:
@@ -218,6 +207,10 @@ class Worked(Ground):
     @property
     def of_what(self) -> str:
         return self.settled.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.settled.beta
 
     @property
     def private(self) -> bool:
@@ -335,14 +328,10 @@ class Columns:
 class Answers(Sequence[Answer], Framed):
     """Answers to a batch, in its order: a sequence of `Answer` that is held as columns.
 
-    Attributes
-    ----------
-    queries : Queries
-        What was asked.
-    values : (m,) float64
-        Fractions of records.
-    private : bool
-        False: simulated noise was used, the answers are NOT PRIVATE.
+    Attributes:
+        queries: What was asked.
+        values: Shape (m,). Fractions of records.
+        private: False: simulated noise was used, the answers are NOT PRIVATE.
     """
 
     queries: Queries
@@ -548,6 +537,10 @@ class _Placed(Ground):
     @property
     def of_what(self) -> str:
         return self.answers._ground.of_what
+
+    @property
+    def beta(self) -> float | None:
+        return self.answers._ground.beta
 
     @property
     def private(self) -> bool:

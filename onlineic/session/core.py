@@ -31,10 +31,10 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened
+from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
-from onlineic.plan.first_tables import FirstTables, check_bought
+from onlineic.plan.first_tables import FirstTables, check_bought, is_single
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
 from onlineic.progress import advance
@@ -50,23 +50,20 @@ from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
 
 
+def same(bought: Question | None, asked: Question) -> bool:
+    """Whether what was bought by itself is what is asked."""
+    return bought is not None and (bought.key, bought.complement) == (asked.key, asked.complement)
+
+
 @final
 class Core:
     """The private table, the public record, and the algorithm between them; one call at a time.
 
-    Parameters
-    ----------
-    data : PrivateData
-    noise : Noise
-    ledger : Ledger
-        Claimed for the account of the mechanism. All that is released goes there, and comes from there.
-    weight_bits : int
-        Grid of the weights of questions.
-    prices : Prices
-    book : AnswerBook
-    purchases : PurchaseRule
-    n : int, optional
-        By which counts are fractions, where the number of records is private; None: that of the data.
+    Args:
+        ledger: Claimed for the account of the mechanism. All that is released goes there, and comes from
+            there.
+        weight_bits: Grid of the weights of questions.
+        n: By which counts are fractions, where the number of records is private; None: that of the data.
     """
 
     def __init__(
@@ -104,7 +101,9 @@ class Core:
 
     def answer_bound(self, question: Question, testable: bool = True) -> Answer:
         """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
-        self.book.catch_up()  # no test begins with records pending
+        bought = self.book.catch_up()  # no test begins with records pending
+        if bought is not None and same(bought.query, question):
+            return bought
         if (known := self.book.recalled(question)) is not None:
             return known
         guess = self.book.guesses((question,))[0]
@@ -126,12 +125,19 @@ class Core:
 
         No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
         are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of tables that are named for their question alone.
+        motion, or that of a number or tables that are named for their question alone. A number is bought
+        last: it is the answer.
         """
         purse = self.till.purse
-        while self.seal.usable and (named := self.purchases.next(questions)) is not None:
-            payer = purse
-            if purse is not None and self.purchases.next(()) is not None:
+        if self.till.empty:
+            return False  # without working out what would be bought, which takes as long as ten answers
+        while self.seal.usable and not self._known(questions):
+            if (named := self.purchases.next(questions)) is None:
+                break
+            payer, alone = purse, is_single(named, questions)
+            guess: Guess = 0
+            # what one question asks serves it alone, whatever else is due
+            if purse is not None and not alone and self.purchases.due is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
@@ -140,15 +146,37 @@ class Core:
                 named.charge.amount + (used.amount if used else 0)
             ):
                 return False
-            advance("tables", 0, 1)  # who stops it here has changed nothing; who asks is heard by the check
-            tables = check_bought(named, self._ledger, self.prices.sparse, self._data.domain, self._planned)
-            self.fetching.before_tables(tables.targets)
+            length = len(self._ledger)
+            advance("tables", 0, 1)  # who stops it here has changed nothing
+            if len(self._ledger) > length:
+                continue  # who asked here has moved what is named, and what tests have used up
+            sparse, domain = self.prices.sparse, self._data.domain
+            tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
+            if alone:
+                self.book.catch_up()  # the guess is what the record before it teaches
+                guess = self.book.guesses(questions)[0]
+                self.fetching.before_number(questions[0])
+            else:
+                self.fetching.before_tables(tables.partitions)
             if used is not None and self.till.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
-            self.seal.run(partial(self._measure_tables, tables, questions, payer))
+            if alone:
+                self.seal.run(partial(self._measure_single, tables, questions[0], guess, payer))
+            else:
+                self.seal.run(partial(self._measure_tables, tables, questions, payer))
             advance("tables", 1, 1)
+            if alone:
+                break  # it is answered
         return True
+
+    def _known(self, questions: Sequence[Question]) -> bool:
+        """Return whether all of these need no test: the answer of the first may be the last record."""
+        if questions and self.book.pending:
+            last = self._ledger.record(len(self._ledger) - 1)
+            if isinstance(last, Single) and last.query.key == questions[0].key:
+                return True
+        return bool(questions) and all(map(self.book.remembers, questions))
 
     def _pays_for(self, question: Question) -> bool:
         """Return whether who asks may spend the price of this question, which is no constant."""
@@ -204,6 +232,13 @@ class Core:
     def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
         self._record(self._state, [Opened(released, tables.charge, heard)], payer)
+
+    def _measure_single(
+        self, tables: FirstTables, question: Question, guess: Guess, payer: Purse | None
+    ) -> None:
+        (target,) = tables.targets
+        (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
+        self._record(self._state, [Single(question, guess, released, tables.charge)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

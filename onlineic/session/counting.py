@@ -30,10 +30,8 @@ from onlineic.sparse.base import NumericSparse
 def with_relation(data: PrivateData, settings: Settings) -> Settings:
     """Return settings whose budget is for the neighbours of the table.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a setting needs a public number of records; nothing was spent.
+    Raises:
+        InvalidParameterError: If a setting needs a public number of records; nothing was spent.
     """
     if data.neighbours != ADD_REMOVE:
         data.check_neighbours(settings.budget)
@@ -107,12 +105,9 @@ def drawn_number(
     Of a share of a total the number's part is, and the rest as the session begins. Beside the `file` that is
     to hold the number a mark is left before that.
 
-    Raises
-    ------
-    TooFewRecordsError
-        If the released number is below 1: nothing can be asked.
-    SessionSealedError
-        If the read or the draw failed; the budget stays spent.
+    Raises:
+        TooFewRecordsError: If the released number is below 1: nothing can be asked.
+        SessionSealedError: If the read or the draw failed; the budget stays spent.
     """
     moved = settings.rows_per_person if data.unit is None else data.unit.sensitivity
     if data.total is not None:
@@ -152,10 +147,8 @@ def drawn_number(
 def number_of(data: PrivateData, mechanism: LaplaceMechanism, noise: Noise) -> int:
     """Return the number of records, or persons, with noise: whoever calls has paid for it before.
 
-    Raises
-    ------
-    SessionSealedError
-        If the read or the draw failed; what was paid stays paid.
+    Raises:
+        SessionSealedError: If the read or the draw failed; what was paid stays paid.
     """
     return _drawn(data, mechanism, noise)
 

@@ -31,7 +31,8 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.interactions.demand import Expected
-from onlineic.ledger.lines import Line, domain_of
+from onlineic.ledger.kinds import Line
+from onlineic.ledger.lines import domain_of
 from onlineic.ledger.place import checked_path, exists
 from onlineic.ledger.records import Ledger
 from onlineic.ledger.settings import (
@@ -49,7 +50,13 @@ from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.older import BoughtBefore, TablesBefore, of_one_keyword, of_other_rules, older_plan
+from onlineic.plan.older import (
+    BoughtBefore,
+    TablesBefore,
+    of_other_rules,
+    older_plan,
+    without_settled_tables,
+)
 from onlineic.plan.plan import Plan
 from onlineic.plan.purchases import TestsOnly
 from onlineic.plan.settings import Settings
@@ -105,14 +112,10 @@ class LedgerFile:
 
         It goes once the file holds that number. Where it stays, the draw is known to nobody's record.
 
-        Raises
-        ------
-        LedgerMismatchError
-            If there is one: the budget was spent, and no record tells on what.
-        LedgerWriteError
-            If it cannot be written.
-        InvalidParameterError
-            If no ledger may lie there.
+        Raises:
+            LedgerMismatchError: If there is one: the budget was spent, and no record tells on what.
+            LedgerWriteError: If it cannot be written.
+            InvalidParameterError: If no ledger may lie there.
         """
         mark = self._mark()
         try:
@@ -144,15 +147,12 @@ class LedgerFile:
     ) -> tuple[SqliteLedger, Plan]:
         """Return a new ledger, or that in the file, if it is of this very session; and the plan of it.
 
-        Parameters
-        ----------
-        n : int or None
-            None: private, and as it was `counted` if the ledger is new, else as the file tells.
+        Args:
+            n: None: private, and as it was `counted` if the ledger is new, else as the file tells.
 
-        Raises
-        ------
-        LedgerError, InvalidParameterError
-            As `SqliteLedger.create` and `SqliteLedger.open`; of another table, or other settings, by name.
+        Raises:
+            LedgerError, InvalidParameterError: As `SqliteLedger.create` and `SqliteLedger.open`; of another
+                table, or other settings, by name.
         """
         if self.new:
             beginning = beginning_of(
@@ -174,24 +174,11 @@ class LedgerFile:
             check_unit_of(ledger.beginning, settings_from_json(self.settings.get("unit"), KNOWN, domain))
             check_relation(ledger.beginning, n is None)
             check_beginning(ledger.beginning, table=self.table, domain=domain, n=n)
-            check_settings(of_one_keyword(ledger.beginning), _as_held(self.settings, ledger.beginning))
+            check_settings(without_settled_tables(ledger.beginning), self.settings)
             return ledger, planned(ledger.beginning, domain, self.update)  # by whatever rules it was made
         except BaseException:
             ledger.release()
             raise
-
-
-def _as_held(settings: Line, beginning: Line) -> Line:
-    """Return settings as the file would hold them.
-
-    Files that hold kinds of questions told of those announced their attributes alone. What the kinds were
-    told for stands in their plan.
-    """
-    held, told = beginning["settings"], settings.get("questions")
-    if "kinds" not in held:
-        return settings
-    sets = {"questions": told["fields"]["sets"]} if isinstance(told, dict) else {}
-    return {**settings, "kinds": held["kinds"], **sets}
 
 
 def ledger_choice(
@@ -202,10 +189,9 @@ def ledger_choice(
 ) -> Ledger | LedgerFile | None:
     """Return where to record a session, checked; nothing is opened yet.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a file is given without the label of its table, a label without a file, or a file that is open.
+    Raises:
+        InvalidParameterError: If a file is given without the label of its table, a label without a file, or a
+            file that is open.
     """
     check_choice("durability", durability, "hits", "all")
     if isinstance(ledger, SqliteLedger):  # nobody has compared its table and its settings with these
@@ -238,10 +224,8 @@ def _public(value: Any) -> Any:
 def prior_digest(prior: Hypothesis | None) -> str | None:
     """Return a digest of a public start, by which it is known again.
 
-    Raises
-    ------
-    InvalidParameterError
-        If it does not tell its cells.
+    Raises:
+        InvalidParameterError: If it does not tell its cells.
     """
     if prior is None:
         return None
@@ -269,10 +253,9 @@ def check_prior(beginning: Line, prior: Hypothesis | None) -> None:
 def counted_of(beginning: Line) -> Counted | None:
     """Return the number of records as a recorded session released it, None where it is public.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If there is one, and the budget is for a public number, or the other way round; or n is another.
+    Raises:
+        LedgerCorruptError: If there is one, and the budget is for a public number, or the other way round; or
+            n is another.
     """
     domain = domain_of(beginning)
     found = settings_from_json(beginning.get("counted"), KNOWN, domain)
@@ -338,12 +321,9 @@ def check_unit_of(beginning: Line, unit: Unit | None) -> None:
 def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
     """Return the plan of a recorded session.
 
-    Raises
-    ------
-    LedgerMismatchError
-        If its rule is not of the package, and not brought.
-    LedgerCorruptError
-        If it spends more than the budget that stands beside it, or is no plan.
+    Raises:
+        LedgerMismatchError: If its rule is not of the package, and not brought.
+        LedgerCorruptError: If it spends more than the budget that stands beside it, or is no plan.
     """
     if of_other_rules(beginning):
         known: dict[str, type[Any]] = {**KNOWN, **{one.__name__: one for one in (BoughtBefore, TablesBefore)}}
@@ -389,10 +369,8 @@ def planned(beginning: Line, domain: Domain, update: Any = None) -> Plan:
 def restoring(resumed: bool) -> Iterator[None]:
     """Make what is read from a file into a session: nothing private is at hand, and the file may be anything.
 
-    Raises
-    ------
-    LedgerCorruptError
-        If that fails of a session that is resumed.
+    Raises:
+        LedgerCorruptError: If that fails of a session that is resumed.
     """
     try:
         yield

@@ -25,18 +25,15 @@ from onlineic.queries.partitions import Measurement
 class Measured:
     """How an answer was measured.
 
-    Attributes
-    ----------
-    radius : float
-        Behind its bound.
-    deviation : float
-        Of its noise, fraction of records.
-    fitted : bool
-        Whether the number of the hypothesis that was fitted to it is told in its place.
+    Attributes:
+        radius: Behind its bound.
+        deviation: A number, of a table an array. Of its noise, fraction of records; of what was bought by
+            itself what is left beside what was said.
+        fitted: Whether the number of the hypothesis that was fitted to it is told in its place.
     """
 
     radius: float
-    deviation: float
+    deviation: Any
     fitted: bool
 
 
@@ -45,14 +42,12 @@ class Measured:
 class Expectations:
     """Root-mean-square errors of told numbers, fractions of n; nothing promises them.
 
-    Attributes
-    ----------
-    predictors : tuple of Predictor
-        After each number of purchases, from none on; empty where the rule does not fit all that was released.
-    numbers : dict of key to Measured
-        What was measured. Entries are added and never change: a measured answer is told from then on.
-    of_n : float
-        Standard deviation of n, fraction of it: 0 where n is public.
+    Attributes:
+        predictors: After each number of purchases, from none on; empty where the rule does not fit all that
+            was released.
+        numbers: What was measured. Entries are added and never change: a measured answer is told from then
+            on.
+        of_n: Standard deviation of n, fraction of it: 0 where n is public.
     """
 
     predictors: tuple[Predictor, ...]
@@ -69,10 +64,8 @@ class Expectations:
     def after(self, before: int, released: Sequence[Measurement], followed: bool = True) -> "Expectations":
         """Return those after one more purchase, which so many were `before`; the same one is taken in once.
 
-        Parameters
-        ----------
-        followed : bool
-            Whether the hypothesis has learned of it; else it errs by what it did before.
+        Args:
+            followed: Whether the hypothesis has learned of it; else it errs by what it did before.
         """
         if len(self.predictors) != before + 1:
             return self
@@ -123,10 +116,8 @@ class Expectations:
     def many(self, queries: Queries, values: Floats, versions: Any) -> Floats:
         """Return the errors of numbers of the hypothesis, (m,): NaN where none is known.
 
-        Parameters
-        ----------
-        versions : (m,) ints
-            How many purchases there were when each was told.
+        Args:
+            versions: Integers, shape (m,). How many purchases there were when each was told.
         """
         result = np.full(len(queries), np.nan)
         for version in np.unique(versions).tolist():
@@ -136,6 +127,17 @@ class Expectations:
         result[result >= 1.0] = np.nan
         result[np.isfinite(queries.constants)] = 0.0
         return np.asarray(np.hypot(result, self.of_n * values))
+
+    def predicted(self, question: Question, version: int) -> Any:
+        """Return the error predicted after so many purchases, of a table of each cell; None: of nothing."""
+        if version >= len(self.predictors):
+            return None
+        predictor = self.predictors[version]
+        if isinstance(question, BoundMarginal):
+            cells = predictor.cells(question.partition)
+            return None if cells is None else question.table(cells.ravel())
+        error = predictor.error(question)
+        return error if error < 1.0 else None
 
     def _predicted(self, question: Question, version: int) -> Any:
         if not 0 < version < len(self.predictors):

@@ -15,14 +15,16 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Filter
 from onlineic.ask.bind import bind_question
+from onlineic.ask.json import is_share, shared
+from onlineic.ask.json_keys import Share
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
 from onlineic.display.text import shortened, upward, usually
 from onlineic.domain.domain import Domain
-from onlineic.domain.unit import persons_of
-from onlineic.errors import TooFewRecordsError, TooLargeError, shown
+from onlineic.domain.unit import Unit, persons_of
+from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.first_tables import FirstTables, is_single
 from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -37,6 +39,7 @@ from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
+from onlineic.session.purse import Purse
 from onlineic.slips import public
 
 FORMS = {  # in words
@@ -56,52 +59,43 @@ Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 class Explanation:
     """What would happen if a question were asked now.
 
-    Attributes
-    ----------
-    asked : str
-        The question, shortened.
-    form : "constant", "product", "complement", "joint", "table" or "several"
-        Of conditions on one attribute each, or one minus that; with weights over attributes together; a cross
-        table; or more than one question.
-    attributes : tuple of str
-        That it is about.
-    support : float or None
-        Share of the domain's cells that count in it; None of several questions.
-    grid_bits : int or None
-        Weights are multiples of 2^-grid_bits; None of several questions, 0 of a table.
-    answers : int
-        How many it becomes. Of a question whose steps depend on earlier answers as many as the hypothesis's
-        answers would lead to.
-    constants, repeats : int
-        Of those, how many are the same whatever the data, or known already: both are free, the first exact.
-    bound_easy, bound_hard : float
-        Largest error bound of one answer if all tests turn out easy, or all are measured; fractions. Measured
-        ones are mostly bounded more narrowly: the farther what was learned lies from what was measured, the
-        wider; above 1 where noise, or a private n, is as large. What the first tables say enters once they
-        are bought. inf where they cannot be paid.
-    bound_derived : float or None
-        Of a derived question its own bound if all tests turn out easy, in its own unit (largest of all
-        groups; half a band; of a rank), as far as the hypothesis knows their values now; inf if it would be
-        over too few records. None of plain questions.
-    price : float
-        Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up what
-        stands set aside, also by a dearer question that was easy.
-    hits_left : int
-        Hits of the largest price that can at least be paid: as many as at the price of the next. Prices fall.
-    at_most : float
-        Most that can be spent on it, share of the budget, besides first and later tables.
-    left : float
-        Share of the budget that neither a release has used up nor first tables will, which the first question
-        buys.
-    payable : bool
-        Whether a hit of each can be paid now; if not, those are answered untested.
-    restarts_left : int or None
-        How often the session can be closed and resumed until no hit can be paid, as
-        `SessionStatistics.restarts_left`.
-    expected : float or None
-        Root-mean-square error that is predicted of one answer without a test, the largest of all, with the
-        tables that would be bought before; fraction of records. Nothing promises it
-        (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of them.
+    Attributes:
+        asked: The question, shortened.
+        form: Of conditions on one attribute each, or one minus that; with weights over attributes together; a
+            cross table; or more than one question.
+        attributes: That it is about.
+        support: Share of the domain's cells that count in it; None of several questions.
+        grid_bits: Weights are multiples of 2^-grid_bits; None of several questions, 0 of a table.
+        answers: How many it becomes. Of a question whose steps depend on earlier answers as many as the
+            hypothesis's answers would lead to.
+        constants, repeats: Of those, how many are the same whatever the data, or known already: both are
+            free, the first exact.
+        bound_easy, bound_hard: Largest error bound of one answer if all tests turn out easy, or all are
+            measured; fractions. Measured ones are mostly bounded more narrowly: the farther what was learned
+            lies from what was measured, the wider; above 1 where noise, or a private n, is as large. What the
+            first tables say enters once they are bought. inf where they cannot be paid.
+        bound_derived: Of a derived question its own bound if all tests turn out easy, in its own unit
+            (largest of all groups; half a band; of a rank), as far as the hypothesis knows their values now;
+            inf if it would be over too few records. None of plain questions.
+        price: Most that one hit costs with its test, share of the budget; 0 if all is free. A hit uses up
+            what stands set aside, also by a dearer question that was easy.
+        hits_left: Hits of the largest price that can at least be paid: as many as at the price of the next.
+            Prices fall.
+        at_most: Most that can be spent on it, share of the budget, besides first and later tables.
+        left: Share of the budget that neither a release has used up nor first tables will, which the first
+            question buys.
+        payable: Whether a hit of each can be paid now; if not, those are answered untested.
+        restarts_left: How often the session can be closed and resumed until no hit can be paid, as
+            `SessionStatistics.restarts_left`.
+        expected: Root-mean-square error that is predicted of one answer without a test, the largest of all,
+            with the tables that would be bought before; fraction of records. Nothing promises it
+            (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of
+            them.
+        shared: Share of the budget for which it buys tables first that serve every question: whoever asks
+            next does. Nobody's part pays for them.
+        tables: Share of the budget for which it buys tables for itself first; whoever asks pays for them.
+        bought: How many would be bought by themselves, and so measured without a test: prices and bounds are
+            those of their numbers.
     """
 
     asked: str
@@ -122,6 +116,9 @@ class Explanation:
     payable: bool
     restarts_left: int | None = None
     expected: float | None = None
+    shared: float = 0.0
+    tables: float = 0.0
+    bought: int = 0
 
     @property
     def free(self) -> bool:
@@ -129,8 +126,12 @@ class Explanation:
         return self.answers == self.constants + self.repeats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound."""
-        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free})
+        """Return all of it as plain values, which `json.dumps` takes; None for an infinite bound.
+
+        "few_records" tells a `bound_derived` that is infinite from none.
+        """
+        few = self.bound_derived is not None and not math.isfinite(self.bound_derived)
+        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free, "few_records": few})
         return found
 
     def __repr__(self) -> str:
@@ -149,6 +150,11 @@ class Explanation:
         said += f"; {usual}, " if usual else "; "
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
+        if self.bought == self.answers - known:
+            return (
+                f"{said}{one}measured, ± {upward(self.bound_hard)}{derived}, for {price} of the budget; "
+                f"{self.left:.2%} of it is left)"
+            )
         return (
             f"{said}{one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
             f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
@@ -183,16 +189,12 @@ class Explanation:
 class Prospect:
     """What is known of one question before it is asked.
 
-    Attributes
-    ----------
-    answer : Answer
-        What it would be if its test turned out easy; of a repeat or a constant what it is.
-    bound_hard, joint : float
-        Bound of the number if it is measured; bound of the easy answer together with all others.
-    price : Fraction
-        Share of the budget that a hit would cost.
-    known : bool
-        Whether it needs no test.
+    Attributes:
+        answer: What it would be if its test turned out easy; of a repeat or a constant what it is.
+        bound_hard, joint: Bound of the number if it is measured; bound of the easy answer together with all
+            others.
+        price: Share of the budget that a hit would cost.
+        known: Whether it needs no test.
     """
 
     answer: Answer
@@ -207,25 +209,18 @@ class Prospect:
 class Outlook:
     """What a session knows of questions not asked yet.
 
-    Attributes
-    ----------
-    domain : Domain
-    persons : int
-        Whom answers count.
-    plan, book, prices, account
-        Of the session, or as they stood at one moment.
-    owed : Fraction
-        The charge of tables that questions will buy, by this plan.
-    sealed : bool
-        Whether nothing can be tested.
-    beta : float
-        Failure probability of one answer's bound.
-    n_bound : int
-        How far n may be from the number of records; 0 where that is public.
-    named : callable
-        What would be bought before questions, by the record as it stands.
-    seen : dict
-        What was looked up of questions, for one explanation.
+    Attributes:
+        persons: Whom answers count.
+        plan, book, prices, account: Of the session, or as they stood at one moment.
+        owed: The charge of tables that questions will buy, by this plan.
+        sealed: Whether nothing can be tested.
+        beta: Failure probability of one answer's bound.
+        n_bound: How far n may be from the number of records; 0 where that is public.
+        named: What would be bought before questions, by the record as it stands.
+        seen: What was looked up of questions, for one explanation.
+        purse: Of who asks; None: they may spend all of the budget.
+        paid: What that purse has paid.
+        past: The ledger that grows no more, of one that another thread may ask.
     """
 
     domain: Domain
@@ -241,6 +236,9 @@ class Outlook:
     named: Callable[[Sequence[Question]], FirstTables | None]
     reach: Reach | None = None
     seen: dict[Any, Prospect] = attrs.field(factory=dict)
+    purse: Purse | None = None
+    paid: Fraction = Fraction(0)
+    past: Ledger | None = None
 
     @classmethod
     def of(cls, loop: Loop) -> "Outlook":
@@ -266,17 +264,27 @@ class Outlook:
 
     def still(self, ledger: Ledger) -> "Outlook":
         """Return that of now, by a ledger that grows no more: another thread may ask it."""
-        return attrs.evolve(self, book=self.book.still(ledger), prices=self.prices.still(ledger), seen={})
+        book, prices = self.book.still(ledger), self.prices.still(ledger)
+        return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
+
+    def apart(self) -> "Outlook":
+        """Return the same, to be asked by a thread of its own: it shares nothing that is written to."""
+        return attrs.evolve(self, seen={}) if self.past is None else self.still(self.past)
+
+    def of_asker(self, purse: Purse | None, paid: Fraction) -> "Outlook":
+        """Return what is known for one who pays by a purse, which has paid so much."""
+        return attrs.evolve(self, purse=purse, paid=paid, seen={})
 
     @property
     def left(self) -> Fraction:
-        """What no release has used up, or will with the first question, in the unit of the account."""
-        return self.account.left - self.owed
+        """What who asks can spend on hits: no release has used it up, or will with the first question."""
+        left = self.account.left - self.owed
+        return left if self.purse is None else max(Fraction(0), min(left, self.purse.limit - self.paid))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that can still be paid."""
-        return 0 if self.sealed else self.prices.hard_left(self.owed, self.account)
+        """Hits of the largest price that who asks can still pay."""
+        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
 
     @property
     def restarts_left(self) -> int | None:
@@ -291,10 +299,8 @@ class Outlook:
     def explained(self, question: Any, most: int | None = None) -> Explanation:
         """Return what is known of a question before it is asked, as `OnlineIC.explain` says.
 
-        Raises
-        ------
-        TooLargeError
-            If it becomes more than `most` questions.
+        Raises:
+            TooLargeError: If it becomes more than `most` questions.
         """
         outlook = attrs.evolve(self, seen={})
         asked, derived, questions = outlook.rehearsed(question, most)
@@ -303,18 +309,46 @@ class Outlook:
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
         predictor = self.book.predictor
-        new = [question for question in questions if not self.prospect(question).known]
-        named = self.named(new) if new and predictor is not None and not self.sealed else None
-        if predictor is None or not (named or predictor.releases):
+        tables, alone = self.buys(questions)
+        if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
+            tables = None  # who asks buys nothing
+        known = any(self.prospect(question).known for question in questions)
+        if predictor is None or not (tables or alone or predictor.releases or known):
             return None
-        if named is not None:
-            deviations = named.deviations(self.plan.sparse.n)
-            predictor = predictor.expecting(zip(named.targets, deviations, strict=True))
-        return max((self.book.expected(question, predictor) for question in questions), default=0.0)
+        if tables is not None:
+            deviations = tables.deviations(self.plan.sparse.n)
+            predictor = predictor.expecting(zip(tables.partitions, deviations, strict=True))
+        largest = 0.0
+        for question in questions:
+            error = self.book.expected(question, predictor)
+            if question.key in alone:
+                (noise,) = alone[question.key].deviations(self.plan.sparse.n)
+                error = error * noise / math.hypot(error, noise)
+            largest = max(largest, error)
+        return largest
+
+    def buys(self, questions: Sequence[Question]) -> tuple[FirstTables | None, dict[Any, FirstTables]]:
+        """Return the tables that would be bought before questions, and what would be of each by itself."""
+        new = self._new(questions)
+        if self.sealed or not new:
+            return None, {}
+        tables = self.named([*new.values()])
+        if tables is not None and not is_single(tables, [*new.values()]):
+            return tables, {}
+        named = {key: self.named((question,)) for key, question in new.items()}
+        return None, {key: one for key, one in named.items() if one and is_single(one, (new[key],))}
+
+    def _new(self, questions: Sequence[Question]) -> dict[Any, Question]:
+        """Return the questions that no answer is known of, by their keys."""
+        return {question.key: question for question in questions if not self.prospect(question).known}
 
     def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
         rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        if is_share(question, self.domain):
+            question = shared(question, self.domain)
+        if isinstance(question, Share):
+            question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
             return *rehearsal.of(question), rehearsal.questions
         asked, derived = shown(question, 80), None
@@ -335,9 +369,25 @@ class Outlook:
         key = (question.key, question.complement)
         if key not in self.seen:
             answer, hard, joint, known = self.book.prospect(question, self.prices.target(question))
-            price = Fraction(0) if known else self.prices.cost(question) / self.account.capacity
-            self.seen[key] = Prospect(answer, hard, joint, price, known)
+            price = Fraction(0) if known else self.prices.cost(question)
+            if not known and price > self.left and self.purse is not None:
+                answer = self.book.unpaid(question)
+                hard = joint = answer.error_bound
+            self.seen[key] = Prospect(answer, hard, joint, price / self.account.capacity, known)
         return self.seen[key]
+
+    def bought(self, question: Question | None) -> tuple[Fraction, Fraction]:
+        """Return what a new question buys first, in the unit of the account: for everybody, and for itself.
+
+        Who cannot pay for a measured answer sets nothing of it in motion.
+        """
+        none = Fraction(0)
+        if question is None or self.sealed or (named := self.named((question,))) is None:
+            return none, none
+        charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
+        if not is_single(named, (question,)) and self.named(()) is not None:
+            return (charge if self.purse is None or payable else none), none
+        return none, (charge if self.purse is None or charge <= self.left else none)
 
 
 @final
@@ -396,6 +446,66 @@ class Rehearsal(Answering):
         return getattr(result, "name", "a function of a session"), _bound_of(result)
 
 
+@final
+class Recalling(Answering):
+    """Answers what was told, and asks nothing: for questions that are made of others.
+
+    Raises:
+        NotToldError: By every method, where one of the questions was not told.
+    """
+
+    def __init__(
+        self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int, rounded_in: Unit | None
+    ) -> None:
+        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
+        self._n_bound, self._rounded_in = n_bound, rounded_in
+
+    @property
+    def domain(self) -> Domain:
+        return self._domain
+
+    @property
+    def n(self) -> int:
+        return self._n
+
+    @property
+    def n_bound(self) -> int:
+        return self._n_bound
+
+    @property
+    def rounded_in(self) -> Unit | None:
+        return self._rounded_in
+
+    @property
+    def beta(self) -> float:
+        return self._beta
+
+    @property
+    def answers_tables(self) -> bool:
+        return self._outlook.answers_tables
+
+    def answer(self, query: Any) -> Answer:
+        found = self._outlook.book.recalled(self._outlook.bound(query))
+        if found is None:
+            raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
+        return found
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        return [self.answer(query) for query in queries]
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        bound = [self._outlook.bound(query) for query in queries]
+        return self._outlook.book.joint_bounds(bound, list(answers))
+
+    def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
+        bound = [self._outlook.bound(query) for query in queries]
+        return self._outlook.book.snapshot(bound, list(answers))
+
+
+class NotToldError(OnlineICError):
+    """A question was not told before."""
+
+
 def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.seal.check_open()
@@ -409,24 +519,34 @@ def _explanation(
     left = outlook.left / outlook.account.capacity
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
-    easy, hard, payable = 0.0, 0.0, True
+    easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
+    tables, alone = outlook.buys(questions)
     names: dict[str, None] = {}
     for question in questions:
         names |= dict.fromkeys(_attributes(question))
         prospect = outlook.prospect(question)
         again = question.key in seen
         seen.add(question.key)
-        easy = max(easy, prospect.answer.error_bound)
-        hard = max(hard, prospect.bound_hard)
+        if question.key in alone:
+            measured = outlook.book.radius_alone(alone[question.key]) + question.rounding
+            easy, hard = max(easy, measured), max(hard, measured)
+        else:
+            easy, hard = max(easy, prospect.answer.error_bound), max(hard, prospect.bound_hard)
         if question.constant is not None:
             constants += 1
         elif prospect.known or again:
             repeats += 1
+        elif question.key in alone:
+            price = alone[question.key].charge.amount / outlook.account.capacity
+            payable = payable and price <= left
+            largest, numbers = max(largest, price), numbers + price
         else:
             payable = payable and prospect.price <= left
             largest = max(largest, prospect.price)
             total += prospect.price
     one = questions[0] if len(questions) == 1 else None
+    new = (each for each in questions if each.constant is None and not outlook.prospect(each).known)
+    shared, own = outlook.bought(None if tables is None else next(new, None))
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -441,11 +561,15 @@ def _explanation(
         bound_derived=bound_derived,
         price=float(largest),
         hits_left=outlook.hits_left,
-        at_most=float(min(total, left)),  # prices only fall, but more hits than `hits_left` can follow
+        # prices only fall, but more hits than `hits_left` can follow
+        at_most=float(min(total, left) + numbers),
         left=float(left),
         payable=payable,
         restarts_left=outlook.restarts_left,
         expected=outlook.expected(questions),
+        shared=float(shared / outlook.account.capacity),
+        tables=float(own / outlook.account.capacity),
+        bought=len(alone),
     )
 
 

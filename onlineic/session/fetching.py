@@ -37,13 +37,9 @@ _log = logging.getLogger("onlineic")
 class Fetching:
     """Fetches counts of a table whose rows are elsewhere; of one whose rows are here there is nothing to do.
 
-    Parameters
-    ----------
-    data : PrivateData
-    prices : Prices
-        Of the session: they tell what a hit would release, and whether it can be paid.
-    seal : Seal
-        Ends the session after `MOST_MISSED` failures in a row.
+    Args:
+        prices: Of the session: they tell what a hit would release, and whether it can be paid.
+        seal: Ends the session after `MOST_MISSED` failures in a row.
     """
 
     def __init__(self, data: PrivateData, prices: Prices, seal: Seal) -> None:
@@ -53,12 +49,10 @@ class Fetching:
     def before_tests(self, questions: Sequence[Question]) -> None:
         """Have counted what tests of these questions read, and what their hits release, if one can be paid.
 
-        Raises
-        ------
-        TooLargeError
-            If a table of it cannot be counted.
-        EngineError
-            If the engine failed, whose text is dropped; after three in a row the session tests nothing more.
+        Raises:
+            TooLargeError: If a table of it cannot be counted.
+            EngineError: If the engine failed, whose text is dropped; after three in a row the session tests
+                nothing more.
         """
         if self.reach is not None and self._prices.affords(questions[0]):
             self._fetch(self._sets(questions))
@@ -67,6 +61,11 @@ class Fetching:
         """Have tables counted that will be bought; raises as `before_tests`."""
         if self.reach is not None:
             self._fetch((), partitions)
+
+    def before_number(self, question: Question) -> None:
+        """Have a question counted that will be bought by itself; raises as `before_tests`."""
+        if self.reach is not None:
+            self._fetch(sets_asked(question))
 
     def together(self, queries: Queries, tested: Ints) -> int:
         """Return how many of the tested queries of a batch go into one run: they are counted at once."""

@@ -29,17 +29,10 @@ class Loop:
 
     It owns the ledger from `Ledger.claim` on, and can be asked once `restore` has given it a core.
 
-    Parameters
-    ----------
-    domain, n : Domain, int
-    plan : Plan
-    ledger : Ledger
-    private : bool
-        Whether the noise is the system's.
-    unit : Unit, optional
-        Of a table of persons, of which `n` counts the parts.
-    counted : Counted, optional
-        What is known of the number of records, or persons, where it is private.
+    Args:
+        private: Whether the noise is the system's.
+        unit: Of a table of persons, of which `n` counts the parts.
+        counted: What is known of the number of records, or persons, where it is private.
     """
 
     core: Core
@@ -100,10 +93,11 @@ class Loop:
         return answers
 
     def hypothesis(self) -> Hypothesis:
-        """Return the current hypothesis; where nothing is spent yet, first tables are bought before."""
-        if not self.ledger.account.spent:  # who looks later buys nothing: only questions do
-            self.core.buy(())
+        """Return the current hypothesis; where no tables were bought yet, some are bought before."""
         self.book.catch_up()
+        if self.book.estimates is None:  # who looks later buys nothing: only questions do
+            self.core.buy(())
+            self.book.catch_up()
         return self.book.belief.hypothesis
 
     @property
@@ -120,6 +114,11 @@ class Loop:
     def owed(self) -> Fraction:
         """The charge of tables that questions will buy, by this plan."""
         return self.core.purchases.owed
+
+    @property
+    def owed_alone(self) -> Fraction:
+        """The part of that which whoever asks pays: of numbers that are bought for one question."""
+        return self.core.purchases.owed_alone
 
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""

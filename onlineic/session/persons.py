@@ -23,17 +23,12 @@ NOT_GIVEN = re.compile("epsilon|the noise|.*scale")  # what a plan settles: a ca
 def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
     """Return settings in which the budget is that of a person of a table with this unit.
 
-    Parameters
-    ----------
-    unit : Unit, optional
-    drawn : bool
-        Whether the table draws on a total: its shares are those of one part already.
-    settings : Settings
+    Args:
+        drawn: Whether the table draws on a total: its shares are those of one part already.
 
-    Raises
-    ------
-    InvalidParameterError
-        If they name another number of rows, or leave no budget for one part of a person.
+    Raises:
+        InvalidParameterError: If they name another number of rows, or leave no budget for one part of a
+            person.
     """
     if unit is None:
         return settings
@@ -52,17 +47,12 @@ def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
 def finest(units: Sequence[Unit | None], made: Callable[[Unit | None], T]) -> tuple[Unit | None, T]:
     """Return the unit of most parts with which a session can be planned, and what is made for it.
 
-    Parameters
-    ----------
-    units : sequence of Unit or None
-        The finest first.
-    made : (unit) -> result
-        From public facts alone.
+    Args:
+        units: The finest first.
+        made: From public facts alone.
 
-    Raises
-    ------
-    InfeasibleAccuracyError, InvalidParameterError
-        Of the coarsest, if there is no plan with any.
+    Raises:
+        InfeasibleAccuracyError, InvalidParameterError: Of the coarsest, if there is no plan with any.
     """
     failed: Exception | None = None
     for unit in units:

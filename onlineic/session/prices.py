@@ -14,13 +14,12 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Easy, EasyBatch, Ledger, Opened
+from onlineic.ledger.records import Bought, Easy, EasyBatch, Ledger, measured
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, PartitionRule, sets_of, whole
 from onlineic.queries.query import Query
-from onlineic.session.belief import measured
 from onlineic.sparse.base import NumericSparse
 
 
@@ -29,23 +28,17 @@ from onlineic.sparse.base import NumericSparse
 class _Standing:
     """What the next test rests on, at a version of the record.
 
-    Attributes
-    ----------
-    version : int
-        How many records have changed account, reservation or prices.
-    reserved : Charge or None
-        Of the ledger: after a Ctrl-C only it knows.
-    due : Fraction
-        What the first hit pays besides its price.
-    sparse : NumericSparse
-        The mechanism of the next test.
-    covered : Fraction
-        The dearest hit that the reservation pays.
-    serving : Fraction
-        The same of single queries, 0 if it is reserved for a cross table. A hit uses up all that was set
-        aside: hits of single queries would become as dear as those of the table, so less is set aside anew.
-    pays : dict of (least weight, largest weight, grid bits) to bool
-        Whether it serves single queries of each kind, as far as it was asked.
+    Attributes:
+        version: How many records have changed account, reservation or prices.
+        reserved: Of the ledger: after a Ctrl-C only it knows.
+        due: What the first hit pays besides its price.
+        sparse: The mechanism of the next test.
+        covered: The dearest hit that the reservation pays.
+        serving: The same of single queries, 0 if it is reserved for a cross table. A hit uses up all that was
+            set aside: hits of single queries would become as dear as those of the table, so less is set aside
+            anew.
+        pays: Dict of (least weight, largest weight, grid bits) to bool. Whether it serves single queries of
+            each kind, as far as it was asked.
     """
 
     version: int
@@ -73,15 +66,10 @@ class _Taken:
 class Prices:
     """Prices of hits, and the reservations that cover them.
 
-    Parameters
-    ----------
-    spending : Spending
-        Which mechanism tests next.
-    ledger : Ledger
-        Claimed for the account of that mechanism.
-    domain : Domain
-    partitions : PartitionRule, optional
-        Which partition a hard query releases; None: its number alone.
+    Args:
+        spending: Which mechanism tests next.
+        ledger: Claimed for the account of that mechanism.
+        partitions: Which partition a hard query releases; None: its number alone.
     """
 
     __slots__ = (
@@ -112,7 +100,7 @@ class Prices:
             if isinstance(record, Easy | EasyBatch):
                 continue
             version, spent = version + 1, self._spending.after(spent, record)
-            if isinstance(record, Opened):
+            if isinstance(record, Bought):
                 bought += record.charge.amount
             targets = [one.target for one in measured(record) if isinstance(one.target, Partition)]
             held = held.union(*map(sets_of, targets))
@@ -212,12 +200,9 @@ class Prices:
     def hard_left(self, owed: Fraction = Fraction(0), account: Filter | None = None) -> int:
         """Return how many hits of the largest price can still be paid, at the price of the next one.
 
-        Parameters
-        ----------
-        owed : Fraction
-            For tables that are not bought yet.
-        account : Filter, optional
-            That of the ledger, unless it is not claimed for this mechanism yet.
+        Args:
+            owed: For tables that are not bought yet.
+            account: That of the ledger, unless it is not claimed for this mechanism yet.
         """
         standing = self._now()
         left = (self._ledger.account if account is None else account).left - standing.due - owed
@@ -235,10 +220,8 @@ class Prices:
 
         It is paid when their process ends in order, and when something else is reserved in its place.
 
-        Parameters
-        ----------
-        drawn : bool
-            Whether the noise of a kept threshold was drawn.
+        Args:
+            drawn: Whether the noise of a kept threshold was drawn.
         """
         standing = self._ledger.reserved
         if standing is None or not drawn:

@@ -17,7 +17,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, shown
-from onlineic.ledger.records import Burned, Hard, Ledger, Opened, Paid
+from onlineic.ledger.records import Bought, Burned, Hard, Ledger, Paid
 
 T = TypeVar("T")
 
@@ -27,17 +27,12 @@ T = TypeVar("T")
 class Purse:
     """How much of the account a name may use up, over the whole life of the ledger.
 
-    Attributes
-    ----------
-    name : str
-        Public: it stands in the ledger.
-    limit : Fraction
-        In the unit of the account; what this name has paid before counts.
+    Attributes:
+        name: Public: it stands in the ledger.
+        limit: In the unit of the account; what this name has paid before counts.
 
-    Raises
-    ------
-    InvalidParameterError
-        If the name is empty or no text, or the limit is negative or no Fraction.
+    Raises:
+        InvalidParameterError: If the name is empty or no text, or the limit is negative or no Fraction.
     """
 
     name: str
@@ -52,12 +47,7 @@ class Purse:
 
 @final
 class Tally:
-    """What each name has paid: a fold over the record, so that no crash and no other file can forget it.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    """
+    """What each name has paid: a fold over the record, so that no crash and no other file can forget it."""
 
     __slots__ = ("_ledger", "_seen", "_spent")
 
@@ -74,7 +64,7 @@ class Tally:
         paid, length = self._ledger.paid, len(self._ledger)
         for place in range(self._seen, length):  # a release that is being recorded now comes behind
             record = self._ledger.record(place) if place in paid else None
-            if isinstance(record, Hard | Opened | Burned):
+            if isinstance(record, Hard | Bought | Burned):
                 name = paid[place]
                 self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
         self._seen = length
@@ -85,20 +75,18 @@ class Tally:
 class Till:
     """Where a core asks whether who asks may spend an amount, and notes who paid.
 
-    Parameters
-    ----------
-    ledger : Ledger
-
-    Attributes
-    ----------
-    purse : Purse or None
-        Who pays now; None: the curator, with all of the budget.
-    tally : Tally
+    Attributes:
+        purse: Who pays now; None: the curator, with all of the budget.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self.tally = ledger, Tally(ledger)
         self.purse: Purse | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to who asks."""
+        return self.purse is not None and self.tally.of(self.purse.name) >= self.purse.limit
 
     def affords(self, amount: Fraction) -> bool:
         """Return whether who asks may still spend so much, in the unit of the account."""
@@ -127,5 +115,5 @@ class Till:
 
     def note(self, payer: Purse | None, records: Sequence[object]) -> None:
         """Keep who paid for the last of the records, in one transaction with them."""
-        if payer is not None and isinstance(records[-1], Hard | Opened):
+        if payer is not None and isinstance(records[-1], Hard | Bought):
             self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

@@ -47,12 +47,9 @@ _log = logging.getLogger("onlineic")
 class Seal:
     """Guards the reads of one session.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Whose standing reservation pays for what is read.
-    entered : () -> bool
-        Whether the table knows the ledger, and so its total what is about to be spent.
+    Args:
+        ledger: Whose standing reservation pays for what is read.
+        entered: Whether the table knows the ledger, and so its total what is about to be spent.
     """
 
     __slots__ = ("_closed", "_ended", "_entered", "_known", "_ledger", "_process", "_sealed", "_unwritten")
@@ -116,11 +113,9 @@ class Seal:
 
         What pays for it still stands: nobody can have asked since, as the door of the session is closed.
 
-        Raises
-        ------
-        SessionSealedError
-            If anything failed. Its cause is not chained: a traceback could hold a private number. The log
-            says where, never what.
+        Raises:
+            SessionSealedError: If anything failed. Its cause is not chained: a traceback could hold a private
+                number. The log says where, never what.
         """
         self.check()
         length, standing = len(self._ledger), self._ledger.reserved
@@ -155,11 +150,8 @@ class Seal:
     def close(self, record: Closed, kept: Callable[[], Charge | None]) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up.
 
-        Parameters
-        ----------
-        record : Closed
-        kept : () -> Charge or None
-            What they have used up; asked once nobody can test any more.
+        Args:
+            kept: What they have used up; asked once nobody can test any more.
         """
         self._closed = True  # first: nobody tests under what is given back
         if (

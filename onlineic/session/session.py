@@ -8,18 +8,17 @@ Proof: docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md, 1.9; doc
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal, NoReturn, TypeVar, final, overload
 
 import attrs
-import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql import Statements
-from onlineic.ask.sql_conditions import Value
+from onlineic.ask.sql_values import Value
 from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
@@ -42,7 +41,7 @@ from onlineic.errors import (
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.memory import MemoryLedger
-from onlineic.ledger.records import Ledger, Past
+from onlineic.ledger.records import FrozenLedger, Ledger
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
@@ -64,7 +63,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
-from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate
@@ -72,7 +71,7 @@ from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
 from onlineic.session.answers import AnswerBook
-from onlineic.session.asking import Asking, Places
+from onlineic.session.asking import Asking, Places, check_answers
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -118,22 +117,6 @@ T = TypeVar("T")
 TWICE = "a session must be opened once, got __init__ again; open a new one."
 
 
-def check_answers(asked: Sequence[Question], given: Sequence[Any]) -> None:
-    """Raise `InvalidParameterError` unless these are as many answers as questions, each of its shape."""
-    if len(given) != len(asked) or not all(isinstance(answer, Answer) for answer in given):
-        raise InvalidParameterError(
-            f"answers must be the answers to these {len(asked)} queries, got {len(given)} objects; "
-            "give one Answer a query, in their order."
-        )
-    for place, (question, answer) in enumerate(zip(asked, given, strict=True)):
-        shape = question.cells.shape if isinstance(question, BoundMarginal) else ()
-        if np.shape(answer.value) != shape:  # numpy would spread a number over a table
-            raise InvalidParameterError(
-                f"answers[{place}] must have shape {shape}, as {shown(question, 200)} has, got "
-                f"{np.shape(answer.value)}; give one Answer a query, in their order."
-            )
-
-
 def check_record(ledger: object, noise: object) -> None:
     """Raise `InvalidParameterError` unless a session can be recorded there, with this noise."""
     if ledger is not None and not isinstance(ledger, Ledger | LedgerFile):
@@ -166,84 +149,64 @@ class OnlineIC(Answering):
     with a `Unit`; the number of persons is public then, and counts are numbers of persons, weighed. It
     protects against people who see what is released, not against people who can look inside this process.
 
-    Parameters
-    ----------
-    data : PrivateData
-    budget : Budget or Settings
-        For the whole life of the session, however many queries are asked. A share of the total of the table
-        is made by `TableBudget.share`. `plan.Settings` hold a budget and the keywords up to `restarts`.
-    rows_per_person : int, >= 1
-        The most rows that a person can have: the budget is a person's then, and each row gets a part of it.
-        Nothing checks the table: cap the rows of a person before loading. How many rows a person has is not
-        protected. A table that was loaded with a `Unit` needs none: it protects all rows of a person, and
-        their number, at the noise of one row.
-    hard_answers : int, optional
-        How many measured answers to plan for. They hardly run out: after the first, each costs at most a
-        twentieth of the budget that is left, with more noise, and `statistics().hard_left` stays near 20.
-        Where `certify`, `threshold`, a `sparse` of your own or textbook mode fixes their price, they can.
-    certify : float, optional
-        Accuracy to certify: the gap above which a query is hard, fraction of records. Then the hard answers
-        to single queries cannot run out, and `plan.error_bound` holds for each of the first `max_queries`
-        of them. Give at most one of `hard_answers` and `certify`; without either the session plans both from
-        n, the domain, the budget and `questions`.
-    max_queries, beta : int, float
-        For how many queries the session-wide bound holds, and the probability that it fails. To say how many
-        will come, write `questions`.
-    update, sparse, release, threshold
-        As in `plan.Settings`; by default partition releases and maximum-entropy refits, with
-        pay-per-hit tests for delta > 0 and pure tests for delta = 0.
-    prior : Hypothesis, optional
-        A public start, never made from the private rows. Without one the session buys first tables. The
-        hypothesis of another session is public: that session has paid for it.
-    exhausted : "untested" or "raise"
-        When the budget pays for no measured answer any more: answer from the hypothesis without touching the
-        data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
-    purchases : PurchaseRule, optional
-        As in `plan.Settings`: what is bought without a test. By default the session buys tables as queries
-        come, or with the first query one of all cells; `TestsOnly()` buys nothing.
-    questions : int, or iterable of str, of several, or of questions, optional
-        What is known of the questions to come, and public: about how many different ones (20: if they are
-        few, each is measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables
-        are bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
-        tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there are
-        some in the list, the session starts from all cells, or measures each query.
-    counted : Counted, optional
-        The number of records as `offline.count` released it, if it is private. By default the session
-        releases one from its own budget. That the number is off by more than its bound has a probability of
-        its own, besides `beta`.
-    ledger : str or path, or Ledger, optional
-        File that records all spending. A session that is opened with the same file, table, label and
-        settings goes on where it was, in any process. By default the record is in memory, and every session
-        is a new budget. See `docs/ledger.md`.
-    table : str, optional
-        With a file: the public name of the table and its release. Bounds hold for the table as it was.
-    restarts : int
-        With a file: how often the session will be closed and resumed. A mechanism that keeps a threshold
-        (delta = 0) pays for it again each time. So many restarts are paid for in advance; each further one
-        takes from the hard answers. `statistics().restarts_left` tells how many are left.
-    durability : "hits" or "all"
-        With a file: charges and hard answers are durable before they leave. "hits": up to 256 easy answers
-        can be lost by a crash, which are then tested again; "all": none.
-    noise : Noise, optional
-        By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
-    progress : callable (stage, done, total), or "bar", optional
-        Called while tables are bought, hypotheses fitted and batches answered, with public facts alone.
-        "bar" shows a bar for whatever takes more than two seconds; it needs the extra `onlineic[progress]`.
-        If the callable raises, the call stops safely: answers that were released are in the transcript, and
-        asking them again costs nothing. If it asks the session, the session raises `SessionStateError`.
-
-    Notes
-    -----
     Use it as `with OnlineIC(...) as session:`, or call `close`: both give the standing reservation back. A
     session cannot be copied, pickled or used after a fork: a copy would copy the budget.
 
-    References
-    ----------
     Dwork & Roth (2014), section 5.2.2, Algorithm 11.
 
-    Examples
-    --------
-    >>> session = OnlineIC(data, Budget(epsilon=1.0, delta=1e-9))
+    Args:
+        budget: For the whole life of the session, however many queries are asked. A share of the total of the
+            table is made by `TableBudget.share`. `plan.Settings` hold a budget and the keywords up to
+            `restarts`.
+        rows_per_person: At least 1. The most rows that a person can have: the budget is a person's then, and
+            each row gets a part of it. Nothing checks the table: cap the rows of a person before loading. How
+            many rows a person has is not protected. A table that was loaded with a `Unit` needs none: it
+            protects all rows of a person, and their number, at the noise of one row.
+        hard_answers: How many measured answers to plan for. They hardly run out: after the first, each costs
+            at most a twentieth of the budget that is left, with more noise, and `statistics().hard_left`
+            stays near 20. Where `certify`, `threshold`, a `sparse` of your own or textbook mode fixes their
+            price, they can.
+        certify: Accuracy to certify: the gap above which a query is hard, fraction of records. Then the hard
+            answers to single queries cannot run out, and `plan.error_bound` holds for each of the first
+            `max_queries` of them. Give at most one of `hard_answers` and `certify`; without either the
+            session plans both from n, the domain, the budget and `questions`.
+        max_queries, beta: For how many queries the session-wide bound holds, and the probability that it
+            fails. To say how many will come, write `questions`.
+        update, sparse, release, threshold: As in `plan.Settings`; by default partition releases and
+            maximum-entropy refits, with pay-per-hit tests for delta > 0 and pure tests for delta = 0.
+        prior: A public start, never made from the private rows. Without one the session buys first tables.
+            The hypothesis of another session is public: that session has paid for it.
+        exhausted: When the budget pays for no measured answer any more: answer from the hypothesis without
+            touching the data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
+        purchases: As in `plan.Settings`: what is bought without a test. By default the session buys tables as
+            queries come, or with the first query one of all cells; `TestsOnly()` buys nothing.
+        questions: A number; or an iterable of names, of sets of names, or of questions. What is known of the
+            questions to come, and public: about how many different ones (20: if they are few, each is
+            measured), sets of attributes that they will join ([("age", "sex"), "city"]: their tables are
+            bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
+            tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there
+            are some in the list, the session starts from all cells, or measures each query.
+        counted: The number of records as `offline.count` released it, if it is private. By default the
+            session releases one from its own budget. That the number is off by more than its bound has a
+            probability of its own, besides `beta`.
+        ledger: File that records all spending. A session that is opened with the same file, table, label and
+            settings goes on where it was, in any process. By default the record is in memory, and every
+            session is a new budget. See `docs/ledger.md`.
+        table: With a file: the public name of the table and its release. Bounds hold for the table as it was.
+        restarts: With a file: how often the session will be closed and resumed. A mechanism that keeps a
+            threshold (delta = 0) pays for it again each time. So many restarts are paid for in advance; each
+            further one takes from the hard answers. `statistics().restarts_left` tells how many are left.
+        durability: With a file: charges and hard answers are durable before they leave. "hits": up to 256
+            easy answers can be lost by a crash, which are then tested again; "all": none.
+        noise: By default the system's entropy. Simulated noise stamps everything NOT PRIVATE.
+        progress: Called with (stage, done, total), or "bar". Called while tables are bought, hypotheses
+            fitted and batches answered, with public facts alone. "bar" shows a bar for whatever takes more
+            than two seconds; it needs the extra `onlineic[progress]`. If the callable raises, the call stops
+            safely: answers that were released are in the transcript, and asking them again costs nothing. If
+            it asks the session, the session raises `SessionStateError`.
+
+    Examples:
+        >>> session = OnlineIC(data, Budget(epsilon=1.0, delta=1e-9))
     """
 
     def __init__(
@@ -328,27 +291,18 @@ class OnlineIC(Answering):
         A reservation that its process did not close is spent, and the mechanism begins a new run: one that
         keeps a threshold pays for it again.
 
-        Parameters
-        ----------
-        ledger : str or path
-        data : PrivateData
-            The very table: same domain and n; nothing in the file could tell that its rows are others, for
-            which privacy would hold and the stated bounds would not.
-        table : str, optional
-            Label to insist on.
-        receipt : Receipt or str, optional
-            As `receipt` returned it at any time: an older copy of the file is refused.
-        update, prior : UpdateRule, Hypothesis, optional
-            Those of the session, where they are not of this package, or were given.
-        progress : callable (stage, done, total), or "bar", optional
-            As at its opening.
+        Args:
+            data: The very table: same domain and n; nothing in the file could tell that its rows are others,
+                for which privacy would hold and the stated bounds would not.
+            table: Label to insist on.
+            receipt: As `receipt` returned it at any time: an older copy of the file is refused.
+            update, prior: Those of the session, where they are not of this package, or were given.
+            progress: Called with (stage, done, total), or "bar". As at its opening.
 
-        Raises
-        ------
-        LedgerLockedError, LedgerCorruptError, LedgerRollbackError
-            If a session has the file, it is not whole, or older than the receipt.
-        LedgerMismatchError
-            If it is of another table.
+        Raises:
+            LedgerLockedError, LedgerCorruptError, LedgerRollbackError: If a session has the file, it is not
+                whole, or older than the receipt.
+            LedgerMismatchError: If it is of another table.
         """
         kept = SqliteLedger.open(ledger, durability, receipt)
         try:
@@ -393,17 +347,12 @@ class OnlineIC(Answering):
         Threshold 2 alpha, the pair of tests with short circuit, c = floor T(alpha) hard answers; with
         probability 1 - beta every error of the first `max_queries` answers is at most 3 alpha.
 
-        Parameters
-        ----------
-        alpha : float, optional
-            None: the least that the theorem allows.
-        update : UpdateRule
-            With a proven T(alpha); by default `MultiplicativeWeights(variant="book")`.
+        Args:
+            alpha: None: the least that the theorem allows.
+            update: With a proven T(alpha); by default `MultiplicativeWeights(variant="book")`.
 
-        Raises
-        ------
-        InfeasibleAccuracyError
-            If alpha is infeasible; the message names the least feasible one.
+        Raises:
+            InfeasibleAccuracyError: If alpha is infeasible; the message names the least feasible one.
         """
         check_data(data)
         if data.unit is not None:
@@ -543,32 +492,22 @@ class OnlineIC(Answering):
     def answer(self, query: Expression | Query | Any) -> Answer:
         """Answer one query.
 
-        Parameters
-        ----------
-        query : Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell
-            A text is a condition in SQL, as of `ask.condition`. A dict is read as JSON is:
-            {"age": [30, 50], "sex": "F"} has both ends of the range, as `ask.described` says.
+        Args:
+            query: Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell. A
+                text is a condition in SQL, as of `ask.condition`. A dict is read as JSON is: {"age": [30,
+                50], "sex": "F"} has both ends of the range, as `ask.described` says.
 
-        Returns
-        -------
-        Answer
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If the query cannot be asked; nothing has
+                changed and nothing was spent.
+            SessionExhaustedError: With exhausted="raise", when the hard answers are used up.
+            SessionSealedError, ForkedSessionError: If the session can no longer answer.
+            SessionStateError: If it is closed; or if a signal's handler or a callback asks in the middle of
+                another call of this session, or of a read of its table: nothing was spent.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If the query cannot be asked; nothing has changed and nothing was spent.
-        SessionExhaustedError
-            With exhausted="raise", when the hard answers are used up.
-        SessionSealedError, ForkedSessionError
-            If the session can no longer answer.
-        SessionStateError
-            If it is closed; or if a signal's handler or a callback asks in the middle of another call of this
-            session, or of a read of its table: nothing was spent.
-
-        Examples
-        --------
-        >>> session.answer(where(sex="Female"))  # a fraction of the records; `count` is their number
-        Answer(0.33... ± 0.00..., 16... records...)
+        Examples:
+            >>> session.answer(where(sex="Female"))  # a fraction of the records; `count` is their number
+            Answer(0.33... ± 0.00..., 16... records...)
         """
         return self._alone(lambda: self._loop.answer(query))
 
@@ -584,19 +523,15 @@ class OnlineIC(Answering):
         errors; other sessions give the same numbers as one by one. If an exception stops the call, the
         answers released before it are in the transcript, and asking them again costs nothing.
 
-        Parameters
-        ----------
-        queries : Queries, or iterable of Expression, Query, Marginal, dict or array of weights
+        Args:
+            queries: Queries, or iterable of Expression, Query, Marginal, dict or array of weights.
 
-        Returns
-        -------
-        Answers, or list of Answer
+        Returns:
             Of a batch as columns, columns.
 
-        Examples
-        --------
-        >>> session.answer_many([where(sex="Female"), where(sex="Male")])
-        [Answer(0.33... records...), Answer(0.66... records...)]
+        Examples:
+            >>> session.answer_many([where(sex="Female"), where(sex="Male")])
+            [Answer(0.33... records...), Answer(0.66... records...)]
         """
         check_many(queries)
         asked: Queries | list[Any] | tuple[Any, ...]
@@ -609,14 +544,11 @@ class OnlineIC(Answering):
     def bind(self, question: Any) -> Question:
         """Return a question as it would be tested, or raise if it cannot be asked; nothing is asked.
 
-        Parameters
-        ----------
-        question : Expression, Query, Marginal, text, dict or array of weights
+        Args:
+            question: Expression, Query, Marginal, text, dict or array of weights.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it does not fit the domain or the plan.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it does not fit the domain or the plan.
         """
         loop = self._loop
         bound = bind_question(question, self._data.domain, loop.plan.weight_bits)
@@ -631,18 +563,21 @@ class OnlineIC(Answering):
 
         def taken() -> View:
             loop = self._loop
-            outlook = Outlook.of(loop).still(Past(loop.ledger))
+            loop.book.catch_up()
+            statistics = loop.statistics(self._settings)  # what it works out is in the copy
+            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
-                statistics=loop.statistics(self._settings),
+                statistics=statistics,
                 hypothesis=outlook.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
                 owed=loop.owed,
+                owed_alone=loop.owed_alone,
                 paid=dict(loop.core.till.tally.all()),
                 length=len(loop.ledger),
                 outlook=outlook,
@@ -654,10 +589,8 @@ class OnlineIC(Answering):
     def paid_by(self, purse: Purse | None) -> Asking:
         """Return this session for one of several askers, who can spend no more than their purse holds.
 
-        Parameters
-        ----------
-        purse : Purse or None
-            None: the curator, who may spend all of the budget.
+        Args:
+            purse: None: the curator, who may spend all of the budget.
         """
         if purse is not None:
             check_kind("purse", purse, Purse, remedy="write Purse('name', Fraction(..))")
@@ -683,10 +616,9 @@ class OnlineIC(Answering):
         has ended, and one thread at a time may use the session. Charges and releases are durable at once, as
         ever.
 
-        Raises
-        ------
-        LedgerError
-            At its end, if the write fails: then nothing that was answered inside may be handed on.
+        Raises:
+            LedgerError: At its end, if the write fails: then nothing that was answered inside may be handed
+                on.
         """
         ledger = self._loop.ledger
         ledger.gather()
@@ -698,15 +630,11 @@ class OnlineIC(Answering):
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
         """Return (place, answer) of the records of these places that released one which still stands.
 
-        Parameters
-        ----------
-        start, stop : int
-            Places in the transcript, at least 0; by default all.
+        Args:
+            start, stop: Places in the transcript, at least 0; by default all.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a place is no whole number, or below 0.
+        Raises:
+            InvalidParameterError: If a place is no whole number, or below 0.
         """
         start = checked_integer("start", start, at_least=0)
         stop = None if stop is None else checked_integer("stop", stop, at_least=0)
@@ -721,19 +649,14 @@ class OnlineIC(Answering):
     def told(self, question: Any) -> Answer | None:
         """Return what this session has told of a question, and tells again; asks nothing, and costs nothing.
 
-        Parameters
-        ----------
-        question : Expression, Query, Marginal, text, dict or array of weights
+        Args:
+            question: Expression, Query, Marginal, text, dict or array of weights.
 
-        Returns
-        -------
-        Answer or None
+        Returns:
             A repeat; None if it was never answered, or without a test.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it does not fit the domain or the plan.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it does not fit the domain or the plan.
         """
         bound = self.bind(question)
 
@@ -752,35 +675,24 @@ class OnlineIC(Answering):
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
 
-        Parameters
-        ----------
-        text : str
-            Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
-        table : str
-            The name that stands after FROM.
-        params : mapping, optional
-            Values of the parameters `:name`.
-        dialect : str, optional
-            As sqlglot names it, for quotes and spellings.
+        Args:
+            text: Such as "SELECT region, COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 GROUP BY region".
+            table: The name that stands after FROM.
+            params: Values of the parameters `:name`.
+            dialect: As sqlglot names it, for quotes and spellings.
 
-        Returns
-        -------
-        Answer, Derived or AnswerTable
+        Returns:
             Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
 
-        Raises
-        ------
-        InvalidQueryError, TooLargeError, InvalidParameterError
-            If the statement is not understood, or does not fit the domain: nothing of it was asked.
-        TooFewRecordsError
-            If it is one AVG, over too few records.
-        MissingExtraError
-            Without the extra `onlineic[sql]`.
+        Raises:
+            InvalidQueryError, TooLargeError, InvalidParameterError: If the statement is not understood, or
+                does not fit the domain: nothing of it was asked.
+            TooFewRecordsError: If it is one AVG, over too few records.
+            MissingExtraError: Without the extra `onlineic[sql]`.
 
-        Examples
-        --------
-        >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'").count
-        16...
+        Examples:
+            >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'").count
+            16...
         """
         return answered(self, self._statements.read(text, table, params, dialect))
 
@@ -790,15 +702,11 @@ class OnlineIC(Answering):
         The event, of probability 1 - beta, is that of `statistics().error_bound`, which bounds them too; the
         noise of the first tables bounds some of them better in the same event.
 
-        Parameters
-        ----------
-        queries : iterable of Expression, Query, Marginal or array of weights
-        answers : iterable of Answer
-            What this session answered to each.
+        Args:
+            queries: Iterable of Expression, Query, Marginal or array of weights.
+            answers: What this session answered to each.
 
-        Returns
-        -------
-        (m,) float64
+        Returns:
             Fractions; of a constant what it was rounded by, inf where nothing is known.
         """
         chosen = checked_list("queries", queries, remedy="write them in brackets")
@@ -819,15 +727,11 @@ class OnlineIC(Answering):
         Means, cumulative shares, groups and statements in SQL are worked out from these, so that their parts
         fit together. A bound grows by the distance from what was told, if released tables bound it no better.
 
-        Parameters
-        ----------
-        queries : iterable of Expression, Query or array of weights
-        answers : iterable of Answer
-            What this session answered to each.
+        Args:
+            queries: Iterable of Expression, Query or array of weights.
+            answers: What this session answered to each.
 
-        Returns
-        -------
-        list of Answer
+        Returns:
             Those that differ are "untested". What was measured, untested or exact stays; so does all where
             the update rule does not fit all that was measured.
         """
@@ -850,13 +754,10 @@ class OnlineIC(Answering):
         is. These estimates have no bias for queries that were chosen before the tables were released, and can
         be negative. Free: nothing is asked or read.
 
-        Parameters
-        ----------
-        queries : iterable of Expression, Query, Marginal or array of weights
+        Args:
+            queries: Iterable of Expression, Query, Marginal or array of weights.
 
-        Returns
-        -------
-        list of Estimate or None
+        Returns:
             Also None of a cross table: ask for its cells.
         """
         chosen = checked_list("queries", queries, remedy="write them in brackets")
@@ -874,21 +775,14 @@ class OnlineIC(Answering):
         From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
         Before the first question bounds are those of its test; the noise of first tables may say more.
 
-        Parameters
-        ----------
-        question : Expression, Query, Marginal, text, array of weights, list of these or function of a session
-            A text is a condition in SQL, or a SELECT statement from t. A derived question is a function, such
-            as `lambda session: session.mean("age")`: it is called with
-            a stand-in that answers from the hypothesis, as if all tests turned out easy.
+        Args:
+            question: Expression, Query, Marginal, text, array of weights, list of these or function of a
+                session. A text is a condition in SQL, or a SELECT statement from t. A derived question is a
+                function, such as `lambda session: session.mean("age")`: it is called with a stand-in that
+                answers from the hypothesis, as if all tests turned out easy.
 
-        Returns
-        -------
-        Explanation
-
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         if isinstance(getattr(question, "__self__", None), OnlineIC):
             raise InvalidQueryError(
@@ -906,10 +800,8 @@ class OnlineIC(Answering):
     def receipt(self) -> Receipt:
         """Length and head of the ledger file as far as it is durable: `resume` refuses an older copy by it.
 
-        Raises
-        ------
-        SessionStateError
-            Without a ledger file.
+        Raises:
+            SessionStateError: Without a ledger file.
         """
         return receipt_of(self._loop.ledger, "session")
 
@@ -1056,17 +948,13 @@ class OnlineIC(Answering):
         attribute carries no guarantee, and is called so. Before the first question it believes nothing yet:
         `hypothesis` buys the first tables.
 
-        Parameters
-        ----------
-        answers : int
-            How many of the latest tested answers to list, with their bounds.
-        attributes : iterable of str, optional
-            Which to show; by default all of at most 10,000 values.
+        Args:
+            answers: How many of the latest tested answers to list, with their bounds.
+            attributes: Which to show; by default all of at most 10,000 values.
 
-        Raises
-        ------
-        InvalidParameterError, InvalidQueryError
-            If the number is negative or above 10,000, or a name is unknown.
+        Raises:
+            InvalidParameterError, InvalidQueryError: If the number is negative or above 10,000, or a name is
+                unknown.
         """
         answers = checked_integer("answers", answers, at_least=0, at_most=10_000)
         domain = self._data.domain
@@ -1109,16 +997,12 @@ class OnlineIC(Answering):
 
         As with `hypothesis`, first tables are bought before, if nothing was asked yet.
 
-        Parameters
-        ----------
-        rows : int
-        seed : int
-            Public: the records follow from it and the hypothesis.
+        Args:
+            seed: Public: the records follow from it and the hypothesis.
 
-        Raises
-        ------
-        InvalidParameterError
-            If a number is outside its range, or the rule's hypothesis cannot be sampled.
+        Raises:
+            InvalidParameterError: If a number is outside its range, or the rule's hypothesis cannot be
+                sampled.
         """
         # before it buys anything: the hypothesis of now is of the kind of the next one
         self._alone(lambda: check_sampled(self._loop.book.belief.hypothesis, rows, seed))

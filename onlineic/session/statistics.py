@@ -25,53 +25,37 @@ from onlineic.slips import public
 class SessionStatistics:
     """A snapshot of a session: public facts only.
 
-    Attributes
-    ----------
-    asked, easy, hard, repeat, untested : int
-        Answers by status.
-    hard_left : int
-        Hard answers that can at least be paid, of the largest price: as many as at the price of the next.
-        Mostly far more can, at falling prices and with more noise: where each costs at most a twentieth of
-        what is left, this number stays near 20 until noise ends. Cheaper ones leave more too.
-    restarts_left : int or None
-        How often the session can be closed and resumed until no hard answer can be paid, if something is
-        tested each time: a kept threshold is paid for again, which `hard_left` falls by. None: as often as
-        one likes.
-    spent : float
-        Share of the budget that is used up or reserved, in [0, 1].
-    budget : Budget
-        As it was given: that of a person with `rows_per_person` rows.
-    threshold : float
-        Gap at which the next query is hard, before noise; fraction of records.
-    alpha : float
-        Gap that an update relies on; in textbook mode the theorem's alpha.
-    error_bound : float
-        Bound on all tested answers at once with probability 1 - beta: where first tables were bought, on
-        those given so far, else on all of the stream. inf once more than max_queries were asked (of each
-        killed process 256 more, which its ledger file may have lost), or a certified session has measured
-        a table. With a ledger file each kept threshold has a part of beta.
-    certified : bool
-        Whether the hard answers cannot run out in that event: T(alpha) counts them, of single queries, and
-        if every update succeeds; or each question announced is paid.
-    update_failures : int
-    sealed : bool
-        Whether nothing is tested any more, because a test was interrupted before its record; what was
-        released is still answered.
-    private : bool
-        False: simulated noise, NOT PRIVATE.
-    family : Family or None
-        The queries that the noise of the first tables bounds all at once, whichever of them are asked, and
-        their number: conjunctions, products of sets of labels, of a table of all cells every query.
-    rows_per_person : int
-    unit : Unit or None
-        Who is protected: a person with all of their rows, or where it is None one record.
-    bought : float
-        Share of the budget that bought noisy tables without a test, part of `spent`: these answer any number
-        of questions.
-    prices_fall : bool
-        Whether later measured answers cost less, with more noise, so that they hardly run out.
-    counted : Counted or None
-        The number of records as it was released, where it is private: whether one is there is protected.
+    Attributes:
+        asked, easy, hard, repeat, untested: Answers by status.
+        hard_left: Hard answers that can at least be paid, of the largest price: as many as at the price of
+            the next. Mostly far more can, at falling prices and with more noise: where each costs at most a
+            twentieth of what is left, this number stays near 20 until noise ends. Cheaper ones leave more
+            too.
+        restarts_left: How often the session can be closed and resumed until no hard answer can be paid, if
+            something is tested each time: a kept threshold is paid for again, which `hard_left` falls by.
+            None: as often as one likes.
+        spent: Share of the budget that is used up or reserved, in [0, 1].
+        budget: As it was given: that of a person with `rows_per_person` rows.
+        threshold: Gap at which the next query is hard, before noise; fraction of records.
+        alpha: Gap that an update relies on; in textbook mode the theorem's alpha.
+        error_bound: Bound on all tested answers at once with probability 1 - beta: where first tables were
+            bought, on those given so far, else on all of the stream. inf once more than max_queries were
+            asked (of each killed process 256 more, which its ledger file may have lost), or a certified
+            session has measured a table. With a ledger file each kept threshold has a part of beta.
+        certified: Whether the hard answers cannot run out in that event: T(alpha) counts them, of single
+            queries, and if every update succeeds; or each question announced is paid.
+        sealed: Whether nothing is tested any more, because a test was interrupted before its record; what was
+            released is still answered.
+        private: False: simulated noise, NOT PRIVATE.
+        family: The queries that the noise of the first tables bounds all at once, whichever of them are
+            asked, and their number: conjunctions, products of sets of labels, of a table of all cells every
+            query.
+        unit: Who is protected: a person with all of their rows, or where it is None one record.
+        bought: Share of the budget that bought noisy tables without a test, part of `spent`: these answer any
+            number of questions.
+        prices_fall: Whether later measured answers cost less, with more noise, so that they hardly run out.
+        counted: The number of records as it was released, where it is private: whether one is there is
+            protected.
     """
 
     asked: int

@@ -35,7 +35,6 @@ from onlineic.known_noise.instalments import Instalments
 from onlineic.plan.plan import KNOWN, Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.marginals import marginal
-from onlineic.queries.partitions import one_way
 from onlineic.session.statistics import SessionStatistics, budget_facts
 from onlineic.slips import public
 
@@ -54,17 +53,12 @@ NO_GUARANTEE = "What the hypothesis believes, without a guarantee"
 class BelievedMarginal:
     """What a hypothesis believes of one attribute.
 
-    Attributes
-    ----------
-    name : str
-    labels : tuple, (m,)
-    counts : (m,) float64
-        n times the hypothesis: no guarantee.
-    low, high : (m,) float64, or None
-        Numbers of records that hold the exact counts, of all attributes at once, with probability
-        1 - `plan.KNOWN` beta, less that of the number of records where that is private; None where the first
-        tables do not tell.
-    ordered : bool
+    Attributes:
+        labels: Shape (m,).
+        counts: Shape (m,). n times the hypothesis: no guarantee.
+        low, high: Shape (m,). Numbers of records that hold the exact counts, of all attributes at once, with
+            probability 1 - `plan.KNOWN` beta, less that of the number of records where that is private; None
+            where the first tables do not tell.
     """
 
     name: str
@@ -90,11 +84,11 @@ def believed_marginals(
         kind = domain.attributes[axis]
         if not isinstance(hypothesis, HasBlocks) or kind.size > MOST_CODES:
             continue
-        ends = None if estimates is None else estimates.table_brackets(marginal(name).bind(domain))
+        table = marginal(name).bind(domain)
+        ends = None if estimates is None else estimates.table_brackets(table)
         low, high = (None, None) if ends is None else (n * ends[0], n * ends[1])
-        counts = n * np.asarray(hypothesis.blocks(one_way(domain, axis)))
-        labels = tuple(kind.label(code) for code in range(kind.size))
-        found.append(BelievedMarginal(name, labels, counts, low, high, kind.ordered))
+        counts = n * table.table(np.asarray(hypothesis.blocks(table.partition)))
+        found.append(BelievedMarginal(name, table.labels[name], counts, low, high, kind.ordered))
     return tuple(found)
 
 
@@ -104,23 +98,13 @@ def believed_marginals(
 class Summary:
     """What a session has released and planned: public, to be handed on.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    budget : Budget
-    plan : Plan
-    statistics : SessionStatistics
-    marginals : tuple of BelievedMarginal
-    answers : tuple of Answer
-        The latest tested ones, oldest first, without what was left then.
-    expected : float or None
-        Root-mean-square error that is predicted of questions like those asked, fraction of records
-        (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not fit
-        all of them.
-    told : float or None
-        The same, had the session been told what would be asked, where it was told nothing and that is less by
-        a third.
+    Attributes:
+        answers: The latest tested ones, oldest first, without what was left then.
+        expected: Root-mean-square error that is predicted of questions like those asked, fraction of records
+            (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not
+            fit all of them.
+        told: The same, had the session been told what would be asked, where it was told nothing and that is
+            less by a third.
     """
 
     domain: Domain
@@ -237,18 +221,13 @@ class Summary:
     def plot(self, attribute: str, ax: "Axes | None" = None) -> "Axes":
         """Draw what the hypothesis believes of one attribute, with its intervals; a line where it is ordered.
 
-        Parameters
-        ----------
-        attribute : str
-        ax : matplotlib Axes, optional
-            None: of a new figure, `ax.figure`.
+        Args:
+            ax: None: of a new figure, `ax.figure`.
 
-        Raises
-        ------
-        InvalidQueryError, InvalidParameterError
-            If there is no such attribute, or the summary does not hold it.
-        MissingExtraError
-            If matplotlib is not installed.
+        Raises:
+            InvalidQueryError, InvalidParameterError: If there is no such attribute, or the summary does not
+                hold it.
+            MissingExtraError: If matplotlib is not installed.
         """
         self.domain.axis(attribute)
         found = [one for one in self.marginals if one.name == attribute]

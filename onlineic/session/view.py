@@ -1,22 +1,28 @@
 """What is public of a session at one moment: frozen, so that readers wait for nobody."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 
+from onlineic._typing import Floats
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.display.plain import strict
 from onlineic.domain.domain import Domain
+from onlineic.domain.unit import Unit
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
-from onlineic.session.asking import Outcome, Places
-from onlineic.session.explain import Explanation, Outlook, Prospect
+from onlineic.questions.derived import Answering
+from onlineic.session.asking import Outcome, Places, check_answers
+from onlineic.session.explain import Explanation, NotToldError, Outlook, Prospect, Recalling
+from onlineic.session.purse import Purse
 from onlineic.session.statistics import SessionStatistics
+
+T = TypeVar("T")
 
 
 @final
@@ -24,24 +30,13 @@ from onlineic.session.statistics import SessionStatistics
 class View:
     """Public facts of a session, as they were when it was taken.
 
-    Attributes
-    ----------
-    domain : Domain
-    n : int
-    plan : Plan
-    statistics : SessionStatistics
-    hypothesis : Hypothesis
-        Without any guarantee.
-    answers_tables : bool
-    account : Filter
-        Without the standing reservation.
-    reserved : Charge or None
-    owed : Fraction
-        The charge of tables that questions will buy, in the unit of the account.
-    paid : mapping of str to Fraction
-        What each purse has paid, in the unit of the account.
-    length : int
-        Records in the transcript.
+    Attributes:
+        hypothesis: Without any guarantee.
+        account: Without the standing reservation.
+        owed: The charge of tables and numbers that questions will buy, in the unit of the account.
+        owed_alone: The part of that which whoever asks pays: of numbers that are bought for one question.
+        paid: What each purse has paid, in the unit of the account.
+        length: Records in the transcript.
     """
 
     domain: Domain
@@ -53,50 +48,85 @@ class View:
     account: Filter
     reserved: Charge | None
     owed: Fraction
+    owed_alone: Fraction
     paid: Mapping[str, Fraction]
     length: int
     _outlook: Outlook
     _places: Places
-    _gate: Any = attrs.field(factory=threading.Lock, init=False)  # what is told is worked out once, and kept
+    _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
 
-    def explain(self, question: Any, most: int | None = None) -> Explanation:
-        """Return what `OnlineIC.explain` said then; waits for no call of the session.
+    @property
+    def pool(self) -> Fraction:
+        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
+        return max(Fraction(0), self.account.capacity - shared)
 
-        Parameters
-        ----------
-        question
-            As of `OnlineIC.explain`.
-        most : int, optional
-            How many questions it may become.
+    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
+        """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
 
-        Raises
-        ------
-        TooLargeError
-            If it becomes more.
+        Args:
+            question: As of `OnlineIC.explain`.
+            most: How many questions it may become.
+            purse: Of who asks: prices and bounds are theirs; None: they may spend all of the budget.
+
+        Raises:
+            TooLargeError: If it becomes more.
         """
-        with self._gate:
-            return self._outlook.explained(question, most)
+        return self._of(purse).explained(question, most)
 
-    def prospect(self, question: Any) -> Prospect:
-        """Return what was known then of one question before it is asked.
+    def recalled(self, ask: Callable[[Answering], T], rounded_in: Unit | None = None) -> T | None:
+        """Return what is worked out of answers that were told then, or None if one of them was not.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Args:
+            ask: A function of a session.
+            rounded_in: As of the session.
         """
+        outlook = self._of(None)
+        beta, n_bound = outlook.beta, outlook.n_bound
+        try:
+            return ask(Recalling(outlook, self.domain, self.n, beta, n_bound, rounded_in))
+        except NotToldError:
+            return None
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Sequence[Answer]) -> Floats:
+        """Return what `OnlineIC.joint_bounds` said then."""
+        outlook = self._of(None)
+        bound = [outlook.bound(query) for query in queries]
+        check_answers(bound, answers)
+        return outlook.book.joint_bounds(bound, answers)
+
+    def snapshot(self, queries: Iterable[Any], answers: Sequence[Answer]) -> list[Answer]:
+        """Return what `OnlineIC.snapshot` said then."""
+        outlook = self._of(None)
+        bound = [outlook.bound(query) for query in queries]
+        check_answers(bound, answers)
+        return outlook.book.snapshot(bound, answers)
+
+    def hits_left(self, purse: Purse | None) -> int:
+        """Return how many hits of the largest price can at least still be paid from a purse."""
+        return self._of(purse).hits_left
+
+    def _of(self, purse: Purse | None) -> Outlook:
+        paid = Fraction(0) if purse is None else self.paid.get(purse.name, Fraction(0))
         with self._gate:
-            return self._outlook.prospect(self._outlook.bound(question))
+            return self._outlook.apart().of_asker(purse, paid)
+
+    def prospect(self, question: Any, purse: Purse | None = None) -> Prospect:
+        """Return what was known then of one question before it is asked, by the owner of a purse.
+
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
+        """
+        outlook = self._of(purse)
+        return outlook.prospect(outlook.bound(question))
 
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
 
         Waits for nobody: not for `explain` either.
 
-        Raises
-        ------
-        InvalidQueryError, DomainMismatchError, TooLargeError
-            If it cannot be asked.
+        Raises:
+            InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         bound = self._outlook.bound(question)
         if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:
@@ -110,8 +140,7 @@ class View:
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
         """Return what `OnlineIC.released` said then."""
-        with self._gate:
-            return self._outlook.book.released(start, self.length if stop is None else stop)
+        return self._of(None).book.released(start, self.length if stop is None else stop)
 
     def to_dict(self) -> dict[str, Any]:
         """Return n, statistics and length as plain values, which `json.dumps` takes."""

@@ -34,14 +34,8 @@ from onlineic.sparse.base import SparseState, first_reaching
 from onlineic.sparse.exponential import exponential_scales
 
 CHUNK = 4096  # values tested at once: what is drawn in vain after a hit stays short
-
-
 LARGEST_THRESHOLD = 2**60
-
-
 LEAST_BETA = 1e-250  # divided by the queries, it stays a float whose inverse is one
-
-
 FARTHEST = 2**61  # no noise reaches across from here: values beyond are compared as if they were here
 
 
@@ -54,45 +48,32 @@ class AboveThreshold:
     What comes out is the index alone. The value that was compared must not: it shows how far the threshold
     can have been moved, and the cost grows with the number of queries, without end.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    threshold : int, in [-2^60, 2^60]
-        In units in which every query has sensitivity 1 (counts).
-    allow_large_epsilon : bool
-        Accept a finite epsilon above 20.
-
-    Attributes
-    ----------
-    threshold_scale, query_scale : Fraction
-        Of rho and nu.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The query noise is Lap(4/epsilon): with the
     Lap(4/(3 epsilon)) of some texts the cost is 2 epsilon.
 
-    Examples
-    --------
-    The third of five counts is the first above 5,000, and none is above a million:
+    Args:
+        epsilon: In (0, 20].
+        threshold: In [-2^60, 2^60]. In units in which every query has sensitivity 1 (counts).
+        allow_large_epsilon: Accept a finite epsilon above 20.
 
-    >>> import numpy as np
-    >>> from onlineic.noise import SystemNoise
-    >>> counts = np.array([0, 0, 10_000, 0, 10_000])
-    >>> AboveThreshold(1.0, threshold=5_000).first(counts, SystemNoise())
-    2
-    >>> AboveThreshold(1.0, threshold=1_000_000).first(counts, SystemNoise()) is None
-    True
+    Attributes:
+        threshold_scale, query_scale: Of rho and nu.
 
-    Index 0 is a hit too, so the outcome is to be compared with None, not tested for truth:
+    Examples:
+        The third of five counts is the first above 5,000, and none is above a million:
 
-    >>> AboveThreshold(1.0, threshold=-5_000).first(counts, SystemNoise())
-    0
+        >>> import numpy as np
+        >>> from onlineic.noise import SystemNoise
+        >>> counts = np.array([0, 0, 10_000, 0, 10_000])
+        >>> AboveThreshold(1.0, threshold=5_000).first(counts, SystemNoise())
+        2
+        >>> AboveThreshold(1.0, threshold=1_000_000).first(counts, SystemNoise()) is None
+        True
+
+        Index 0 is a hit too, so the outcome is to be compared with None, not tested for truth:
+
+        >>> AboveThreshold(1.0, threshold=-5_000).first(counts, SystemNoise())
+        0
     """
 
     epsilon: float
@@ -129,15 +110,11 @@ class AboveThreshold:
 
         EVERY CALL COSTS epsilon: each draws a new threshold, and none is remembered.
 
-        Parameters
-        ----------
-        values : (k,) int64
-            Exact values, PRIVATE.
+        Args:
+            values: Shape (k,). Exact values, PRIVATE.
 
-        Raises
-        ------
-        InvalidParameterError
-            If `values` is not an array of integers.
+        Raises:
+            InvalidParameterError: If `values` is not an array of integers.
         """
         exact = _checked_values(values)
         _, index = first_above(
@@ -151,15 +128,9 @@ class AboveThreshold:
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. About half of
         `bounds.above_threshold_alpha`: (4/epsilon) ln(k/beta) for 8 ln(2k/beta)/epsilon.
 
-        Parameters
-        ----------
-        queries : int, >= 1
-            k.
-        beta : float, in [1e-250, 1)
-
-        References
-        ----------
-        As `Sparse.radius` with its kept threshold.
+        Args:
+            queries: At least 1. k.
+            beta: In [1e-250, 1).
         """
         return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
 
@@ -170,65 +141,43 @@ class Sparse:
     """Which queries reach the threshold, up to `cutoff` of them: value + nu >= threshold + rho.
 
     allocation "restarts" (the book): rho ~ Lap(sigma) drawn again after every hit, nu ~ Lap(2 sigma), with
-    sigma the smaller of 2c/epsilon and, for delta > 0, sqrt(32 c ln(1/delta))/epsilon. Each is private by
-    itself: c runs of cost epsilon/c add to epsilon with no delta at all (Theorem 3.14), and the second noise
-    is taken only where Theorem 3.20, computed for it, costs at most epsilon. Which of them is taken follows
-    from c, epsilon and delta, all public, so that the choice costs nothing; since 4 c^2 <= 32 c ln(1/delta)
-    iff c <= 8 ln(1/delta), the book, which takes the second for every delta > 0, draws more noise there.
+    sigma the smaller of 2c/epsilon and, for delta > 0 and where Theorem 3.20 allows it, sqrt(32 c
+    ln(1/delta))/ epsilon. The choice follows from c, epsilon and delta, all public, so that it costs nothing;
+    the book takes the second for every delta > 0, and draws more noise where c <= 8 ln(1/delta).
 
-    allocation "optimal", delta = 0 only: one rho ~ Lap(1/eps1) for the whole run, nu ~ Lap(2c/eps2), with
-    eps1 : eps2 = 1 : (2c)^(2/3), which makes the variance of nu - rho least. Theorem: this is
-    (1/b1 + 2c/b2)-private for the scales b1, b2 that are drawn, and that sum is at most epsilon, exactly.
-    Proof: shift rho by 1. An easy test of a value v has its bound T + rho - v moved up by 1 and by v - v' >=
-    -1, so it is no less likely under the neighbour; a hit needs nu larger by 1 + v - v' in [0, 2], which
-    costs e^(2/b2) at most, since P(nu >= x) <= e^(z/b2) P(nu >= x + z) for z >= 0 also where the tail is that
-    of two-sided noise; the shift itself costs e^(1/b1). At most c hits.
+    allocation "optimal", delta = 0 only: one rho ~ Lap(b1) for the whole run, nu ~ Lap(b2), with 1/b1 : 2c/b2
+    = 1 : (2c)^(2/3), which makes the variance of nu - rho least. It is (1/b1 + 2c/b2)-private, at most
+    epsilon, exactly (theory 12.4).
 
     The cutoff-th hit is reported. Values that were compared must not be.
 
-    Parameters
-    ----------
-    epsilon : float, in (0, 20]
-    threshold : int, in [-2^60, 2^60]
-        In counts.
-    cutoff : int, >= 1
-        c, the number of hits after which it halts.
-    delta : float, in [0, 1)
-        0 for allocation="optimal".
-    allocation : "restarts" or "optimal"
-    allow_large_epsilon : bool
-        Accept a finite epsilon above 20.
-
-    Attributes
-    ----------
-    threshold_scale, query_scale : Fraction
-        Of rho and nu, counts.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 2 and Theorem 3.25; Lyu, Su & Li (2017), Algorithm 7 with eps3 = 0 and
     their optimal allocation for queries that are not monotone.
 
-    Examples
-    --------
-    Four of ten thousand columns are large, three answers are wanted:
+    Args:
+        epsilon: In (0, 20].
+        threshold: In [-2^60, 2^60]. In counts.
+        cutoff: At least 1. c, the number of hits after which it halts.
+        delta: In [0, 1). 0 for allocation="optimal".
+        allow_large_epsilon: Accept a finite epsilon above 20.
 
-    >>> import numpy as np
-    >>> from onlineic.noise import SystemNoise
-    >>> counts = np.zeros(10_000, np.int64)
-    >>> counts[[17, 4_000, 9_000, 9_500]] = 100_000
-    >>> Sparse(1.0, threshold=50_000, cutoff=3, allocation="optimal").select(counts, SystemNoise())
-    (17, 4000, 9000)
+    Attributes:
+        threshold_scale, query_scale: Of rho and nu, counts.
 
-    What it can see among them: no error beyond this many records, but with a chance of 5 %:
+    Examples:
+        Four of ten thousand columns are large, three answers are wanted:
 
-    >>> [Sparse(1.0, 0, 3, allocation=name).radius(10_000, 0.05) for name in ("restarts", "optimal")]
-    [154, 96]
+        >>> import numpy as np
+        >>> from onlineic.noise import SystemNoise
+        >>> counts = np.zeros(10_000, np.int64)
+        >>> counts[[17, 4_000, 9_000, 9_500]] = 100_000
+        >>> Sparse(1.0, threshold=50_000, cutoff=3, allocation="optimal").select(counts, SystemNoise())
+        (17, 4000, 9000)
+
+        What it can see among them: no error beyond this many records, but with a chance of 5 %:
+
+        >>> [Sparse(1.0, 0, 3, allocation=name).radius(10_000, 0.05) for name in ("restarts", "optimal")]
+        [154, 96]
     """
 
     epsilon: float
@@ -279,15 +228,11 @@ class Sparse:
         One call is one run and costs epsilon. Fewer than `cutoff` indices mean that the values came to their
         end without another hit: that is released as well.
 
-        Parameters
-        ----------
-        values : (k,) int64
-            Exact values, PRIVATE.
+        Args:
+            values: Shape (k,). Exact values, PRIVATE.
 
-        Raises
-        ------
-        InvalidParameterError
-            If `values` is not an array of integers.
+        Raises:
+            InvalidParameterError: If `values` is not an array of integers.
         """
         exact = _checked_values(values)
         state, place, noise = self.init(), 0, checked_source(noise)
@@ -304,21 +249,13 @@ class Sparse:
         """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
 
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. For "restarts"
-        less than half of `bounds.sparse_alpha`, the book's.
+        less than half of `bounds.sparse_alpha`, the book's: `bounds.sparse_margin`, and one unit more for
+        noise on the integers. For "optimal" the moment bound of theory 12.4, about b2 ln(k b2/(2 (b2 - b1)
+        beta)), or the union bound over |rho| and all nu where that is smaller.
 
-        Parameters
-        ----------
-        queries : int, >= 1
-            k.
-        beta : float, in [1e-250, 1)
-
-        References
-        ----------
-        "restarts": `bounds.sparse_margin`, and one unit more for noise on the integers. "optimal", not in
-        the book: the history decides on which side query i can fail, and nu_i is fresh, so that its chance
-        is at most E[P(nu >= a + 1 - |rho|)] <= E[e^(|rho|/b2)] e^(-(a+1)/b2)/(1 + e^(-1/b2)), where
-        E[e^(|rho|/b2)] = tanh(1/(2 b1))/tanh(1/(2 b1) - 1/(2 b2)), about b2/(b2 - b1). Times k it is beta:
-        a is about b2 ln(k b2/(2 (b2 - b1) beta)). The union bound over |rho| and all nu where smaller.
+        Args:
+            queries: At least 1. k.
+            beta: In [1e-250, 1).
         """
         if self.allocation == "optimal":
             return _kept_radius(self.threshold_scale, self.query_scale, queries, beta)
@@ -355,8 +292,6 @@ def first_above(
     A hit counts. After it the next test draws another rho, or with `keep` the same one goes on. Noise drawn
     for values after the hit was never looked at and is given back.
 
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 2, lines 4-8; with `keep`, Lyu, Su & Li (2017), Algorithm 1.
     """
     rho = state.threshold_noise

@@ -39,12 +39,10 @@ SCALAR = 4  # up to so many values plain integers are faster than arrays
 class SparseState:
     """What a mechanism remembers between tests.
 
-    Attributes
-    ----------
-    hits : int
-        Hard answers so far; released.
-    threshold_noise : int or None
-        Noise of the current threshold, drawn by the first test that it serves. SECRET: not shown.
+    Attributes:
+        hits: Hard answers so far; released.
+        threshold_noise: Noise of the current threshold, drawn by the first test that it serves. SECRET: not
+            shown.
     """
 
     hits: int = attrs.field(default=0, converter=index)
@@ -58,12 +56,9 @@ class SparseState:
 class Hit:
     """A fired test. Holds released numbers only.
 
-    Attributes
-    ----------
-    side : int
-        +1 or -1: which of a pair of tests fired; 0 for a test of the absolute gap.
-    excess : int or None
-        Noisy gap minus noisy threshold where the mechanism releases it for free (grid units).
+    Attributes:
+        side: +1 or -1: which of a pair of tests fired; 0 for a test of the absolute gap.
+        excess: Noisy gap minus noisy threshold where the mechanism releases it for free (grid units).
     """
 
     side: int = attrs.field(default=0, converter=index)
@@ -73,13 +68,11 @@ class Hit:
 @final
 @attrs.frozen
 class Value:
-    """What stands in the place of a query where the number is none: an integer of bounded sensitivity.
+    """An integer of bounded sensitivity that is no linear query, priced like the number of one.
 
-    Attributes
-    ----------
-    sensitivity : int, >= 1
-        How far one replaced record moves it, units 2^-grid_bits: as if it were a weight up to that.
-    grid_bits : int
+    Attributes:
+        sensitivity: At least 1. How far one replaced record moves it, units 2^-grid_bits: as if it were a
+            weight up to that.
     """
 
     sensitivity: int
@@ -87,12 +80,12 @@ class Value:
 
     @property
     def lowest(self) -> int:
-        """0."""
+        """Least value, for the price: 0."""
         return 0
 
     @property
     def highest(self) -> int:
-        """Its sensitivity."""
+        """Largest value, for the price: the sensitivity."""
         return self.sensitivity
 
 
@@ -124,67 +117,43 @@ class NumericSparse(abc.ABC):
     ) -> Self:
         """Return the settings with the least noise that pay for the planned hard answers.
 
-        Parameters
-        ----------
-        budget : Budget
-            With delta > 0 for `GumbelSparse`; `ExponentialSparse` uses epsilon alone, `LaplaceSparse` the
-            better of its two branches.
-        n : int, >= 1
-            Number of records, public.
-        hard_answers : int, >= 1
-            c, planned true hard answers of full range.
-        max_queries : int, >= 1
-            k, planned queries. Privacy does not depend on it.
-        grid_bits : int, >= 0
-            Finest grid wanted. `GumbelSparse` and `LaplaceSparse` lower it where their noise would leave the
-            sampler's range.
-        alpha : float, in (0, 1), optional
-            Gap, fraction of records, that every hit of k queries shall have with probability 1 - beta:
-            T = alpha + a_hit. `GumbelSparse` raises b and lowers sigma / b where T would exceed 26 b.
-        threshold : float, in (0, 1), optional
-            T as a fraction of records, instead. With neither, T is such that k queries with gap 0 cause
-            false_hits c false hits on average. (`LaplaceSparse` takes any alpha or threshold > 0: the book's
-            constants may lead beyond 1.)
-        beta : float, in (0, 1)
-        **own
-            What the mechanism alone knows, listed below.
-
-        Other Parameters
-        ----------------
-        false_hits : float, >= 0, optional
-            Of `GumbelSparse` and `ExponentialSparse`: rho, false hits for each planned true one, so that
-            ceil(c (1 + rho)) hits are paid; by default .2 and .05, with alpha 0. (`LaplaceSparse` pays c,
-            and its T with neither is for rho = .2.)
-        reserved : Fraction, in [0, 1)
-            Of the same two: share of the capacity, or of epsilon, kept for other releases of the same
-            account, such as a noisy prior.
-        restarts : int, >= 0
-            Of `ExponentialSparse` and `LaplaceSparse`: sessions paid for besides, resumed after they ended;
-            each has a threshold noise of its own.
-        ratio : Fraction, > 0
-            Of `GumbelSparse`: sigma / b; less where b was raised for the threshold.
-        partition : bool
-            Of `GumbelSparse`: hard answers release whole partitions.
-        fresh : bool
-            Of `ExponentialSparse`: plan fresh answers, numbers and partitions, which get `answer_share`.
-        answer_share : Fraction, in (0, 1)
-            Of `ExponentialSparse`: share of epsilon for fresh answers. At 1/3 their 95 % quantile is about a
-            quarter of what a test resolves.
-        pair : bool
-            Of `LaplaceSparse`: test gap and -gap, as the book does.
-
-        Raises
-        ------
-        InvalidParameterError
-            If a parameter is outside its range.
-        InfeasibleAccuracyError
-            If the noise would leave the sampler's range.
-
-        Notes
-        -----
         Real-valued optima are rounded to the private side: scales up to what the sampler draws.
-        `GumbelSparse` rounds its order to a multiple of 1/64, then raises b until its exact
-        prices fit the exact capacity.
+
+        Args:
+            budget: With delta > 0 for `GumbelSparse`; `ExponentialSparse` uses epsilon alone, `LaplaceSparse`
+                the better of its two branches.
+            n: At least 1. Number of records, public.
+            hard_answers: At least 1. c, planned true hard answers of full range.
+            max_queries: At least 1. k, planned queries. Privacy does not depend on it.
+            grid_bits: At least 0. Finest grid wanted. `GumbelSparse` and `LaplaceSparse` lower it where their
+                noise would leave the sampler's range.
+            alpha: In (0, 1). Gap, fraction of records, that every hit of k queries shall have with
+                probability 1 - beta: T = alpha + a_hit. `GumbelSparse` raises b and lowers sigma / b where T
+                would exceed 26 b.
+            threshold: In (0, 1). T as a fraction of records, instead. With neither, T is such that k queries
+                whose guess is right cause false_hits c false hits on average. (`LaplaceSparse` takes any
+                alpha or threshold > 0: the book's constants may lead beyond 1.)
+            beta: In (0, 1).
+            **own: What the mechanism alone knows, listed below.
+
+        Keyword Args:
+            false_hits: At least 0. Of `GumbelSparse` and `ExponentialSparse`: rho, false hits for each
+                planned true one, so that ceil(c (1 + rho)) hits are paid; by default .2 and .05, with alpha
+                0. (`LaplaceSparse` pays c, and its T with neither is for rho = .2.)
+            reserved: In [0, 1). Of the same two: share of the capacity, or of epsilon, kept for other
+                releases of the same account, such as a noisy prior.
+            restarts: At least 0. Of `ExponentialSparse` and `LaplaceSparse`: sessions paid for besides,
+                resumed after they ended; each has a threshold noise of its own.
+            ratio: Above 0. Of `GumbelSparse`: sigma / b; less where b was raised for the threshold.
+            partition: Of `GumbelSparse`: hard answers release whole partitions.
+            fresh: Of `ExponentialSparse`: plan fresh answers, numbers and partitions, which get
+                `answer_share`.
+            answer_share: In (0, 1). Of `ExponentialSparse`: share of epsilon for fresh answers. At 1/3 their
+                95 % quantile is about a quarter of what a test resolves.
+            pair: Of `LaplaceSparse`: test gap and -gap, as the book does.
+
+        Raises:
+            InfeasibleAccuracyError: If the noise would leave the sampler's range.
         """
         asked = partial(Calibration, budget, n, hard_answers, max_queries, grid_bits, alpha, threshold, beta)
         return cls._calibrated(asked, **own)
@@ -228,8 +197,8 @@ class NumericSparse(abc.ABC):
         """Return the grid that the number of a target is released on: its own, or K if that is coarser.
 
         Weights may be finer than K: their exact count is then rounded down to a multiple of 2^-K, before any
-        noise. Rounding down keeps order and commutes with whole steps of the grid, so that counts which
-        differ by at most Delta units of 2^-k differ by at most ceil(Delta/2^(k-K)) steps: `moved_by`.
+        noise, so that counts which differ by at most Delta units of 2^-k differ by at most
+        ceil(Delta/2^(k-K)) steps (theory 1.3): `moved_by`.
         """
         return min(target.grid_bits, self.grid_bits)
 
@@ -269,10 +238,8 @@ class NumericSparse(abc.ABC):
     def price(self, target: Query | Partition) -> Charge:
         """Return the charge of one hard answer, its test included; public.
 
-        Raises
-        ------
-        InvalidQueryError
-            If the mechanism cannot release this target.
+        Raises:
+            InvalidQueryError: If the mechanism cannot release this target.
         """
 
     @property
@@ -283,12 +250,11 @@ class NumericSparse(abc.ABC):
     def stretched(self, cheaper: Fraction) -> "NumericSparse":
         """Return the mechanism with more noise and a higher threshold, whose hits cost `cheaper` times less.
 
-        Its account, order and grid are the same, and states go from one to the other: the noise of a kept
-        threshold has the scale it had. Less where the samplers end; a mechanism without it returns itself.
+        Less where the samplers end. Account, order and grid stay, and states go from one to the other: the
+        noise of a kept threshold has the scale it had. By default the same mechanism.
 
-        Parameters
-        ----------
-        cheaper : Fraction, >= 1
+        Args:
+            cheaper: At least 1.
         """
         return self
 
@@ -302,12 +268,9 @@ class NumericSparse(abc.ABC):
         Asked only where the noise of a kept threshold was drawn: it is lost with the process and never
         stored, and what it cost is not given back (theory 5.4).
 
-        Parameters
-        ----------
-        reserved : Fraction
-            Of the next hit, `start` included.
-        start : Fraction
-            The part that pays the start of this run; 0 once a hit has paid it.
+        Args:
+            reserved: Of the next hit, `start` included.
+            start: The part that pays the start of this run; 0 once a hit has paid it.
         """
         return reserved
 
@@ -317,12 +280,9 @@ class NumericSparse(abc.ABC):
     ) -> tuple[SparseState, Hit | None]:
         """Test one gap: (new state, None) if easy, (new state, hit) if hard.
 
-        Parameters
-        ----------
-        gap : int
-            Exact count minus guess, signed, units 1/(n 2^K). PRIVATE.
-        sensitivity : int
-            How far a neighbour moves the gap, same units.
+        Args:
+            gap: Exact count minus guess, signed, units 1/(n 2^K). PRIVATE.
+            sensitivity: How far a neighbour moves the gap, same units.
         """
 
     @abc.abstractmethod
@@ -341,10 +301,8 @@ class NumericSparse(abc.ABC):
     ) -> tuple[SparseState, Hit | None]:
         """Test a cross table by max_i |gap_i| over its cells: an easy answer certifies all of them.
 
-        Parameters
-        ----------
-        largest_gap : int
-            Units 1/(n 2^K); replacing one record moves it by at most one count. PRIVATE.
+        Args:
+            largest_gap: Units 1/(n 2^K); replacing one record moves it by at most one count. PRIVATE.
         """
 
     @abc.abstractmethod
@@ -353,12 +311,9 @@ class NumericSparse(abc.ABC):
     ) -> Measurement:
         """Return the released answer of a hit.
 
-        Parameters
-        ----------
-        guess : int
-            The public integer that was tested, units 1/(n 2^k).
-        counts : int or int64 array
-            Exact n 2^k f(D) of a query, or block counts of a partition. PRIVATE.
+        Args:
+            guess: The public integer that was tested, units 1/(n 2^k).
+            counts: Exact n 2^k f(D) of a query, or block counts of a partition. PRIVATE.
         """
 
     @abc.abstractmethod
@@ -375,19 +330,17 @@ class NumericSparse(abc.ABC):
     ) -> float:
         """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
 
-        Parameters
-        ----------
-        tests : int, optional
-            Most tests that come before them, over which a union stands in for the condition, if that is made.
+        Args:
+            tests: Most tests that come before them, over which a union stands in for the condition, if that
+                is made.
         """
 
     @abc.abstractmethod
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         """Return r: the sum of weights times the noises of a measured partition is within r, but for beta.
 
-        Parameters
-        ----------
-        weights : float64 array, (blocks,)
+        Args:
+            weights: Shape (blocks,).
         """
 
     @abc.abstractmethod

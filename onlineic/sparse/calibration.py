@@ -20,29 +20,22 @@ from onlineic.noise.laws import checked_beta
 class Calibration:
     """A plan inside its range, of Python's own numbers, with the one choice of its threshold.
 
-    A mechanism solves for its scales alone: `paid` tells for how many hits, and `level`, given what the noise
-    of those scales does to tests of equal numbers, where the threshold stands.
+    A mechanism solves for its scales alone: `paid` tells for how many hits, and `level`, given how far above
+    a right guess the noise of those scales reaches, where the threshold stands.
 
-    Parameters
-    ----------
-    budget, n, hard_answers, max_queries, grid_bits, alpha, threshold, beta
-        As `NumericSparse.calibrated` takes them.
-    usual : float
-        `false_hits` where they are not given and no gap is asked for.
-    false_hits, reserved, restarts
-        As the mechanisms take them that know them.
-    below : float
-        What alpha and threshold are below.
+    Args:
+        budget, n, hard_answers, max_queries, grid_bits, alpha, threshold, beta: As `NumericSparse.calibrated`
+            takes them.
+        usual: `false_hits` where they are not given and no gap is asked for.
+        false_hits, reserved, restarts: As the mechanisms take them that know them.
+        below: What alpha and threshold are below.
 
-    Attributes
-    ----------
-    tolerated : float
-        rho, false hits for each planned true one.
+    Attributes:
+        tolerated: rho, false hits for each planned true one.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, both alpha and threshold are given, or nothing settles T.
+    Raises:
+        InvalidParameterError: If a parameter is outside its range, both alpha and threshold are given, or
+            nothing settles T.
     """
 
     budget: Budget
@@ -98,17 +91,12 @@ class Calibration:
     ) -> float:
         """Return T, not rounded yet: of alpha, as a fraction, or of the false hits that are tolerated.
 
-        Parameters
-        ----------
-        unit : int
-            2^K: T is in units of 1/(n 2^K).
-        height : callable
-            (part, of) -> how far above equal numbers all planned tests together cause part * of hits on
-            average, and so any hit with at most that probability.
-        share : float
-            Part of beta at which no hit shall have a gap below alpha: T = alpha + a_hit.
-        slack : float
-            Units on top of that, for what is rounded and for a gap strictly above alpha.
+        Args:
+            unit: 2^K: T is in units of 1/(n 2^K).
+            height: (part, of) -> threshold, above a right guess, at which all planned tests together cause
+                part * of hits on average, and so any hit with at most that probability.
+            share: Part of beta at which no hit shall have a gap below alpha: T = alpha + a_hit.
+            slack: Units on top of that, for what is rounded and for a gap strictly above alpha.
         """
         if self.alpha is not None:
             return self.alpha * self.n * unit + height(share, self.beta) + slack

@@ -55,37 +55,20 @@ class ExponentialSparse(NumericSparse):
         D/b1 for the run + (D + Delta)/b2 for each hit + L1/lambda for each fresh answer,
 
     D = 2^grid_bits, Delta the sensitivity of the query, L1 that of the fresh answer, for any number of
-    adaptive tests: pointwise, so charges simply add up to epsilon. Proof: shift rho by D; then every easy
-    test is at least as likely under the neighbour, and a hit needs nu larger by at most D + Delta. All
-    shifts go up, so noises on [0, inf) qualify.
+    adaptive tests: pointwise, so charges simply add up to epsilon (theory 5.1).
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    epsilon : float
-    threshold : int
-        T, units 1/(n 2^grid_bits); ties are hits.
-    threshold_scale, query_scale : Fraction
-        b1 and b2, same units.
-    grid_bits : int
-        K, the session's grid; 0 if only 0/1 queries are asked.
-    number_scale : Fraction, optional
-        lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice that. None:
-        numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a false hit, whose
-        nu has no memory: its error bound reaches beyond the threshold.
-    neighbours : Neighbours
-        The tables between which it is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 3 with delta = 0, one threshold for all hits as in Lyu, Su & Li (2017),
     Algorithm 7, and one-sided instead of Laplace noise.
+
+    Args:
+        n: Number of records, public.
+        threshold: T, units 1/(n 2^grid_bits); ties are hits.
+        threshold_scale, query_scale: b1 and b2, same units.
+        grid_bits: K, the session's grid; 0 if only 0/1 queries are asked.
+        number_scale: lambda of a fresh answer of L1 sensitivity 1 count, counts; a partition's has twice
+            that. None: numbers are made of free gaps, and partitions are refused. A free gap cannot unmask a
+            false hit, whose nu has no memory: its error bound reaches beyond the threshold.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -258,11 +241,9 @@ class ExponentialSparse(NumericSparse):
     ) -> float:
         """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
 
-        A fresh answer has the discrete Laplace tail, whether hard or not. The error of a free gap is nu - rho
-        less its mean, and hits choose the large nu: given a hit of whichever side, nu - rho > T + x has
-        probability at most 2 e^(-x/b2), because the excess over the threshold has no memory. The lower tail
-        is rho's, one for the whole run. Of several answers among at most `tests` the upper tail is a union
-        over the tests.
+        A fresh answer has the discrete Laplace tail, whether hard or not; the error of a free gap is nu - rho
+        less its mean, and hits choose the large nu (theory 6.4a). Of several answers among at most `tests`
+        the upper tail is a union over the tests.
         """
         if self.number_scale is not None or isinstance(target, Partition):
             law = DiscreteLaplace(self._fresh_scale(target))
@@ -280,12 +261,7 @@ class ExponentialSparse(NumericSparse):
         return DiscreteLaplace(self._fresh_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
-
-        No hit has its gap below T - a_hit, no easy answer above T + a_miss, no number of a query errs by
-        more than a_num, over `max_queries` queries and `hard_answers` numbers. Free gaps err only where a
-        hit or an easy answer would; fresh numbers take .1 beta.
-        """
+        """Return the margins. Free gaps err only where a test would; fresh numbers take .1 beta."""
         beta, tests = checked_tail(beta, max_queries)
         cutoff = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits
@@ -365,18 +341,10 @@ def exponential_scales(count: int, epsilon: float, runs: int = 1) -> tuple[float
 
     Split runs^(2/3) : (2 count)^(2/3) between all thresholds and all hits: within 2 % of the best.
 
-    Parameters
-    ----------
-    count : int, >= 1
-        c', hard answers that must be payable.
-    epsilon : float, > 0
-    runs : int, >= 1
-        Thresholds that must be payable.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
+    Args:
+        count: At least 1. c', hard answers that must be payable.
+        epsilon: Above 0.
+        runs: At least 1. Thresholds that must be payable.
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -391,11 +359,6 @@ def exponential_resolution(hard_answers: int, max_queries: int, epsilon: float) 
 
     G = T + b1 ln(b1/((b1 + b2) .05)) with T = b2 ln(2 k b2/((b1 + b2) .05 c)), calibrated for
     ceil(1.05 c) hard answers.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
     count = hits_paid(hard_answers, FALSE_HITS)

@@ -64,41 +64,23 @@ class GumbelSparse(NumericSparse):
     to a Renyi filter of the one order a, fixed here, of capacity
     R = epsilon - ln(1 - 1/a) + (ln delta + ln a)/(a - 1). Theorem: if a test is asked only while
     spent + its charge <= R, the whole interaction, however long and adaptive, is (a, R)-Renyi private for
-    its neighbours and hence (epsilon, delta)-differentially private. Proof: the slot of each test that
-    fires costs theta(eta) in the moment and the silent ones nothing (the sum telescopes), so the moment
-    times exp(-(a - 1) * charges) is a supermartingale; charges <= R on every transcript.
+    its neighbours and hence (epsilon, delta)-differentially private (theory 3.2, 3.3).
 
     Instances of the same order may share one filter, query by query.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    epsilon, delta : float
-        delta > 0.
-    order : Fraction, > 1
-        a, fixed before the session.
-    scale : Fraction
-        b, units 1/(n 2^grid_bits), with x < 1 at the sensitivity of one record.
-    threshold : int, in [1, 26 b]
-        T, same units; ties are hits.
-    grid_bits : int
-        K, the session's grid; 0 if only 0/1 queries are asked.
-    ratio : Fraction, > 0
-        sigma / b; sigma is rounded up to whole units of the target's own grid.
-    neighbours : Neighbours
-        The tables between which it is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Replaces Algorithm 3 of Dwork & Roth (2014): no threshold noise, Gumbel test noise of maximum type, and
     a Renyi filter (Feldman & Zrnic 2021) of fixed order for Theorem 3.27. Conversion to (epsilon, delta):
     Canonne, Kamath & Steinke (2020), Proposition 12.
+
+    Args:
+        n: Number of records, public.
+        epsilon, delta: delta > 0.
+        order: Above 1. a, fixed before the session.
+        scale: b, units 1/(n 2^grid_bits), with x < 1 at the sensitivity of one record.
+        threshold: In [1, 26 b]. T, same units; ties are hits.
+        grid_bits: K, the session's grid; 0 if only 0/1 queries are asked.
+        ratio: Above 0. sigma / b; sigma is rounded up to whole units of the target's own grid.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -310,11 +292,7 @@ class GumbelSparse(NumericSparse):
         return self._law(target).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
-
-        No hit has |gap| < T - a_hit, no easy answer |gap| > T + a_miss, no number of a query errs by more
-        than a_num, over `max_queries` tests and `hard_answers` numbers. Shares of beta: .8, .1, .1.
-        """
+        """Return the margins, of shares .8, .1 and .1 of beta."""
         beta, tests = checked_tail(beta, max_queries)
         scale, unit = float(self.scale), self.n << self.grid_bits
         number = normal_quantile(0.1 * beta / (2 * checked_integer("hard_answers", hard_answers, at_least=1)))
@@ -414,33 +392,20 @@ def gumbel_scale(
 ) -> tuple[float, float]:
     """Return the least b with count * charge(alpha; 1, b, ratio b, L) <= (1 - reserved) R(alpha), and alpha.
 
-    b, the Gumbel scale in counts, is the least that pays for so many hard answers; alpha is the Renyi order
-    that allows it.
+    b is the Gumbel scale in counts, alpha the Renyi order.
+    The order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
 
-    Parameters
-    ----------
-    count : int, >= 1
-        c', hard answers that must be payable.
-    epsilon : float, > 0
-    delta : float, in (0, 1)
-    ratio : float, > 0
-        sigma / b of the fresh answer; inf for none.
-    squared_sensitivity : float, > 0
-        L in counts^2, of an answer whose test moves by one count: 1 for a number, 2 for a partition.
-    reserved : float, in [0, 1)
-        Share of the capacity kept for other releases of the same filter.
+    Args:
+        count: At least 1. c', hard answers that must be payable.
+        epsilon: Above 0.
+        delta: In (0, 1).
+        ratio: Above 0. sigma / b of the fresh answer; inf for none.
+        squared_sensitivity: Above 0. L in counts^2, of an answer whose test moves by one count: 1 for a
+            number, 2 for a partition.
+        reserved: In [0, 1). Share of the capacity kept for other releases of the same filter.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-    InfeasibleAccuracyError
-        If epsilon is so small that no order up to 10^5 has any capacity.
-
-    References
-    ----------
-    Calibrates the session-wide Renyi filter that stands in for Theorem 3.28 of Dwork & Roth (2014). The
-    order is searched on 400 points of ln(alpha - 1) in [ln 1e-3, ln 1e5], then between neighbours.
+    Raises:
+        InfeasibleAccuracyError: If epsilon is so small that no order up to 10^5 has any capacity.
     """
     count = checked_integer("count", count, at_least=1)
     epsilon = checked_real("epsilon", epsilon, above=0.0)
@@ -507,11 +472,6 @@ def gumbel_resolution(hard_answers: int, max_queries: int, epsilon: float, delta
     """Return G, counts: a gap that is found with 95 % at the threshold of few false hits (default choice).
 
     G = b (ln(k/(.2 c)) + ln ln 20), b calibrated for ceil(1.2 c) hard answers.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
     """
     hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
     count = hits_paid(hard_answers, FALSE_HITS)

@@ -43,9 +43,7 @@ from onlineic.sparse.base import (
     fresh_radius,
 )
 
-FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of equal numbers may use up
-
-
+FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of right guesses may use up
 SCALE_BITS = RATIO_LIMIT.bit_length() - 2  # scales in grid units stay below the samplers' limit
 
 
@@ -59,28 +57,16 @@ class LaplaceSparse(NumericSparse):
     s = sqrt(32 c ln(2/delta))/eps_svt, s_num = sqrt(8 c ln(2/delta))/eps_num. The whole session is
     (epsilon, delta)-private for any number of adaptive queries. For teaching and comparison.
 
-    Parameters
-    ----------
-    n : int
-        Number of records, public.
-    epsilon, delta : float
-    threshold : int
-        T, units 1/(n 2^grid_bits).
-    cutoff : int, >= 1
-        c, the number of hard answers.
-    grid_bits : int
-        K, the session's grid; 0 if only 0/1 queries are asked.
-    pair : bool
-        Test gap, and only if that does not fire, -gap (the book); otherwise |gap| once.
-    branch : "pure" or "repaired"
-        Which noise; "pure" is valid for every delta.
-    neighbours : Neighbours
-        The tables between which it is private.
+    Dwork & Roth (2014), Algorithm 3 and Theorems 3.27, 3.28, repaired (theory 5.3, 6.6).
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 3 and Theorems 3.27, 3.28, with the split 8:1 in both branches: the
-    printed eps2 = 2/(sqrt 512 + 1) lacks the factor epsilon, and its theorem 3.28 is false.
+    Args:
+        n: Number of records, public.
+        threshold: T, units 1/(n 2^grid_bits).
+        cutoff: At least 1. c, the number of hard answers.
+        grid_bits: K, the session's grid; 0 if only 0/1 queries are asked.
+        pair: Test gap, and only if that does not fire, -gap (the book); otherwise |gap| once.
+        branch: Which noise; "pure" is valid for every delta.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -255,11 +241,7 @@ class LaplaceSparse(NumericSparse):
         return DiscreteLaplace(self._number_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
-        """Return (a_hit, a_miss, a_num), fractions, together failing with probability <= beta.
-
-        No hit has a gap below T - a_hit, no easy answer one above T + a_miss, no number of a query errs by
-        more than a_num. Shares of beta: .9 for both tests (one event), .1.
-        """
+        """Return the margins: of .9 beta for both sides of tests, one event, and .1 for numbers."""
         beta, max_queries = checked_tail(beta, max_queries)
         hard_answers = checked_integer("hard_answers", hard_answers, at_least=1)
         unit = self.n << self.grid_bits
@@ -276,15 +258,8 @@ def _margin(cutoff: int, tests: int, threshold_scale: Fraction, query_scale: Fra
     """Return q ln(k Gamma(1 - r) (c + 1/2)^r/(2 beta)), r = s/q: `sparse_margin` of the noise that is drawn.
 
     s and q are rounded up each by itself, so that r is a little off the 1/2 of `sparse_margin`, and twice the
-    threshold scale can be less than the query scale. With half a unit more for each noise on the integers,
-    one in all, the bound of that function holds for 1/4 <= r < 1; r = 1 has noise below any unit, and its
-    own union bound.
-
-    References
-    ----------
-    With X the largest of c exponentials of scale s, E e^(X/q) = Gamma(c + 1) Gamma(1 - r)/Gamma(c + 1 - r),
-    and the ratio without the middle factor is below (c + 1/2)^r (Kershaw 1983). On the integers
-    P(|rho| >= t) <= P(X + 1/2 >= t) and P(nu >= m) <= e^(-(m - 1/2)/q)/2.
+    threshold scale can be less than the query scale. With half a unit more for each noise on the integers the
+    bound of theory 6.5 holds for 1/4 <= r < 1; r = 1 has noise below any unit, and its own union bound.
     """
     if query_scale == 2 * threshold_scale:
         return sparse_margin(cutoff, tests, float(threshold_scale), beta)

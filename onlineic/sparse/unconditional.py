@@ -40,27 +40,14 @@ class UnconditionalNumbers(NumericSparse):
     without one it is discrete Laplace and charged L1/scale of epsilon. A table has sqrt(2) times, or twice,
     the noise of a number, so that it costs no more. The "test" has one outcome, which tells nothing.
 
-    Parameters
-    ----------
-    n : int
-    epsilon, delta : float
-        delta = 0 without an order.
-    scale : Fraction
-        Of a number's noise, units 1/(n 2^grid_bits); whole with an order.
-    order : Fraction, > 1, optional
-    grid_bits : int
-    neighbours : Neighbours
-        The tables between which it is private.
-
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range.
-
-    References
-    ----------
     Dwork & Roth (2014), Theorem 3.6; Canonne, Kamath & Steinke (2020) for the Gaussian; filters as in
     `GumbelSparse` and `ExponentialSparse` (theory 4.6).
+
+    Args:
+        epsilon, delta: delta = 0 without an order.
+        scale: Of a number's noise, units 1/(n 2^grid_bits); whole with an order.
+        order: Above 1.
+        neighbours: The tables between which it is private.
     """
 
     n: int
@@ -103,10 +90,8 @@ class UnconditionalNumbers(NumericSparse):
     ) -> "UnconditionalNumbers":
         """Return the law of least variance at which `answers` numbers of full range use 1 - reserved.
 
-        Parameters
-        ----------
-        grid_bits : int
-            Finest grid wanted; lowered where sigma would leave the sampler's range.
+        Args:
+            grid_bits: Finest grid wanted; lowered where sigma would leave the sampler's range.
         """
         answers = checked_integer("answers", answers, at_least=1)
         grid_bits = checked_integer("grid_bits", grid_bits, at_least=0)

@@ -43,44 +43,34 @@ class ValueSparse:
 
     The one-sided form of the tests of `LaplaceSparse`, `GumbelSparse` and `ExponentialSparse`, in units of
     one sensitivity (n = 1). What is released: for every test whether it was a hit, and for a hit its score
-    with the mechanism's own noise, fresh Laplace or Gaussian, or the free gap of the exponential tests.
-    Privacy: the mechanism's theorem for its budget, whatever the number of tests, if one replaced record
-    moves every score by at most 2^grid_bits; at most `cutoff` hits, each of which the mechanism prices. One
-    run costs the budget.
+    with the mechanism's own noise, fresh Laplace or Gaussian, or the free gap of the exponential tests. One
+    run costs the budget, whatever the number of tests, if one replaced record moves every score by at most
+    2^grid_bits (theory 12.11).
 
     One-sided noise fires below the threshold more easily than it stays silent above; tests are moved up by
     `shift`, a function of the plan, so that both margins are equal.
 
-    Parameters
-    ----------
-    mechanism : LaplaceSparse, GumbelSparse or ExponentialSparse
-        With n = 1.
-    cutoff : int, >= 1
-        Hits after which it halts; the mechanism must be able to pay them.
-    shift : int
-        Grid units.
+    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps.
 
-    Raises
-    ------
-    InvalidParameterError
-        If a parameter is outside its range, or the mechanism cannot pay so many hits.
+    Args:
+        mechanism: With n = 1.
+        cutoff: At least 1. Hits after which it halts; the mechanism must be able to pay them.
+        shift: Grid units.
 
-    References
-    ----------
-    Dwork & Roth (2014), Algorithm 3, for the values themselves instead of gaps. Theorems:
-    docs/theory/sparse.md, 3.2, 5.1 (tests of one side) and 5.3.
+    Raises:
+        InvalidParameterError: Also if the mechanism cannot pay so many hits.
 
-    Examples
-    --------
-    Numbers of records to remove, each moved by at most 1 when a record is replaced; which are at least 500?
+    Examples:
+        Numbers of records to remove, each moved by at most 1 when a record is replaced; which are at least
+        500?
 
-    >>> from onlineic import Budget
-    >>> from onlineic.noise import SystemNoise
-    >>> sparse = ValueSparse.calibrated(Budget(1.0), cutoff=1, max_values=100)
-    >>> scores = [sparse.score(value, 500) for value in (20, 31, 900, 12)]
-    >>> ((place, number),) = sparse.select(scores, SystemNoise())
-    >>> place, abs(500 + number - 900) < 100
-    (2, True)
+        >>> from onlineic import Budget
+        >>> from onlineic.noise import SystemNoise
+        >>> sparse = ValueSparse.calibrated(Budget(1.0), cutoff=1, max_values=100)
+        >>> scores = [sparse.score(value, 500) for value in (20, 31, 900, 12)]
+        >>> ((place, number),) = sparse.select(scores, SystemNoise())
+        >>> place, abs(500 + number - 900) < 100
+        (2, True)
     """
 
     mechanism: NumericSparse
@@ -119,14 +109,12 @@ class ValueSparse:
     ) -> "ValueSparse":
         """Return the settings with the least noise that pay `cutoff` hits, tests and numbers together.
 
-        Parameters
-        ----------
-        budget : Budget
-        cutoff : int, >= 1
-        max_values : int, >= 1
-            Planned length of the stream: it settles `shift`, and nothing that privacy depends on.
-        mechanism : "laplace", "gumbel" or "exponential", optional
-            None: "exponential" for delta = 0, else the one of it and "gumbel" that resolves smaller gaps.
+        Args:
+            cutoff: At least 1.
+            max_values: At least 1. Planned length of the stream: it settles `shift`, and nothing that privacy
+                depends on.
+            mechanism: None: "exponential" for delta = 0, else the one of it and "gumbel" that resolves
+                smaller gaps.
         """
         cutoff = checked_integer("cutoff", cutoff, at_least=1)
         values = checked_integer("max_values", max_values, at_least=1)
@@ -167,20 +155,18 @@ class ValueSparse:
     def step(self, state: SparseState, score: int, noise: Noise) -> tuple[SparseState, float | None]:
         """Test one score (PRIVATE): (state, None) if it is below, else (state, its number in sensitivities).
 
-        Raises
-        ------
-        SessionExhaustedError
-            After `cutoff` hits.
+        Raises:
+            SessionExhaustedError: After `cutoff` hits.
         """
         if state.hits >= self.cutoff:
             raise SessionExhaustedError(f"ValueSparse must not be asked after its {self.cutoff} hits.")
         score = min(max(index(score), -FARTHEST), FARTHEST)  # a refusal would not show the value
         level = self.mechanism.threshold - self.shift
-        # below the far end of its scale a test would see another sign: raised to it, one record moves it less
+        # below the least score of its scale a test would see another sign: a score is raised to it
         state, hit = self.mechanism.step_table(state, max(score + level, 0), noise)
         if hit is None:
             return state, None
-        # a free gap is already noisy and measured from the far end; fresh noise is added to the score itself
+        # a free gap is noisy and measured from the least score; fresh noise is added to the score itself
         free = isinstance(self.mechanism, ExponentialSparse) and self.mechanism.number_scale is None
         hit, start = Hit(side=1, excess=hit.excess), level if free else 0
         (number,) = self.mechanism.measure(hit, self._target, 0, score, noise).values.tolist()

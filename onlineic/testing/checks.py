@@ -40,16 +40,11 @@ def check_hypothesis(hypothesis: Hypothesis, *, seed: int = 0) -> None:
     Evaluation must be finite, repeatable, independent of order and batch to the last bit, and survive a
     pickle; a query of another domain must be declined by `supports`.
 
-    Parameters
-    ----------
-    hypothesis : Hypothesis
-    seed : int, >= 0
-        Of the probing queries.
+    Args:
+        seed: At least 0. Of the probing queries.
 
-    Raises
-    ------
-    AssertionError
-        With the promise that is broken.
+    Raises:
+        AssertionError: With the promise that is broken.
     """
     whose = f"{type(hypothesis).__name__} (the hypothesis)"
     assert isinstance(hypothesis, Hypothesis), (
@@ -99,31 +94,20 @@ def check_update_rule(
     Streams are of any weights. A hypothesis that declines those (`supports` is False of weights that are no
     product over attributes) is asked single cells and ranges instead.
 
-    Parameters
-    ----------
-    rule : UpdateRule
-    domain : Domain, optional
-        By default 2 x 3 cells.
-    alpha : float, in (0, 1)
-        Gap of the streams.
-    truths : sequence of arrays, one entry a cell, optional
-        Histograms (normalised here) to learn; give your own if the rule relies on a promise about the data.
-        By default a point mass, two cells, and a skewed one.
-    steps : int, >= 1
-        Updates after which a stream is cut off.
-    seed : int, >= 0
-        Of the streams.
-    progress : callable (stage, done, total), or "bar", optional
-        Told after each part of the check, since that of a slow rule takes minutes; "bar" shows a bar of tqdm.
-
-    Raises
-    ------
-    AssertionError
-        With the promise that is broken, and by whom.
-
-    References
-    ----------
     Dwork & Roth (2014), Definition 5.3, with a strict gap.
+
+    Args:
+        domain: By default 2 x 3 cells.
+        alpha: In (0, 1). Gap of the streams.
+        truths: One entry a cell. Histograms (normalised here) to learn; give your own if the rule relies on a
+            promise about the data. By default a point mass, two cells, and a skewed one.
+        steps: At least 1. Updates after which a stream is cut off.
+        seed: At least 0. Of the streams.
+        progress: Called with (stage, done, total), or "bar". Told after each part of the check, since that of
+            a slow rule takes minutes; "bar" shows a bar of tqdm.
+
+    Raises:
+        AssertionError: With the promise that is broken, and by whom.
     """
     domain = Domain.of(a=2, b=3) if domain is None else domain
     check_domain(domain)

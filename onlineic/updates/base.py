@@ -26,17 +26,14 @@ class UpdateRule(abc.ABC, Generic[H]):
 
     Check one of your own with `onlineic.testing.check_update_rule`.
 
-    References
-    ----------
     Dwork & Roth (2014), Definition 5.3, with a strict gap: in a sequence of updates every query has
     |f(x) - f(D^t)| > alpha and its noisy answer |f(x) - v| < alpha. T(alpha) bounds the length of any such
     sequence.
 
-    Attributes
-    ----------
-    fits_all : bool
-        Whether the new hypothesis is fitted to all measurements, each by its noise. Then it tells what is
-        known best of a question, and a hit hands that out (theory 6.2); else it hands out what was measured.
+    Attributes:
+        fits_all: Whether the new hypothesis is fitted to all measurements, each by its noise. Then it tells
+            what is known best of a question, and a hit hands that out (theory 6.2); else it hands out what
+            was measured.
     """
 
     fits_all: ClassVar[bool] = False
@@ -49,10 +46,8 @@ class UpdateRule(abc.ABC, Generic[H]):
     def update(self, hypothesis: H, measurements: tuple[Measurement, ...], alpha: float) -> H:
         """Return D^(t+1) from D^t and all measurements so far, oldest first, never empty.
 
-        Parameters
-        ----------
-        alpha : float
-            Gap that an update may rely on, fraction of records.
+        Args:
+            alpha: Gap that an update may rely on, fraction of records.
         """
 
     @abc.abstractmethod
@@ -62,13 +57,10 @@ class UpdateRule(abc.ABC, Generic[H]):
     def most_passes(self, releases: int) -> int | None:
         """Return how often at most one update goes through the numbers of its hypothesis; None: unknown.
 
-        These are its cells, class cells, small databases or parameters. Whatever was measured, an update ends
-        after so many passes: every refit is finished, and a clock decides nothing.
+        These are its cells, class cells, small databases or parameters (theory 7.7).
 
-        Parameters
-        ----------
-        releases : int
-            Measurements so far.
+        Args:
+            releases: Measurements so far.
         """
         return None
 
@@ -93,12 +85,9 @@ class HasParameters(Protocol):
     ) -> Any:
         """Return the hypothesis that had these parameters, to the bit.
 
-        Parameters
-        ----------
-        start : Hypothesis
-            What `init` returns.
-        measurements : tuple of Measurement
-            All that it had learned from, oldest first.
+        Args:
+            start: What `init` returns.
+            measurements: All that it had learned from, oldest first.
         """
 
 
@@ -135,10 +124,9 @@ def proven_bound(
 
     None is also infinity, which no plan can pay.
 
-    Raises
-    ------
-    InvalidParameterError
-        If what the rule, which anybody may have written, tells is no number >= 0: here, and of each alpha.
+    Raises:
+        InvalidParameterError: If what the rule, which anybody may have written, tells is no number >= 0:
+            here, and of each alpha.
     """
 
     def told(alpha: float) -> float | None:

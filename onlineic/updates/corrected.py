@@ -1,18 +1,16 @@
 """A fit, and for each set of attributes that is asked what the released tables contradict of it.
 
-A fit to noisy tables holds no negative mass, stops where the noise of single blocks begins, and may be of a
-form that cannot follow. So sums of many blocks can lie far from the released ones although every block is as
-near as its noise explains. What tables say is divided into subspaces, one for each choice of levels
-(`interactions.levels`). In each the energy of the residual, released less fitted, tells how likely it is that
-the fit is wrong there. That likelihood times the share that the best linear estimate takes of a released
-component is the share of the residual that goes to the answer.
+Sums of many blocks of a fit can lie far from the released ones although every block is as near as its noise
+explains. What tables say is divided into subspaces, one for each choice of levels (`interactions.levels`). In
+each the residual, released less fitted, tells how likely the fit is wrong there, and with it which share of
+the residual goes to the answer.
 
 Proof: docs/theory/updates.md, 7.8.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -21,7 +19,8 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.hypothesis.by_sets import BySets
-from onlineic.interactions.levels import levels_of
+from onlineic.hypothesis.pieces import Pieces, PiecewiseHistogram, Raised
+from onlineic.interactions.levels import Levels, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Table,
@@ -44,21 +43,21 @@ ROUNDS = 100  # of a fixed point that some twenty rounds find
 class _Component:
     """What all tables at levels say of one subspace.
 
-    Attributes
-    ----------
-    totals : float64 array
-        Sums of the parts beyond those of the level before, fractions of records, one axis an attribute.
-    precision : float
-        One over the variance of each.
-    dimensions : int
-    taken : float
-        Which share of it the best linear estimate takes: signal / (1 + signal).
+    Attributes:
+        totals: Sums of the parts beyond those of the level before, fractions of records, one axis an
+            attribute.
+        precision: One over the variance of each.
+        taken: Which share of it the best linear estimate takes: signal / (1 + signal).
     """
 
     totals: Floats
     precision: float
     dimensions: int
     taken: float
+
+    def beyond(self, fitted: Floats) -> Floats:
+        """Return what was released of it less what a fit says of it."""
+        return self.totals.reshape(fitted.shape) - fitted
 
 
 @final
@@ -67,21 +66,17 @@ class CorrectedFit(BySets):
     """A fit whose answers follow the released tables where these contradict it.
 
     Answers lie in [0, 1]; the blocks of a table are the nearest that are not negative and have its corrected
-    sum. A set with more than 2^18 cells, or of which no table at levels was released, is left to the fit.
-    Nothing is corrected along long attributes. Synthetic records are drawn from the fit.
+    sum. Along a long attribute parts of its grid are corrected, evenly within each. A set with more than
+    2^18 cells, or of which no table at levels was released, is left to the fit. Synthetic records are drawn
+    from the fit.
 
-    Parameters
-    ----------
-    fit : Hypothesis
-        With `blocks`.
-    measurements : tuple of Measurement
-        All that was released.
-
-    References
-    ----------
     Strawderman (1971) for the law of the residual where the fit is wrong: its variance is that of the noise
     over a number that is even in (0, 1). Johnstone & Silverman (2004) for a share of wrong subspaces that is
     learned from all of them; here by the rule of succession, so that it is never 0.
+
+    Args:
+        fit: With `blocks`.
+        measurements: All that was released.
     """
 
     fit: Any
@@ -91,44 +86,49 @@ class CorrectedFit(BySets):
     def beneath(self) -> Any:
         return self.fit
 
-    def _made(self, axes: tuple[int, ...]) -> Floats | None:
+    def _made(self, axes: tuple[int, ...]) -> Floats | Raised | None:
         """Return the corrected table of a set of attributes: of total 1, and below 0 in some empty cells."""
-        shape = tuple(self.domain.shape[axis] for axis in axes)
-        if math.prod(shape) > MOST_CELLS:
+        levels = [levels_of(self.domain)[axis] for axis in axes]
+        grids = {axis: one.grid for axis, one in zip(axes, levels, strict=True) if one.grid is not None}
+        shape = tuple(one.parts[-1] for one in levels)
+        if math.prod(shape) > MOST_CELLS or (grids and not isinstance(self.fit, PiecewiseHistogram)):
             return None
-        asked = frozenset(axes)
-        known = [key for held, keys in self._by_axes.items() if held <= asked for key in keys]
+        known = self._known(axes)
         if not known:
             return None
-        levels = [levels_of(self.domain)[axis] for axis in axes]
-        finest = tuple((axis, one.finest) for axis, one in zip(axes, levels, strict=True))
-        target = Partition(self.domain, axes, tuple(map(np.arange, shape)))
+        target = Partition(self.domain, axes, tuple(one.cut(one.finest) for one in levels))
         fitted = np.asarray(self.fit.blocks(target), np.float64).reshape(shape)
-        table = fitted.copy()
+        table, says = np.zeros(shape) if grids else fitted.copy(), _said(levels, fitted)
         for key in known:
             one, chosen = self._components[key], dict(key)
             choice = tuple(chosen.get(axis, 0) for axis in axes)
-            residual = self._residual(one, fitted, finest, choice)
+            residual = one.beyond(says(choice))
             added = one.taken * self._wrong(one, residual) * residual
             for place, (each, level) in enumerate(zip(levels, choice, strict=True)):
                 added = each.even(added, level, place)
             table += added
-        return table
+        return Raised(self.fit, Pieces(self.domain, grids), axes, table) if grids else table
+
+    def _known(self, axes: tuple[int, ...]) -> list[Key]:
+        """Return the subspaces of these attributes of which tables tell, in the order of the record."""
+        held, sets = self._by_axes, 2 ** len(axes)
+        found: list[tuple[int, Key]] = []
+        if sets <= len(held):
+            for order in range(1, len(axes) + 1):
+                for some in itertools.combinations(axes, order):
+                    found += held.get(some, ())
+        else:
+            asked = frozenset(axes)
+            found = [one for some, keys in held.items() if asked.issuperset(some) for one in keys]
+        return [key for _, key in sorted(found)]
 
     @cached_property
-    def _by_axes(self) -> Mapping[frozenset[int], list[Key]]:
-        """The subspaces of each set of attributes."""
-        found = dict[frozenset[int], list[Key]]()
-        for key in self._components:
-            found.setdefault(frozenset(axis for axis, _ in key), []).append(key)
+    def _by_axes(self) -> Mapping[tuple[int, ...], list[tuple[int, Key]]]:
+        """The subspaces of each set of attributes, each with its place among all."""
+        found = dict[tuple[int, ...], list[tuple[int, Key]]]()
+        for place, key in enumerate(self._components):
+            found.setdefault(tuple([axis for axis, _ in key]), []).append((place, key))
         return found
-
-    def _residual(self, one: _Component, fitted: Floats, key: Key, choice: tuple[int, ...]) -> Floats:
-        """Return what was released of a subspace less what a fitted table at these levels says of it."""
-        levels = levels_of(self.domain)
-        for place, ((axis, fine), level) in enumerate(zip(key, choice, strict=True)):
-            fitted = levels[axis].between(fitted, fine, level, place)
-        return one.totals.reshape(fitted.shape) - fitted
 
     def _wrong(self, one: _Component, residual: Floats) -> float:
         """Return how likely it is that the fit is wrong in a subspace."""
@@ -147,33 +147,37 @@ class CorrectedFit(BySets):
         """Yield how much likelier each residual is if the fit is wrong."""
         seen = set[Key]()
         for table in sorted(self._tables, key=lambda table: -len(table.key)):
-            held = None
+            says = None
             for choice, key in _subspaces(table.key):
                 if key in seen or key not in self._components:
                     continue
                 seen.add(key)
-                if held is None:
+                if says is None:
                     held = np.reshape(self.fit.blocks(table_of(self.domain, table.key)), table.counts.shape)
+                    says = self._says(table.key, held)
                 one = self._components[key]
-                residual = self._residual(one, held, table.key, choice)
+                residual = one.beyond(says(choice))
                 yield _ratio(one.dimensions, one.precision * float((residual**2).sum()))
+
+    def _says(self, key: Key, totals: Floats) -> Callable[[tuple[int, ...]], Floats]:
+        """Return what a table at levels says, by choice of levels."""
+        levels = levels_of(self.domain)
+        return _said([levels[axis] for axis, _ in key], totals, [fine for _, fine in key])
 
     @cached_property
     def _tables(self) -> list[Table]:
-        """The released tables at levels of attributes that are not long."""
-        levels = levels_of(self.domain)
-        tables = tables_of(self.domain, self.measurements)
-        return [one for one in tables if all(levels[axis].grid is None for axis, _ in one.key)]
+        """The released tables at levels."""
+        return tables_of(self.domain, self.measurements)
 
     @cached_property
     def _components(self) -> Mapping[Key, _Component]:
         """What the tables say of each subspace, but where tables that are cut elsewhere say more."""
         levels, found = levels_of(self.domain), dict[Key, tuple[float, Any]]()
         for table in self._tables:
+            says = self._says(table.key, table.counts)
             for choice, key in _subspaces(table.key):
-                totals, precision = table.counts, table.precision
-                for place, ((axis, fine), level) in enumerate(zip(table.key, choice, strict=True)):
-                    totals = levels[axis].between(totals, fine, level, place)
+                totals, precision = says(choice), table.precision
+                for (axis, fine), level in zip(table.key, choice, strict=True):
                     precision *= levels[axis].parts[level] / levels[axis].parts[fine]
                 before, total = found.get(key, (0.0, 0.0))
                 found[key] = before + precision, total + precision * totals.ravel()
@@ -204,6 +208,22 @@ class CorrectedFit(BySets):
 
     def __repr__(self) -> str:
         return f"CorrectedFit({self.fit!r})"
+
+
+def _said(
+    levels: Sequence[Levels], totals: Floats, finest: Sequence[int] | None = None
+) -> Callable[[tuple[int, ...]], Floats]:
+    """Return what counts of parts say by choice of levels; what choices share is worked out once."""
+    fine = [one.finest for one in levels] if finest is None else finest
+    held: dict[tuple[int, ...], Floats] = {(): totals}
+
+    def says(choice: tuple[int, ...]) -> Floats:
+        if choice not in held:
+            place = len(choice) - 1
+            held[choice] = levels[place].between(says(choice[:-1]), fine[place], choice[-1], place)
+        return held[choice]
+
+    return says
 
 
 def _subspaces(key: Key) -> Iterator[tuple[tuple[int, ...], Key]]:

@@ -50,19 +50,15 @@ class FittedTables(UpdateRule[Any]):
     (`interactions.expected_misfit`), which depends on how large the released tables show interactions to be
     beside their noise.
 
-    Parameters
-    ----------
-    evaluations : int
-        Of a fit, at most: most end at their misfit long before. Where class cells times tables are more than
-        2^21, fewer in proportion, down to the 200 that a first fit of `MaximumEntropy` may take.
-    steps, dear_steps : int
-        Evaluations after a single table; of fits each of whose evaluations is dear, as in `MaximumEntropy`.
-    most_cells : int
-        Class cells up to which maximum entropy is fitted.
-
-    Notes
-    -----
     No T(alpha) is proven: `update_bound` is None.
+
+    Args:
+        evaluations: Of a fit, at most: most end at their misfit long before. Where class cells times tables
+            are more than 2^21, fewer in proportion, down to the 200 that a first fit of `MaximumEntropy` may
+            take.
+        steps, dear_steps: Evaluations after a single table; the second of fits that write many class cells,
+            see `dear_evaluations` of `MaximumEntropy`.
+        most_cells: Class cells up to which maximum entropy is fitted.
     """
 
     fits_all: ClassVar[bool] = True

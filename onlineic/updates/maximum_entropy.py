@@ -34,18 +34,13 @@ FIRST_EVALUATIONS = 100  # a fit without earlier potentials wants more
 class FittedHistogram:
     """A histogram with the potentials of its fit, from which the next fit starts.
 
-    Attributes
-    ----------
-    histogram : Histogram or ProductHistogram
-        In product form if the prior is a product.
-    prior : float64 array, shape of the domain, or tuple of float64 arrays, one an attribute
-        Cell masses that the entropy is relative to, or the factors whose product they are.
-    potentials : tuple of float64 arrays
-        One for every measurement that was fitted.
-    most_cells : int
-        Of the classes of later fits: the rule's, or more if the first fit had more.
-    exponents : tuple of float64 arrays
-        From which the same cells are made again, to the bit.
+    Attributes:
+        histogram: In product form if the prior is a product.
+        prior: Shape of the domain, or tuple of float64 arrays, one an attribute. Cell masses that the entropy
+            is relative to, or the factors whose product they are.
+        potentials: One for every measurement that was fitted.
+        most_cells: Of the classes of later fits: the rule's, or more if the first fit had more.
+        exponents: From which the same cells are made again, to the bit.
     """
 
     histogram: Histogram | ProductHistogram
@@ -127,30 +122,22 @@ class MaximumEntropy(UpdateRule[Any]):
     Every refit reads all measurements, weighted by their noise, and starts from the last potentials.
     Deterministic post-processing of released tables: free of charge, whatever it does.
 
-    Parameters
-    ----------
-    evaluations : int
-        Evaluations of a refit. 30 is a regulariser: fitting on fits the noise.
-    kl_weight : float
-        Weight of KL(h || prior); positive values make the optimum unique.
-    misfit : float, in [0, 1)
-        A first fit stops once 2 loss / blocks is this small: far below 1 the noise is fitted. 0: it stops
-        by the number of evaluations alone. Where it is positive and the first tables refine each other, no
-        descent is needed: shrunken least squares, in closed form.
-
-    most_cells : int
-        Most class cells that refits tell apart, from a prior that is a product: what a refit costs grows with
-        them. Cuts of later measurements beyond are not told apart: the blocks on both sides are fitted by
-        their sum. A domain of no more cells is never touched by it.
-    dear_evaluations : int, optional
-        Evaluations of a refit each of which writes more than 2^19 class cells, or 2^20 entries on the way to
-        so many, with steps as long as is stable; as many as of others, if left out. Behind a hit 9 learn as
-        much there as 60 shorter ones of three to five attributes; of seven a tenth is left to be learned.
-
-    Notes
-    -----
     No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used if its weights
     are 0/1; others are answered, and ignored here. The fit is measured, not proven, to be good.
+
+    Args:
+        evaluations: Evaluations of a refit. 30 is a regulariser: fitting on fits the noise.
+        kl_weight: Weight of KL(h || prior); positive values make the optimum unique.
+        misfit: In [0, 1). A first fit stops once 2 loss / blocks is this small: far below 1 the noise is
+            fitted. 0: it stops by the number of evaluations alone. Where it is positive and the first tables
+            refine each other, no descent is needed: shrunken least squares, in closed form.
+        most_cells: Most class cells that refits tell apart, from a prior that is a product: what a refit
+            costs grows with them. Cuts of later measurements beyond are not told apart: the blocks on both
+            sides are fitted by their sum. A domain of no more cells is never touched by it.
+        dear_evaluations: Evaluations of a refit each of which writes more than 2^19 class cells, or 2^20
+            entries on the way to so many, with steps as long as is stable; as many as of others, if left out.
+            After a hit 9 learn as much there as 60 shorter ones of three to five attributes, and of seven
+            nine tenths of it.
     """
 
     fits_all: ClassVar[bool] = True

@@ -43,24 +43,18 @@ class Median(UpdateRule[VersionSpace]):
     N starts as an alpha-net: all multisets of m records over the domain. It can be enumerated for
     |X| <= about 8 (16 at coarse alpha); beyond, the rule refuses and names the size it would need.
 
-    Parameters
-    ----------
-    variant : "smaller", "sampling", "dimension" or "book"
-        sampling: m = floor(ln(2Q) / (2 alpha^2)) + 1 (Hoeffding, for Q queries), or n if fewer.
-        dimension: m = ceil(|X| / (4 alpha)), for all [0, 1] queries at once.
-        book: m = ln Q / alpha^2. smaller: the smaller of sampling and dimension.
-    size : int, optional
-        m itself. The session fixes it from its alpha where absent; T(alpha) is then log2 of the number
-        of multisets of this size for every alpha that the net covers, and None below.
-    max_queries : int, optional
-        Q of the sampling and book nets, for `update_bound` outside a session (which fixes its own).
-    n : int, optional
-        Number of records, public; caps the sampling net.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 10 and Theorem 5.8, with a strict gap (the printed ">= alpha" can empty
     N: an update that would is skipped), and Remark 5.2 counted as multisets.
+
+    Args:
+        variant: sampling: m = floor(ln(2Q) / (2 alpha^2)) + 1 (Hoeffding, for Q queries), or n if fewer.
+            dimension: m = ceil(|X| / (4 alpha)), for all [0, 1] queries at once. book: m = ln Q / alpha^2.
+            smaller: the smaller of sampling and dimension.
+        size: m itself. The session fixes it from its alpha where absent; T(alpha) is then log2 of the number
+            of multisets of this size for every alpha that the net covers, and None below.
+        max_queries: Q of the sampling and book nets, for `update_bound` outside a session (which fixes its
+            own).
+        n: Number of records, public; caps the sampling net.
     """
 
     variant: Literal["smaller", "sampling", "dimension", "book"] = "smaller"

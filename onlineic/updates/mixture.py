@@ -36,24 +36,18 @@ class MixtureOfProducts(UpdateRule[Mixture | LocalFits]):
     post-processing of released tables with a public seed: free of charge, and replayed bit for bit on the
     same machine.
 
-    Parameters
-    ----------
-    components : int
-        K, of domains whose attributes have few codes together: fewer where K times those would exceed 2^22.
-    first_steps, steps : int
-        Gradient steps of the first fit, and of each later one. Few are a regulariser.
-    rate : float
-        Of the first fit, logits a step; of later ones a fifth of it.
-    misfit : float, in [0, 1)
-        The first fit stops once 2 loss / values measured is this small: far below 1 the noise is fitted.
-    seed : int
-        Public.
-
-    Notes
-    -----
     No T(alpha) is proven: `update_bound` is None. A measurement of a single query is used unless it has more
     than 2^12 weights over several attributes jointly; such are answered, and ignored here. Where the cells
     can be held `MaximumEntropy` is better.
+
+    Args:
+        components: K, of domains whose attributes have few codes together: fewer where K times those would
+            exceed 2^22.
+        first_steps, steps: Gradient steps of the first fit, and of each later one. Few are a regulariser.
+        rate: Of the first fit, logits a step; of later ones a fifth of it.
+        misfit: In [0, 1). The first fit stops once 2 loss / values measured is this small: far below 1 the
+            noise is fitted.
+        seed: Public.
     """
 
     fits_all: ClassVar[bool] = True

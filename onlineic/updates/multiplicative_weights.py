@@ -35,24 +35,15 @@ MAX_RATE = 100.0  # of a constant step
 class MultiplicativeWeights(UpdateRule[Histogram]):
     """p(x) <- p(x) exp(s * rate * f(x)) / Z with s = +1 if v >= f(p) else -1, from the uniform start.
 
-    Parameters
-    ----------
-    variant : "tight" or "book"
-        tight: rate 4 alpha, T = ln|X| / (2 alpha^2). book: rate alpha/2, T = 4 ln|X| / alpha^2.
-    rate : float in (0, 100], optional
-        A free rate instead; voids T(alpha).
+    `update_bound` is for the uniform start: a prior that is wrong somewhere can need more, see
+    `exact_update_bound`.
 
-    Notes
-    -----
-    The potential is KL(x || p). By Hoeffding's lemma a step of size `rate` against a gap > alpha lowers it
-    by at least rate * gap - rate^2/8, which is 2 alpha^2 at rate 4 alpha and at least alpha^2/4 (the book's
-    count) at rate alpha/2. `update_bound` is for the uniform start: a prior that is wrong somewhere can need
-    more, see `exact_update_bound`.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 5 and Theorem 4.10 without its "+1", which its proof does not need.
     Hardt & Rothblum (2010).
+
+    Args:
+        variant: tight: rate 4 alpha, T = ln|X| / (2 alpha^2). book: rate alpha/2, T = 4 ln|X| / alpha^2.
+        rate: In (0, 100]. A free rate instead; voids T(alpha).
     """
 
     variant: Literal["tight", "book"] = "tight"
@@ -105,24 +96,14 @@ class MultiplicativeWeights(UpdateRule[Histogram]):
 class MeasuredWeights(UpdateRule[Histogram]):
     """p(x) <- p(x) exp(rate (v - f(p)) f(x)) / Z along every measurement so far, `replays` times.
 
-    Parameters
-    ----------
-    variant : "tight" or "book"
-        tight: rate 4. book: rate 1/2, as in MWEM.
-    replays : int, >= 1
-        Passes over all measurements, oldest first, after each new one.
+    Since an answer may be off by almost the gap, there is no T(alpha), and `update_bound` is None. A
+    partition moves all its blocks at once, at half the rate: one of two blocks is the query.
 
-    Notes
-    -----
-    The step reads how large the gap is, so v is clipped to [0, 1], which brings it nearer to f(x). With gap g
-    and answer error e the step 4 (g + e) lowers KL(x || p) by at least 2 (g^2 - e^2) (Hoeffding's lemma), the
-    step (g + e)/2 by (g^2 - e^2)/4. Since an answer may be off by almost the gap, there is no T(alpha), and
-    `update_bound` is None. A partition moves all its blocks at once, at half the rate: one of two blocks is
-    the query. The argument is kept; an update copies the cells once.
-
-    References
-    ----------
     Hardt, Ligett & McSherry (2012), Figure 1 and section 2.3 (replays), at rate 1/2.
+
+    Args:
+        variant: tight: rate 4. book: rate 1/2, as in MWEM.
+        replays: At least 1. Passes over all measurements, oldest first, after each new one.
     """
 
     variant: Literal["tight", "book"] = "tight"

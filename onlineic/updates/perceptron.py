@@ -26,23 +26,17 @@ from onlineic.updates.base import UpdateRule, starting_histogram
 class Perceptron(UpdateRule[SignedHistogram]):
     """p <- p - step * f if f(p) > v else p + step * f, on signed cell weights.
 
-    Parameters
-    ----------
-    variant : "centred" or "book"
-        book: from zero, step alpha/|X|, T = p2 |X| / alpha^2. centred: from uniform, along f minus its
-        mean with step 4 alpha/|X|, so the sum stays 1; T = (|X| p2 - 1) / (4 alpha^2).
-    p2 : float in (0, 1]
-        PUBLIC bound on the squared length of the private histogram, in fractions: 1 always holds; 1/n
-        where every cell holds at most one record. The length itself is private and must not be used.
+    Entries may be negative, and `evaluate` clips the answer, never the state. `update_bound` is for the
+    rule's own start, see `exact_update_bound`.
 
-    Notes
-    -----
-    The potential is the squared distance ||x - p||^2; entries may be negative, and `evaluate` clips the
-    answer, never the state. `update_bound` is for the rule's own start, see `exact_update_bound`.
-
-    References
-    ----------
     Dwork & Roth (2014), Algorithm 12 and Theorem 5.11 (with p2 for the private ||x||_2^2).
+
+    Args:
+        variant: book: from zero, step alpha/|X|, T = p2 |X| / alpha^2. centred: from uniform, along f minus
+            its mean with step 4 alpha/|X|, so the sum stays 1; T = (|X| p2 - 1) / (4 alpha^2).
+        p2: In (0, 1]. PUBLIC bound on the squared length of the private histogram, in fractions: 1 always
+            holds; 1/n where every cell holds at most one record. The length itself is private and must not be
+            used.
     """
 
     variant: Literal["centred", "book"] = "centred"

@@ -37,21 +37,15 @@ class MeasuredSteps(UpdateRule[Any]):
     A constant alpha must serve the smallest gap that is ever updated on: it creeps along where gaps are
     larger, and moves past v where they are smaller.
 
-    Parameters
-    ----------
-    rule : UpdateRule
-        One that moves f(h) towards v, further with a larger alpha: `MultiplicativeWeights`, `Perceptron`.
-    left_out : float, >= 0
-        Standard deviations of the noise by which the way to v is shortened: no further, no step.
+    A step of the weights along a 0/1 query helps iff it ends nearer to f(x) in the divergence of two coins,
+    one of the perceptron iff it ends nearer in distance (theory 7.6). Nothing says how far v is off in terms
+    of the gap, so there is no T(alpha): `update_bound` is None, and no plan is certified.
 
-    Notes
-    -----
-    Theorem: a step of the weights along a 0/1 query lowers KL(x || h) by exactly d(f(x), f(h)) - d(f(x),
-    f(h')), d the divergence of two coins; one of the perceptron along g, which is f or f less its mean,
-    lowers |x - h|^2 by ((f(x) - f(h))^2 - (f(x) - f(h'))^2)/|g|^2. So a step of the weights helps iff it
-    ends nearer to f(x) in d, and one of the perceptron iff it ends nearer in distance. Nothing says how far v
-    is off in terms of the gap, so there is no T(alpha): `update_bound` is None, and no plan is certified. v
-    is kept one standard deviation inside of [0, 1], at most half of it: no weight comes back from zero.
+    Args:
+        rule: One that moves f(h) towards v, further with a larger alpha: `MultiplicativeWeights`,
+            `Perceptron`.
+        left_out: At least 0. Standard deviations of the noise by which the way to v is shortened: no further,
+            no step.
     """
 
     rule: UpdateRule[Any]
@@ -101,17 +95,12 @@ class FittedStart(UpdateRule[Any]):
     """A rule that starts from the maximum-entropy fit of the tables that a session buys first.
 
     The tables are released, so the fit is post-processing and a public prior to what follows. The rule itself
-    sees the measurements behind them. A fit can be as wrong as noise can make it, so nothing bounds the
-    updates from there: `update_bound` is None.
+    sees the measurements after them. Nothing bounds the updates from there: `update_bound` is None.
 
-    Parameters
-    ----------
-    rule : UpdateRule
-        One that takes a `Histogram` as its prior.
-    tables : int, >= 1
-        How many measurements come first.
-    misfit : float, in [0, 1)
-        As in `MaximumEntropy`: where the fit of the tables stops.
+    Args:
+        rule: One that takes a `Histogram` as its prior.
+        tables: At least 1. How many measurements come first.
+        misfit: In [0, 1). As in `MaximumEntropy`: where the fit of the tables stops.
     """
 
     rule: UpdateRule[Any]
@@ -149,12 +138,10 @@ class FittedAt(UpdateRule[Any]):
     For a session that measures every question: no answer is the hypothesis's, and what a fit costs grows with
     the numbers that it fits. Where the counts double, all fits together cost about two of the last.
 
-    Parameters
-    ----------
-    rule : UpdateRule
-        One that reads all measurements at each update: `MaximumEntropy`, `MixtureOfProducts`.
-    counts : tuple of int, >= 1, rising
-        How many measurements there are when it fits; after the last it rests for good.
+    Args:
+        rule: One that reads all measurements at each update: `MaximumEntropy`, `MixtureOfProducts`.
+        counts: Each at least 1, rising. How many measurements there are when it fits; after the last it rests
+            for good.
     """
 
     rule: UpdateRule[Any]

@@ -43,7 +43,7 @@ class Released(Wrapped):
 
 def instalments(counts, noise, delta=1e-9):
     """(releases of tables, session) of six questions, every test of which is easy."""
-    rule = DemandPurchases(after=(1, 4), parts=(Fraction(1, 2), Fraction(1)))
+    rule = DemandPurchases(rent=0, after=(1, 4), parts=(Fraction(1, 2), Fraction(1)))
     settings = {"purchases": rule, "threshold": 0.9}
     session = ic.OnlineIC(PrivateData(counts, DOMAIN), ic.Budget(1.0, delta), noise=noise, **settings)
     for code in range(5):

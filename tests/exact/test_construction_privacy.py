@@ -21,6 +21,7 @@ from onlineic.mechanisms import ExponentialMechanism, NoisyMax
 from onlineic.noise import SimulatedNoise
 from onlineic.offline import iterative_construction, mwem
 from onlineic.offline.construction import Workload, construct
+from onlineic.offline.release import Release
 from onlineic.offline.rounds import Rounds, paid_rounds
 from onlineic.queries import dense
 from onlineic.testing import ScriptedNoise
@@ -125,7 +126,9 @@ def run_of(counts, plan, workload, stop, update=None):
 
     def run():
         start = update.init(DOMAIN)
-        course = construct(data, Budget(1.0), noise, workload, plan, update, start, 0.1, stop=stop)
+        course = construct(
+            Release(data, Budget(1.0), noise, 0.05), workload, plan, update, start, 0.1, stop=stop
+        )
         return transcript(course, workload)
 
     return run

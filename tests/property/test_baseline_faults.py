@@ -19,8 +19,6 @@ DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[SECRET, 0, 0], [0, 5000, 100], [20_000_000, 7, 3], [0, 0, 4890]])
 BUDGET = ic.Budget(1.0)
 QUERIES = [ic.where(a=0), ic.where(a=1), ic.where(b=1), ic.where(a=0, b=0)]
-
-
 FAILURES = [*failures.FAILURES, ExceptionGroup]
 PRIVATE = [  # (owner, method): all that runs between the read and the noisy numbers
     (PrivateData, "exact_counts"),

@@ -12,6 +12,7 @@ from onlineic.data import PrivateData, file_parts
 from onlineic.data.file_parts import Fields
 from onlineic.data.table_file import CsvFormat
 from onlineic.errors import InvalidDataError
+from onlineic.queries import Partition
 
 PIECES = ["a", "b", "12", "1.5", "", " ", "x y", "é", "€uro", "a" * 9, "long label of more than 32 bytes, é"]
 ODD = ['"', '""', '"a\nb"', '"c,d"', "\r", "\0", "\ufeff", "\u2028", "\t", ";", ",", "\n\n", "\r\n"]
@@ -185,3 +186,73 @@ def test_columns_that_are_ignored_must_be_of_the_encoding_too(path):
     path.write_bytes(b"x,y\n" + b"a,1\n" * 300 + b"a,\xff\n")
     with pytest.raises(InvalidDataError, match="UTF-8, got other bytes"):
         PrivateData.from_csv(path, ic.Domain.of(x=["a"]))
+
+
+HOSTILE = {  # files of a column p of texts, q of whole numbers and w of numbers
+    "plain": b"p,q,w\na,1,0.5\nb,2,1e-3\n",
+    "nothing": b"",
+    "a header alone": b"p,q,w",
+    "no line end": b"p,q,w\na,1,0.5",
+    "blank lines": b"\n\np,q,w\n\na,1,0.5\n\n",
+    "carriage returns alone": b"p,q,w\ra,1,0.5\rb,2,1\r",
+    "mixed line ends": b"p,q,w\r\na,1,0.5\nb,2,1\r\nb,3,1",
+    "a carriage return in a field": b"p,q,w\na\rb,1,0.5\n",
+    "a short line": b"p,q,w\na,1,0.5\nb,2\n",
+    "a long line": b"p,q,w\na,1,0.5\nb,2,1,1\n",
+    "a trailing delimiter": b"p,q,w,\na,1,0.5,\n",
+    "quoted": b'p,q,w\n"a","1","0.5"\n"b",2,1\n',
+    "a quoted line end": b'p,q,w\n"a\nb",1,0.5\n',
+    "a doubled quote": b'p,q,w\n"a""b",1,0.5\n',
+    "a quote inside": b'p,q,w\na"b,1,0.5\n',
+    "a quote that is not closed": b'p,q,w\n"a,1,0.5\nb,2,1\n',
+    "text after a quote": b'p,q,w\n"a"b,1,0.5\n',
+    "a null byte": b"p,q,w\na\0,1,0.5\n",
+    "other bytes": b"p,q,w\n\xff\xfe,1,0.5\n",
+    "a mark": b"\xef\xbb\xbfp,q,w\na,1,0.5\n",
+    "a mark in the middle": b"p,q,w\n\xef\xbb\xbfa,1,0.5\n",
+    "half a letter": b"p,q,w\na,1,0.5\n\xc3",
+    "a name twice": b"p,q,q,w\na,1,1,0.5\n",
+    "a name that is absent": b"p,q\na,1\n",
+    "other delimiters": b"p;q;w\na;1;0.5\n",
+    "blanks": b"p, q, w\na, 1, 0.5\n",
+    "blanks behind": b"p,q,w\na ,1 ,0.5 \n",
+    "missing": b"p,q,w\n,1,0.5\n",
+    "underscores": b"p,q,w\na,1_0,0.5\nb,1,1_0.5\n",
+    "signs": b"p,q,w\na,+1,+0.5\nb,-0,-0.0\n",
+    "other digits": "p,q,w\na,١,٠.٥\n".encode(),
+    "no numbers": b"p,q,w\na,nan,inf\nb,1e0,0x1\n",
+    "a whole number with a point": b"p,q,w\na,1.0,.5\nb,2.,1.\n",
+    "a huge number": b"p,q,w\na,1,1e999\nb,99999999999999999999,1\n",
+    "a fine number": b"p,q,w\na,1,0.49999999999999994\nb,2,0.5000000000000000000001\n",
+    "formulas": b"p,q,w\n=1+1,1,0.5\n",
+    "a long field": b"p,q,w\n" + b"a" * 140_000 + b",1,0.5\n",
+    "many lines, and one that is no number": b"p,q,w\n" + b"a,1,0.5\n" * 3000 + b"b,x,1\n" + b"b,2,1\n" * 50,
+}
+KINDS = ic.Domain.of(
+    p=ic.categorical(["a", "b", "a\nb", 'a"b', "a ", "=1+1"], other=True),
+    q=ic.optional(range(11)),
+    w=ic.binned([-1, 0.5, 1, 100], clip=True),
+)
+
+
+def loaded(path):
+    """Return the counts of all cells, or the error that a table is refused by."""
+    try:
+        data = PrivateData.from_csv(path, KINDS)
+    except ic.errors.OnlineICError as error:
+        return type(error).__name__, str(error)
+    return data.exact_counts(Partition(KINDS, (0, 1, 2), tuple(map(np.arange, KINDS.shape)))).tolist()
+
+
+@pytest.mark.parametrize("size", [8, 4096])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_loaded_or_refused_alike_by_bytes_and_by_the_csv_module(
+    name, size, path, monkeypatch
+):
+    path.write_bytes(HOSTILE[name])
+    few_lines(monkeypatch, size)
+    by_bytes = loaded(path)
+    monkeypatch.setattr("onlineic.data.table_file.BYTEWISE", frozenset())
+
+    assert loaded(path) == by_bytes
+    assert name not in ("plain", "quoted", "blanks") or 2 >= sum(by_bytes) >= 1

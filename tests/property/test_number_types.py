@@ -22,7 +22,7 @@ import onlineic as ic
 from onlineic import accounting as ac
 from onlineic import audit, baselines, bounds, evaluate, hypothesis, mechanisms, offline, testing, updates
 from onlineic import sparse as sp
-from onlineic.bounds.certificates import least_accurate, least_feasible
+from onlineic.bounds.certificates import least_accurate, least_cutoff, least_feasible
 from onlineic.data import PrivateData
 from onlineic.domain import Domain, optional
 from onlineic.domain import attributes as at
@@ -483,7 +483,7 @@ EXAMPLES = {
         lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
     ),
     "IntegerRange": Example(
-        lambda start, stop: at.IntegerRange(start, stop).encode("a", np.array([0, 50])),
+        lambda start, stop: at.IntegerRange(start, stop).read(np.array([0, 50])),
         {"start": sizes(-100), "stop": sizes(100, 20_000, 2_000_000_000)},
     ),
     "IntegerRange.label": Example(at.IntegerRange(100, 300).label, {"code": sizes(100, 120)}),
@@ -662,6 +662,9 @@ EXAMPLES = {
     "least_accurate": Example(
         lambda n, epsilon: least_accurate(lambda updates: 1e-3 * updates, tight, n, epsilon),
         {"n": WIDE, "epsilon": 1.0},
+    ),
+    "least_cutoff": Example(
+        lambda alpha, scale: least_cutoff(tight, alpha, scale), {"alpha": 0.125, "scale": 0.5}
     ),
     "least_feasible": Example(
         lambda low, high: least_feasible(lambda x: x * x >= 2, low, high), {"low": 0.5, "high": 3.0}

@@ -11,8 +11,8 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases
 from support.served import served
 
-DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], region=["n", "e", "s", "w"])
-COUNTS = np.random.default_rng(4).multinomial(30_000, np.random.default_rng(5).dirichlet(np.full(160, 0.2)))
+DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"], region=["n", "e", "s", "w"], other=3)
+COUNTS = np.random.default_rng(4).multinomial(30_000, np.random.default_rng(5).dirichlet(np.full(480, 0.2)))
 TABLE = COUNTS.reshape(DOMAIN.shape)
 CONDITIONS = st.one_of(
     st.none(),
@@ -33,10 +33,24 @@ CALLS = st.one_of(
     CONDITIONS.map(lambda one: ("histogram", ("region", one))),
     CONDITIONS.map(lambda one: ("group_by", (("sex", "region"), one))),
     CONDITIONS.map(lambda one: ("group_by", ("sex", one, "mean", "age"))),
+    CONDITIONS.map(lambda one: ("share", (ic.where(age=ic.below(30)), one))),
+    CONDITIONS.map(lambda one: ("share", (ic.where(age=ic.below(30), region="n"), one, "sex"))),
+    CONDITIONS.map(lambda one: ("share", (ic.where(sex="F"), one, ["region", ic.cut("age", [30])]))),
+    CONDITIONS.map(lambda one: ("top", ("region", 2, one))),
     st.sampled_from(
         [
             ("sql", ("SELECT COUNT(*) FROM t WHERE age > 30",)),
             ("sql", ("SELECT region, COUNT(*), AVG(age) FROM t GROUP BY region",)),
+            ("sql", ("SELECT region, 100 * AVG(sex = 'F') AS pct FROM t GROUP BY region ORDER BY pct",)),
+            ("sql", ("SELECT FLOOR(age / 5) * 5 AS a, COUNT(*) / SUM(COUNT(*)) OVER () FROM t GROUP BY a",)),
+            ("sql", ("SELECT STDDEV(age), MEDIAN(age) - AVG(age) FROM t WHERE region <> 'n'",)),
+            ("explain", ("SELECT sex, COUNT_IF(age > 30) / COUNT(*) FROM t GROUP BY sex",)),
+            ("explain", ({"share": {"sex": "F"}, "by": ["region"]},)),
+            ("group_by", (ic.cut("age", [25, 30]), None)),
+            ("group_by", ([ic.case({"x": ic.where(region="n")}, "y"), "sex"], None, "mean", "age")),
+            ("quantile", ("age", [0.25, 0.75])),
+            ("covariance", ("age", "other")),
+            ("correlation", ("age", "other", ic.where(sex="F"))),
             ("explain", ("SELECT AVG(age) FROM t",)),
             ("answer", ("age > 25 AND sex = 'F'",)),
             ("answer", ({"age": [22, 33]},)),
@@ -78,12 +92,12 @@ def plain(found):
         return {
             one.name: plain(getattr(found, one.name))
             for one in type(found).__attrs_attrs__
-            if one.name not in ("_ground", "_rest", "_session", "_search")
+            if one.name not in ("_ground", "_rest", "_session", "_search", "number")
         }
     return repr(found.tolist() if isinstance(found, np.ndarray) else found)  # nan is not nan
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(CALLS)
 def test_every_method_says_over_http_what_it_says_at_hand(both, call):
     near, far = both
@@ -113,7 +127,11 @@ def test_what_is_made_of_answers_of_several_moments_is_read_from_one_hypothesis_
     def listening():
         data = ic.PrivateData(TABLE, DOMAIN)
         return ic.OnlineIC(
-            data, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(3), threshold=0.5
+            data,
+            ic.Budget(1.0, 1e-6),
+            purchases=DemandPurchases(rent=0),
+            noise=SimulatedNoise(3),
+            threshold=0.5,
         )
 
     with (

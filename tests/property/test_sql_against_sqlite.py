@@ -41,7 +41,8 @@ def compared(seed, count):
         except (InvalidQueryError, TooLargeError) as error:
             refused.append((ours, str(error)))
             continue
-        answers = [exact(aggregate, counts, keys) for aggregate in understood.aggregates]
+        asked = [understood.aggregates[formula.place] for _, formula in understood.formulas]
+        answers = [exact(aggregate, counts, keys) for aggregate in asked]
         expected = groups(database.execute(theirs, params), keys)
         for place, found in enumerate(answers):
             for codes in itertools.product(*(range(size) for size in found.shape)):

@@ -34,14 +34,11 @@ SESSIONS, LEVEL, FOUND = 10_000, 1e-9, 0.075  # a failure probability of .075 is
 class Row:
     """A way to be answered, and what is known of it.
 
-    Attributes
-    ----------
-    kind : "number", "gap", "table" or "blocks"
-        What a hit measures: a fresh number, a free gap, both cells of a table, or blocks that are added up.
-    least : float
-        What the failure probability at the worst gap is at least, in units of beta.
-    doubled : float
-        The same, if easy and hard answers had all of beta each.
+    Attributes:
+        kind: "number", "gap", "table" or "blocks". What a hit measures: a fresh number, a free gap, both
+            cells of a table, or blocks that are added up.
+        least: What the failure probability at the worst gap is at least, in units of beta.
+        doubled: The same, if easy and hard answers had all of beta each.
     """
 
     sparse: str
@@ -90,8 +87,6 @@ ROWS = [
     Row("laplace", "answer", "table", 0.6, 1.25),
 ]
 NAMED = {"ids": lambda row: f"{row.sparse}-{row.release}-{row.kind}"}
-
-
 STILL = Still()
 
 

@@ -10,7 +10,7 @@ uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip
 pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
 
 from onlineic.service import Users, serving  # noqa: E402
-from onlineic.service.app import Limits  # noqa: E402
+from onlineic.service.gate import Limits  # noqa: E402
 from support.events import FOR_EVER  # noqa: E402
 
 
@@ -18,11 +18,9 @@ from support.events import FOR_EVER  # noqa: E402
 class Served:
     """A running server.
 
-    Attributes
-    ----------
-    url : str
-    users : path of the users file
-    tokens : dict of name to token
+    Attributes:
+        users: Path of the users file.
+        tokens: Dict of name to token.
     """
 
     url: str

@@ -8,7 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic import at_least, below, between, one_of, span, where
-from onlineic.ask.json import described, parsed_query
+from onlineic.ask.json import described, parsed_query, share_written, shared
 from onlineic.errors import InvalidQueryError
 from support.noise import Silent
 
@@ -123,3 +123,65 @@ def test_a_session_takes_dicts_one_at_a_time_and_among_others():
     with pytest.raises(InvalidQueryError, match="did you mean 'F'"):
         session.answer({"sex": "Female"})
     assert before == session.statistics()
+
+
+# -- rates --
+
+DAYS = ic.Domain.of(age=range(17, 91), sex=["F", "M"], day=ic.dates("2023-01-01", "2024-12-31"))
+CUT = {"cut": "age", "at": [30, 65], "labels": ["young", "grown", "old"]}
+CASE = {"case": [{"when": {"age": {"below": 30}}, "then": "young"}], "else": "others", "name": "ages"}
+
+
+@pytest.mark.parametrize(
+    ("written", "keys"),
+    [
+        ({"share": {"sex": "F"}}, None),
+        ({"share": {"sex": "F"}, "where": {"age": {"below": 30}}}, None),
+        ({"share": {"sex": "F"}, "by": ["age"]}, ("age",)),
+        ({"share": {"sex": "F"}, "by": [CUT]}, (ic.cut("age", [30, 65], ["young", "grown", "old"]),)),
+        ({"share": {"sex": "F"}, "by": [CASE, "sex"]},
+         (ic.case({"young": where(age=below(30))}, "others").called("ages"), "sex")),
+        ({"share": {"age": 20}, "by": [{"date_trunc": "month", "of": "day"}]},
+         (ic.date_trunc("day", "month"),)),
+        ({"share": {"age": 20}, "by": [{"extract": "year", "of": "day"}]}, (ic.extract("day", "year"),)),
+    ],
+)  # fmt: skip
+def test_a_rate_is_read_as_it_is_written(written, keys):
+    share = shared(json.loads(json.dumps(written)), DAYS)
+
+    assert keys == share.by
+    assert written["share"] == share_written(share)["share"]
+    assert share_written(share) == written
+    assert share == parsed_query(json.dumps(written), DAYS)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ({"share": {"sex": "F"}, "of": "age"}, "a share must be written"),
+        ({"share": 3}, "a query must be a JSON object"),
+        ({"share": {"sex": "X"}}, "sex must be one of its 2 values"),
+        ({"share": {"sex": "F"}, "where": {"ag": 3}}, "did you mean 'age'"),
+        ({"share": {"sex": "F"}, "by": ["ag"]}, "did you mean 'age'"),
+        ({"share": {"sex": "F"}, "by": [3]}, "a key must be the name of an attribute or one of"),
+        ({"share": {"sex": "F"}, "by": [{"cut": "age", "at": [30], "of": "age"}]}, "a key must be"),
+        ({"share": {"sex": "F"}, "by": [{"cut": ["age"], "at": [30]}]}, "attribute must be"),
+        ({"share": {"sex": "F"}, "by": [{"cut": "age"}]}, "at must be"),
+        ({"share": {"sex": "F"}, "by": [{"cut": "age", "at": "30"}]}, "at must be"),
+        ({"share": {"sex": "F"}, "by": [{"extract": "year"}]}, "attribute must be"),
+        ({"share": {"sex": "F"}, "by": [{"extract": "age", "of": "day"}]}, "part must be"),
+        ({"share": {"sex": "F"}, "by": [{"date_trunc": "month", "of": "age"}]}, "age must hold dates"),
+        ({"share": {"sex": "F"}, "by": [{"case": 3}]}, "case must hold a list"),
+        ({"share": {"sex": "F"}, "by": [{"case": [{"when": {"sex": "F"}, "then": [1]}]}]}, "labels must be"),
+        ({"share": {"sex": "F"}, "by": [{**CUT, "name": 3}]}, "name"),
+        ({"share": {"sex": "F"}, "by": ["age", "age"]}, None),
+    ],
+)
+def test_what_is_no_rate_is_refused(written, told):
+    if told is None:
+        session = ic.OnlineIC(ic.PrivateData(np.ones(DAYS.shape, np.int64), DAYS), ic.Budget(1.0))
+        with pytest.raises(InvalidQueryError, match="different"):
+            shared(written, DAYS).asked(session)
+        return
+    with pytest.raises(InvalidQueryError, match=told):
+        shared(written, DAYS)

@@ -116,7 +116,7 @@ def test_same_names_get_numbers_and_all_records_have_no_condition():
     found = statement("SELECT COUNT(*), COUNT(age), COUNT(1) AS n, COUNT(*) FROM t WHERE age < 200", DOMAIN)
 
     assert ["COUNT(*)", "COUNT(age)", "n", "COUNT(*) (2)"] == [name for name, _ in found.columns]
-    assert [None] * 4 == [aggregate.condition for aggregate in found.aggregates]
+    assert [None, None] == [aggregate.condition for aggregate in found.aggregates]  # the same is asked once
 
 
 def test_parameters_stand_for_values():
@@ -543,5 +543,5 @@ def test_group_by_takes_an_alias_of_a_column_where_no_column_is_called_so():
     assert (("sex",), (("s", 0), ("COUNT(*)", 1))) == (found.keys, found.columns)
     with pytest.raises(InvalidQueryError, match="column age must be in GROUP BY"):
         statement("SELECT age AS sex, COUNT(*) FROM t GROUP BY sex", DOMAIN)
-    with pytest.raises(InvalidQueryError, match=r"column must be one of .* got 's'"):
+    with pytest.raises(InvalidQueryError, match=r"must list columns, got the aggregate COUNT"):
         statement("SELECT COUNT(*) AS s FROM t GROUP BY s", DOMAIN)

@@ -25,7 +25,7 @@ def recorded(path):
 
     data = PrivateData(np.full(DOMAIN.shape, 20), DOMAIN)
     session = ic.OnlineIC(
-        data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases(), progress=stop
+        data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases(rent=0), progress=stop
     )
     with pytest.raises(KeyboardInterrupt):
         session.answer(ic.where(b=1, c=ic.between(2, 4)))
@@ -52,7 +52,7 @@ def test_a_purchase_is_worked_out_again_from_the_questions_that_it_heard(tmp_pat
         data = PrivateData(np.full(DOMAIN.shape, 20), DOMAIN)
         path = tmp_path / "session.db"
         with ic.OnlineIC(
-            data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases()
+            data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=DemandPurchases(rent=0)
         ) as session:
             session.answer_many([ic.where(b=1), *[ic.where(a=code, c=ic.between(2, 4)) for code in range(5)]])
 

@@ -273,6 +273,23 @@ def test_a_cross_table_is_written_in_every_format(table, queries, capsys):
     ]
 
 
+def test_rates_and_groups_of_what_a_column_makes_are_lines_too(table, queries, capsys):
+    lines = [
+        '{"share": {"sex": "F"}}',
+        '{"share": {"age": {"below": 30}}, "where": {"sex": "F"}, "by": ["sex", {"cut": "age", "at": [20]}]}',
+        '{"marginal": [{"cut": "age", "at": [20, 40]}]}',
+    ]
+
+    assert 0 == main([*table, *PAID, "--format", "csv", queries(*lines)])
+
+    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert ["1", *["2"] * 4, *["3"] * 3] == [row["line"] for row in rows]
+    cells = [json.loads(row["cell"]) for row in rows[1:]]
+    names = [*cells[0]]
+    assert {"sex": "F", names[1]: "[0, 20)"} == cells[0]
+    assert abs(float(rows[0]["value"]) - 0.5) <= float(rows[0]["error_bound"])
+
+
 def test_conditions_and_statements_in_sql_are_questions_too(table, queries, capsys):
     pytest.importorskip("sqlglot")
     file = queries('{"age": [5, 20], "sex": "F"}', "sex = 'F' AND age BETWEEN 5 AND 20", STATEMENT)

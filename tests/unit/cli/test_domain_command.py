@@ -9,6 +9,7 @@ import pytest
 
 import onlineic.domain as domain_wing
 from onlineic.cli import main
+from onlineic.data import PrivateData
 from onlineic.domain import Domain, binned, categorical, dates, integers, number, optional
 from onlineic.errors import PrivateLabelsWarning
 
@@ -75,10 +76,23 @@ def test_without_answers_and_a_terminal_it_is_refused_with_the_remedy(table, cap
     monkeypatch.setattr("sys.stdin", io.StringIO())
 
     assert 2 == draft(table, *options(KINDS[:1]))
-    assert "got none for sex, region; write --attribute 'sex=range 0 9'" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "got none for sex, region; write --attribute sex=KIND --attribute region=KIND, with" in told.err
+    assert "" == told.out
     monkeypatch.setattr("sys.stdin", Terminal())
     assert 2 == draft(table)
     assert "age must have a kind, got the end of the input" in capsys.readouterr().err
+
+
+def test_labels_without_commas_are_not_taken_for_one(table, tmp_path, capsys):
+    given = ["sex=labels Female Male", "region=labels N, S", "age=range 17 90"]
+    assert 2 == draft(table, *options(given), "--out", str(tmp_path / "d.json"))
+    told = capsys.readouterr().err
+    assert "got the one label 'Female Male'; write labels Female, Male, or if it is one label" in told
+    assert not (tmp_path / "d.json").exists()
+    one = told.split("if it is one label ")[1].rstrip(".\n")
+    assert 0 == draft(table, *options([f"sex={one}", *given[1:]]))
+    assert '["Female Male"]' in capsys.readouterr().out
 
 
 def test_rows_are_read_on_demand_alone_and_the_file_says_so(table, capsys):
@@ -256,3 +270,63 @@ def test_texts_for_no_value_are_gaps_of_a_column_from_rows(tmp_path, capsys):
     written = json.loads(capsys.readouterr().out)
     assert ["sex"] == [*written]
     assert (["F"], ["NA"]) == (written["sex"]["labels"], written["sex"]["missing"])
+
+
+AWKWARD = """sold,price,share,when,day,from,code
+18:05:28,"$1,234.50",45%,Jan-2024,2024-03-05T06:00:42Z,1711839600,x17
+07:00:00,$3,3.5%,Feb-2023,2024-03-06T06:00:42Z,1711839601,x18
+"""
+
+
+def test_forms_of_values_are_proposed_of_rows_that_the_curator_lets_it_look_at(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text(AWKWARD, encoding="utf-8")
+
+    assert 0 == draft(str(path), "--from-rows")
+    text, told = capsys.readouterr()
+    kinds = {name: set(kind) for name, kind in json.loads(text).items()}
+    with pytest.warns(PrivateLabelsWarning):
+        domain = Domain.from_json(text)
+    assert "NOT PRIVATE" in told
+    assert ["hours"] == [json.loads(text)["sold"]["clock"]]
+    assert [["$1,234.5"], ["1234.5%"]] == [json.loads(text)[name]["written"] for name in ("price", "share")]
+    assert ["%b-%Y"] == json.loads(text)["when"]["formats"]
+    assert "UTC" == json.loads(text)["day"]["zone"]
+    assert {"labels", "NOT PRIVATE"} == kinds["from"] == kinds["code"]  # few of them: codes as well
+    assert 2 == PrivateData.from_csv(path, domain).n
+
+
+def test_a_text_that_may_be_read_in_two_ways_is_left_to_the_curator(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text('a\n"1,234"\n"2,500"\n', encoding="utf-8")
+
+    assert 2 == draft(str(path), "--from-rows")
+    told = capsys.readouterr().err
+    assert "a must be read in one way, got texts that fit written='1234,5' and written='1,234'" in told
+    assert 0 == draft(str(path), "--attribute", "a=number 0 5000; written 1,234")
+    assert ["1,234"] == json.loads(capsys.readouterr().out)["a"]["written"]
+
+
+def test_numbers_that_may_be_seconds_are_told_so(tmp_path, capsys):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "".join(f"{1711839600 + 7 * row}\n" for row in range(30)), encoding="utf-8")
+
+    assert 0 == draft(str(path), "--from-rows")
+    assert "a: read as it stands; it may be meant as epoch='s'." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        ("number 0 24 24; clock hours", {"clock": "hours"}),
+        ("range 0 99; written 1234%; written 1234", {"written": ["1234%", "1234"]}),
+        ("dates 2020 2024 month; format %b-%Y; format %B %Y; zone UTC", {"formats": ["%b-%Y", "%B %Y"]}),
+        ("dates 2020 2024 month; epoch s", {"epoch": "s"}),
+    ],
+)
+def test_forms_of_values_are_said_in_words(tmp_path, capsys, answer, kind):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n", encoding="utf-8")
+
+    assert 0 == draft(str(path), "--attribute", f"a={answer}")
+    assert kind.items() <= json.loads(capsys.readouterr().out)["a"].items()

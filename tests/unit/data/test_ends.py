@@ -169,9 +169,7 @@ def test_conditions_and_groups_that_tell_the_ends_of_a_bin_apart_have_no_mean(cl
     for ask in (session.mean, session.sum, session.variance):
         with pytest.raises(InvalidQueryError, match="cost must weigh both ends of a bin alike"):
             ask("cost", ic.where(cost=ic.weights(upper)))
-    with pytest.raises(InvalidQueryError, match="keys must be no number between two ends in a mean by group"):
-        session.group_by("cost", None, "mean", "cost")
-    assert 16 == len(list(session.group_by("cost")))
+    assert 8 == len(session.group_by("cost")) == len(session.group_by("cost", None, "mean", "cost"))
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +270,9 @@ def test_ranges_and_quantiles_go_by_whole_bins(claims):
 
     assert answer.value == pytest.approx((costs < 6250).mean(), abs=0.02)
     assert "where(cost=span(0.0, 6250.0))" in repr(answer.query)
-    assert "[0, 6250)" == session.median("cost").value
+    median = session.median("cost")
+    assert (0.0, 6250.0) == (median.low, median.high)
+    assert 0.0 < median.value < 6250.0
     with pytest.raises(InvalidQueryError, match="cut at a bin edge"):
         session.answer(ic.where(cost=ic.span(0, 6000)))
 
@@ -287,7 +287,7 @@ def test_a_number_is_a_kind_like_others():
     domain = ic.Domain.of(cost=ic.optional(kind), sex=["F", "M"])
     assert domain == ic.Domain.from_json(domain.to_json())
     assert "both ends of each bin" in repr(domain)
-    assert 128 == ic.number(0, 1).size
+    assert 100 == ic.number(0, 1).size  # bins of 0.02
     codes = domain.project("cost").encode({"cost": [0, 49, 51, 999, None]})[:, 0]
     assert [0, 0, 1, 19, 20] == codes.tolist()  # of two ends the nearer one
 
@@ -299,7 +299,7 @@ def test_a_number_is_a_kind_like_others():
         (lambda: ic.number(5, 5), "two finite ends that rise"),
         (lambda: ic.number("0", 5), "two finite ends that rise"),
         (lambda: ic.number(0, 5, bins=0), "bins must be from 1"),
-        (lambda: ic.number(0, 5, bins=None), "a number of bins or their edges"),
+        (lambda: ic.number(0, 5, bins="5"), "edges must be a list of numbers"),
         (lambda: ic.number(0, 5, bins=[0, 4]), "edges from low to high"),
         (lambda: Binned((0.0, 5.0), ends=True), "must have finite edges and clip"),
     ],

@@ -287,6 +287,12 @@ def test_without_narwhals_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[frames\]'"):
         PrivateData.from_frame(object(), DOMAIN)
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
+    with pytest.raises(MissingExtraError, match=r"pip install 'onlineic\[frames\]'"):
+        PrivateData.from_dbapi(connection, "people", DOMAIN)
+    connection.close()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from onlineic.domain import Domain, binned, dates, optional
 from onlineic.errors import EngineError, InvalidDataError
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition, between, where
+from support.awkward import COLUMNS
 
 pytestmark = [
     pytest.mark.spark,
@@ -122,6 +123,27 @@ def test_sets_are_counted_on_demand_of_one_state_of_the_files(spark, tmp_path):
     spark.createDataFrame(rows, [*columns]).write.mode("overwrite").parquet(path)
     with pytest.raises(EngineError):
         seen.answer(where(c3=1, c6=2, c8=2))
+
+
+def test_values_as_files_hold_them_are_read_as_from_other_sources(spark):
+    columns = {name: values for name, (_, values, _) in COLUMNS.items()}
+    for names in (tuple(columns), *((name,) for name in columns)):
+        part = {name: columns[name] for name in names}
+        domain = Domain.of({name: COLUMNS[name][0] for name in names})
+        rows = list(zip(*part.values(), strict=True))
+        schema = ", ".join(
+            f"`{name}` {'BIGINT' if isinstance(values[0], int) else 'STRING COLLATE UTF8_LCASE'}"
+            for name, values in part.items()
+        )
+        data = PrivateData.from_frame(spark.createDataFrame(rows, schema), domain, counting="rows")
+        expected = PrivateData.from_records(part, domain)
+
+        for axis, size in enumerate(domain.shape):
+            blocks = (axis,), (np.arange(size),)
+            assert np.array_equal(
+                expected.exact_counts(Partition(domain, *blocks)),
+                data.exact_counts(Partition(domain, *blocks)),
+            )
 
 
 def test_what_does_not_fit_is_refused(spark):

@@ -371,3 +371,77 @@ def test_ends_are_written_as_the_cells_they_lie_in():
         datetime.date(2024, 1, 15), np.datetime64("2024-12-31"), "month"
     )
     assert dates("2024", "2024", "day") == dates("2024-01-01", "2024-12-31")
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "label"),
+    [
+        ("%b-%Y", "Sept-2024", "2024-09"),
+        ("%b-%Y", "MAR-2024", "2024-03"),
+        ("%B %Y", "march  2024", "2024-03"),
+        ("%d/%m/%y", "5/3/68", "2068-03"),
+        ("%d/%m/%y", "5/3/69", "1969-03"),
+        ("%m/%d/%Y %I:%M %p", "3/31/2024 12:30 am", "2024-03"),
+        ("%m/%d/%Y %I:%M %p", "3/31/2024 12:30 P.M.", "2024-03"),
+        ("%d %b %Y %H:%M:%S.%f", "31 Mar 2024 23:59:59.999999999", "2024-03"),
+        ("%d %b %Y %H:%M %z", "31 Mar 2024 23:30 +0000", "2024-04"),  # in Paris the 1st of April
+        ("%Y%m%d", "20240331", "2024-03"),
+    ],
+)
+def test_formats_read_names_halves_of_days_and_offsets(form, text, label):
+    kind = dates("1960", "2070", by="month", formats=[form], zone="Europe/Paris")
+
+    assert label == kind.label(codes(kind, [text])[0])
+
+
+def test_names_of_months_are_english_whatever_the_locale():
+    kind = dates("2024", "2024", by="month", formats=["%b-%Y", "%B-%Y"])
+    words = [datetime.date(2024, month, 1).strftime("%B") for month in range(1, 13)]
+
+    assert list(range(12)) == codes(kind, [f"{word}-2024" for word in words])
+    for text in ("Mai-2024", "Marchy-2024", "Ma-2024", "13-2024"):
+        refused(kind, [text])
+
+
+def test_a_text_that_two_formats_read_differently_is_refused_and_one_that_one_reads_is_not():
+    kind = dates("2024", "2024", formats=["%d/%m/%Y", "%m/%d/%Y"])
+
+    assert [24, 24] == [code - 60 for code in codes(kind, ["25/03/2024", "03/25/2024"])]
+    refused(kind, ["03/04/2024"])
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["%b", "%H:%M %Y", "%Y-%m-%d %I", "%Y %m %b", "%Y-%m-%d %p", "%Y-%m-%d %z", "%y %Y", "%Y-%m-%d %H %f"],
+)
+def test_formats_that_tell_too_little_or_twice_are_refused(form):
+    with pytest.raises(InvalidDomainError, match="formats must"):
+        dates("2024", "2024", formats=[form])
+
+
+@given(st.integers(-(2**40), 2**40), st.sampled_from(["s", "ms", "us"]))
+@example(-1, "s")
+@example(253402300799, "s")
+@example(-62135596801, "s")
+def test_numbers_since_1970_are_read_one_by_one_as_in_arrays(value, unit):
+    plain = dates("1900", "2200", by="hour", epoch=unit, clip=True)
+    local = dates("1900", "2200", by="hour", epoch=unit, clip=True, zone="UTC")
+    found = codes(plain, np.array([value]))
+
+    assert found == codes(plain, [str(value)]) == codes(plain, [value, None][:1]) == codes(local, [value])
+    assert found == codes(plain, np.array([float(value)])) == codes(local, np.array([value]))
+
+
+@pytest.mark.parametrize("epoch", ["seconds", "ns", 1, ""])
+def test_what_is_no_unit_since_1970_is_refused(epoch):
+    with pytest.raises(InvalidDomainError, match="epoch must be one of s, ms, us"):
+        dates("2024", "2024", epoch=epoch)
+
+
+def test_numbers_without_a_declaration_are_no_dates_and_texts_of_iso_are_beside_them():
+    kind = dates("2024-03", "2024-04", by="month", epoch="s")
+
+    assert [0, 1, 0] == codes(kind, np.array([1711839600, "2024-04-01", "1711839600.5"], object))
+    refused(dates("2024", "2024"), [1711839600])
+    refused(kind, [True])
+    refused(kind, np.array([np.nan]))

@@ -42,7 +42,7 @@ def test_a_text_that_two_formats_read_otherwise_is_refused():
 
 
 @pytest.mark.parametrize(
-    "formats", ["%d.%m.%Y", ["%d.%m.%y"], ["%d.%Y"], ["%Y-%m-%d"], [""], [7], ["%d.%d.%Y"], None, ["%"]]
+    "formats", ["%d.%m.%Y", ["%d.%m.%j"], ["%d.%Y"], ["%Y-%m-%d"], [""], [7], ["%d.%d.%Y"], None, ["%"]]
 )
 def test_formats_that_cannot_be_are_refused(formats):
     with pytest.raises(InvalidDomainError, match="formats must"):

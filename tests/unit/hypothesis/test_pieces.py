@@ -20,8 +20,6 @@ SIZE = LONG + 2  # so few that they can be written too
 DOMAIN = ic.Domain.of(t=range(SIZE), k=3)
 STARTS = [0, 7, 40_000, 40_001, 90_000]
 CUT = Cut.at(SIZE, STARTS)
-
-
 EACH = Cut.of(np.arange(3))
 
 

@@ -36,7 +36,7 @@ def test_it_is_the_error_that_the_rule_of_purchases_goes_by():
     predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
     for asked in ASKED[:4]:
         question = asked.bind(DOMAIN)
-        demand = Demand.of_one(DOMAIN, asked_of(question))
+        demand = Demand.of_these(DOMAIN, [asked_of(question)])
         design = cheapest(predictor, demand, 1e-9)
 
         assert predictor.error(question) == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
@@ -56,7 +56,7 @@ def test_a_question_of_more_levels_than_a_programme_takes_in_is_predicted_by_all
     domain = ic.Domain.of(dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True)))
     question = where(dict.fromkeys(domain.names, ic.between(0, 1))).bind(domain)
     predictor = Predictor(domain)
-    part = Demand.of_one(domain, asked_of(question))
+    part = Demand.of_these(domain, [asked_of(question)])
 
     assert len(asked_of(question).told) < len(asked_of(question).axes)
     assert 0.0 < predictor.expected(part) < predictor.error(question) < 1.0
@@ -121,7 +121,7 @@ def test_what_is_planned_is_known_by_its_noise_until_it_is_bought():
     predictor = Predictor(DOMAIN).after(FIRST)
     planned = predictor.expecting((one.target, one.scale) for one in SECOND)
     question = ASKED[1].bind(DOMAIN)
-    demand = Demand.of_one(DOMAIN, asked_of(question))
+    demand = Demand.of_these(DOMAIN, [asked_of(question)])
 
     assert planned.error(question) < predictor.error(question) == planned.error(question, 1)
     assert planned.expected_with(demand, [0.0, 1.0]) == pytest.approx(

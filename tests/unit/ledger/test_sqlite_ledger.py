@@ -1,15 +1,18 @@
 """A ledger in a file: whole steps, one process at a time, and no history that is silently shorter."""
 
+import contextlib
 import gc
 import os
+import re
 import sqlite3
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import Charge, Filter
+from onlineic.accounting import Charge, Filter, TableCharge
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -22,16 +25,25 @@ from onlineic.errors import (
     LedgerWriteError,
 )
 from onlineic.ledger import (
+    BlockBegun,
     Burned,
     Checkpoint,
     Closed,
+    CountPaid,
+    Drawn,
     Easy,
     EasyBatch,
     Hard,
+    NodeOpened,
+    Noted,
     Opened,
+    Paid,
     Reserved,
     Resumed,
+    Shared,
+    Single,
     SqliteLedger,
+    ToldAnswer,
     UpdateFailed,
     exported,
     imported,
@@ -39,7 +51,8 @@ from onlineic.ledger import (
 )
 from onlineic.ledger import place as place_module
 from onlineic.ledger import sqlite as sqlite_module
-from onlineic.ledger.lines import canonical_text, chained, line_of, record_of
+from onlineic.ledger.kinds import KINDS, line_of
+from onlineic.ledger.lines import canonical_text, chained, record_of
 from onlineic.ledger.settings import beginning_of
 from onlineic.queries import Measurement, Partition
 from onlineic.queries.batch import Queries
@@ -95,6 +108,7 @@ TABLE = Partition(DOMAIN, (0, 1), (np.array([0, 0, 1, 1]), np.array([0, 1])))
 MIXED = Partition(DOMAIN, (2,), (np.arange(100) % 7,))
 MARGINAL = ic.marginal("b", "a", where=ic.where(c=ic.between(3, 60))).bind(DOMAIN)
 RENYI = Charge(Fraction(5), "tables", "ticks", Fraction(129, 64))
+FILE, SPENT = "ab" * 32, ic.Budget(0.5, 1e-9, allow_large_epsilon=True)
 EVERY = [
     Reserved(RENYI),
     Easy(HIT, 2**60),
@@ -113,10 +127,23 @@ EVERY = [
         (measured(TABLE, np.ones(4)), measured(Partition(DOMAIN, (2,), (np.arange(100) % 7,)), np.ones(7))),
         COST,
     ),
+    Single(HIT, 3, measured(), COST),
+    Single(MARGINAL, (1,) * MARGINAL.partition.blocks, measured(MARGINAL.partition, np.ones(16)), COST),
     UpdateFailed("MemoryError"),
     Burned(COST, "closed"),
     Closed(1, 2, 3, 0.1 + 0.2),
     Resumed("0.1.0"),
+    ToldAnswer(3, 0.25),
+    ToldAnswer(3, (0.25, 0.5)),
+    Paid(3, "ann"),
+    Drawn(TableCharge(RENYI, Fraction(1, 9)), SPENT, Filter(Fraction(7)), "session", FILE),
+    Drawn(TableCharge(COST), ic.Budget(30.0, 1e-9, allow_large_epsilon=True, order=Fraction(8))),
+    Noted(FILE, 12, bytes(range(32))),
+    Shared(Filter(Fraction(7), "ticks", Fraction(129, 64)), Fraction(1, 3)),
+    CountPaid("2026-01", COST),
+    BlockBegun("2026-01", 1, True, -3),
+    BlockBegun("2026-02", 0),
+    NodeOpened("2026", ("2026-01", "2026-02"), FILE, RENYI),
 ]
 
 
@@ -126,7 +153,7 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
     again = record_of(__import__("json").loads(text), DOMAIN)
 
     assert text == canonical_text(line_of(again))
-    if isinstance(record, Easy | Hard):
+    if isinstance(record, Easy | Hard | Single):
         assert (again.query.key, again.query.complement, again.guess) == (
             record.query.key, record.query.complement, record.guess,
         )  # fmt: skip
@@ -134,14 +161,59 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
         assert getattr(again.query, "sensitivity", 0) == getattr(record.query, "sensitivity", 0)
     elif isinstance(record, EasyBatch):
         assert [*again] == [*record]
-    elif not isinstance(record, Opened):
+    elif not isinstance(record, Opened | Single):
         assert again == record
-    if isinstance(record, Hard):
+
+    if isinstance(record, Hard | Single):
         assert record.measurement.target == again.measurement.target or isinstance(
             record.query, type(MARGINAL)
         )
         assert record.measurement.values.tobytes() == again.measurement.values.tobytes()
         assert (record.measurement.scale, record.charge) == (again.measurement.scale, again.charge)
+
+
+NO_LINES = [  # a kind, and what a line of it never holds
+    ("reserved", {"charge": {"amount": "1/7", "event": "a hit", "unit": 3}}),
+    ("reserved", {"charge": {"amount": "1/0", "event": "a hit", "unit": "epsilon"}}),
+    ("easy", {"guess": [1, 2]}),
+    ("hard", {"guess": [1, 2]}),
+    ("single", {"guess": [1, 2]}),
+    ("single", {"released": line_of(EVERY[8])["released"]}),  # of another partition than the question's
+    ("opened", {"released": 3}),
+    ("burned", {"reason": "lost"}),
+    ("update_failed", {"error": None}),
+    ("closed", {"constants": -1}),
+    ("closed", {"repeats": True}),
+    ("closed", {"rounding": -0.5}),
+    ("resumed", {"durability": "some"}),
+    ("told", {"value": []}),
+    ("told", {"value": 1}),
+    ("told", {"record": -1}),
+    ("paid", {"name": ""}),
+    ("drawn", {"what": "other"}),
+    ("drawn", {"file": "00"}),
+    ("drawn", {"account": {}}),
+    ("noted", {"head": "00"}),
+    ("noted", {"lines": "12"}),
+    ("shared", {"account": {"capacity": "7", "unit": "epsilon"}}),
+    ("count", {"label": 3}),
+    ("block", {"n": -1}),
+    ("block", {"drawn": 3}),
+    ("block", {"late": 0}),
+    ("node", {"blocks": "2026"}),
+    ("node", {"blocks": [3]}),
+]
+
+
+@pytest.mark.parametrize(("kind", "other"), NO_LINES, ids=str)
+def test_a_line_that_no_record_is_written_as_is_refused(kind, other):
+    line = next(line for line in map(line_of, EVERY) if line["kind"] == kind)
+    assert canonical_text(line_of(record_of(line, DOMAIN))) == canonical_text(line)
+    with pytest.raises(LedgerCorruptError, match="another one at place 5"):
+        record_of({**line, **other, "at": 5}, DOMAIN)
+    for name in line.keys() - {"heard", "drawn"}:  # of which nothing is written where there is none
+        with pytest.raises(LedgerCorruptError, match="another one at place 5"):
+            record_of({field: one for field, one in line.items() if field != name} | {"at": 5}, DOMAIN)
 
 
 def test_what_is_read_is_what_was_written(path):
@@ -405,27 +477,20 @@ def test_lines_that_are_taken_away_or_altered_are_named(path):
         read(path)
 
 
-def test_a_file_of_an_earlier_schema_is_brought_to_this_one_and_of_a_later_one_refused(path, monkeypatch):
+def test_the_guide_tells_of_every_kind_of_line():
+    guide = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    listed, _, _ = guide.partition("| `kind` | holds |\n")[2].partition("\n\n")
+
+    assert {"ledger", *KINDS} == {*re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)}
+
+
+def test_a_file_of_another_schema_is_refused(path):
     with_a_hit(path).release()
-
-    def version(number):
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute(f"PRAGMA user_version = {number}")
-        if number == 0:
-            other.execute("ALTER TABLE head RENAME TO top")
-        other.close()
-
-    version(7)
-    with pytest.raises(LedgerMismatchError, match="schema 7"):
-        read(path)
-    version(0)
-    with pytest.raises(LedgerMismatchError, match="schema 0"):
-        read(path)
-    steps = {0: lambda connection: connection.execute("ALTER TABLE top RENAME TO head")}
-    monkeypatch.setattr(sqlite_module, "MIGRATIONS", steps)
-    assert 4 == len(read(path).lines)
-    monkeypatch.undo()
-    assert 4 == len(read(path).lines)
+    for number in (7, 0):
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute(f"PRAGMA user_version = {number}")
+        with pytest.raises(LedgerMismatchError, match=f"of schema {number}; use the version"):
+            read(path)
 
 
 def test_an_export_is_read_again_and_a_part_of_it_is_not(path):

@@ -320,7 +320,7 @@ class TestPromises:
         assert reached is caught.type
         assert (None, None) == (caught.value.__cause__, caught.value.__context__)
         left = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
-        assert ["median", "quantile", "_chosen", "released", "guarded"] == left[1:]
+        assert ["median", "quantile", "_chosen", "read", "released", "guarded"] == left[1:]
         assert "40" not in str(caught.value)
 
     @pytest.mark.parametrize(

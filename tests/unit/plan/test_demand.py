@@ -23,13 +23,14 @@ from onlineic.queries.partitions import Partition
 from onlineic.session.purse import Purse
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6, d=1)
+TABLES = DemandPurchases(rent=0)  # no numbers come before them
 COUNTS = np.random.default_rng(1).multinomial(2_000, np.full(DOMAIN.size, 1.0 / DOMAIN.size))
 
 
-def listening(domain=DOMAIN, counts=COUNTS):
+def listening(domain=DOMAIN, counts=COUNTS, rule=TABLES):
     data = PrivateData(counts.reshape(domain.shape), domain)
     noise = ic.noise.SimulatedNoise(1)
-    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(), noise=noise)
+    return ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=rule, noise=noise)
 
 
 def bought(session):
@@ -56,7 +57,7 @@ def test_nothing_is_bought_where_all_tables_have_too_many_blocks():
     long = ic.Domain.of(a=[f"code {code}" for code in range(2**16 + 1)], b=2)
     design = cheapest(
         Predictor(long),
-        Demand.of_one(long, asked_of(Partition(long, (0,), (np.arange(2**16 + 1),)).block(0))),
+        Demand.of_these(long, [asked_of(Partition(long, (0,), (np.arange(2**16 + 1),)).block(0))]),
         1e6,
     )
 
@@ -71,9 +72,7 @@ def test_a_whole_row_of_a_wide_table_can_be_asked():  # more levels than memory 
         {name: rows[:, place] for place, name in enumerate(domain.names[:-1])} | {"one": np.zeros(500, int)},
         domain,
     )
-    session = ic.OnlineIC(
-        data, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(), noise=ic.noise.SimulatedNoise(1)
-    )
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), purchases=TABLES, noise=ic.noise.SimulatedNoise(1))
     row = where(dict.fromkeys(domain.names[:70], 1)) & where(one=0)
 
     answer = session.answer(row)
@@ -114,7 +113,7 @@ def test_questions_of_one_call_are_heard_before_the_first_is_answered():
     assert [one.key for one in first.heard] == [one.query.key for one in answers if one.status == "easy"][1:]
     assert first.heard == second.heard  # eight questions are more than one instalment
     assert "repeat" == answers[8].status
-    rule, account = DemandPurchases(), batch.account
+    rule, account = TABLES, batch.account
     assert first.charge.amount <= rule.parts[0] * rule.planned(account)  # the rest goes by what it tells
 
 
@@ -131,9 +130,9 @@ def test_what_was_answered_is_not_heard_again():
 def test_a_call_of_many_questions_may_spend_what_as_many_would_one_by_one():
     session = listening()
     session.answer_many([where(a=a, b=b, c=c) for a in range(5) for b in range(3) for c in range(6)] * 3)
-    rule, account = DemandPurchases(), session.account
+    rule, account = TABLES, session.account
 
-    assert len(bought(session)[0].heard) == 90 <= rule.hears(rule.start()) == 256
+    assert len(bought(session)[0].heard) == 90 <= rule.hears(rule.start()) == 1024
     spent = sum(one.charge.amount for one in bought(session))
     assert Fraction(9, 10) <= spent / (rule.parts[3] * rule.planned(account)) <= Fraction(11, 10)
 
@@ -150,7 +149,9 @@ def test_what_no_purse_pays_hears_those_alone_who_could_pay_for_a_test():
 
 
 def test_what_is_due_after_so_many_questions_of_one_call_is_bought_there():
-    session, asked, last = listening(), 0, 0
+    after = (1, 4, 16, 64, 256)
+    rule = DemandPurchases(rent=0, after=after, parts=[Fraction(one, 5) for one in range(1, 6)])
+    session, asked, last = listening(rule=rule), 0, 0
     ages, regions = ([(low, high) for low in range(size) for high in range(low, size - 1)] for size in (5, 6))
     session.answer_many(
         [where(a=ic.between(*a), b=b, c=ic.between(*c)) for b in (0, 1, 2) for a in ages for c in regions]
@@ -202,7 +203,7 @@ def test_what_a_pure_session_buys_is_bounded_by_the_law_of_its_noise():
     """One attribute and one purchase: all that bounds an answer is Laplace noise, which the answer names."""
     data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
     noise = ic.noise.SimulatedNoise(1)
-    session = ic.OnlineIC(data, ic.Budget(1.0), purchases=DemandPurchases(), noise=noise)
+    session = ic.OnlineIC(data, ic.Budget(1.0), purchases=TABLES, noise=noise)
 
     assert "laplace" == session.answer(where(a=1)).law
     assert "gaussian" == listening().answer(where(a=1)).law
@@ -238,7 +239,7 @@ def test_the_last_bits_of_a_design_which_differ_between_processors_decide_nothin
 
     for found in (plain, elsewhere):
         monkeypatch.setattr(demand, "cheapest", found)
-        session = wide(ic.Budget(1.0, delta), purchases=DemandPurchases(), noise=SimulatedNoise(3))
+        session = wide(ic.Budget(1.0, delta), purchases=TABLES, noise=SimulatedNoise(3))
         session.answer_many([where(x5=1, x6=2), where(x7=3)])
         released.append([(one.charge, [held.scale for held in one.measurements]) for one in bought(session)])
 
@@ -375,7 +376,7 @@ def test_a_name_that_is_no_attribute_is_refused():
 @pytest.mark.parametrize("budget", [1e2, 1e4, 1e6, 1e8])
 def test_a_design_that_cannot_leave_a_third_is_refused_as_one_that_does_not(budget):
     """What no division can do is told without a programme; where it is made it is the same."""
-    asked = Demand.of_one(DOMAIN, asked_of(ic.where(a=1, b=2).bind(DOMAIN)))
+    asked = Demand.of_these(DOMAIN, [asked_of(ic.where(a=1, b=2).bind(DOMAIN))])
     whole, part = (cheapest(Predictor(DOMAIN), asked, budget, kept=kept) for kept in (1.0, 1 / 3))
 
     assert part.before == whole.before

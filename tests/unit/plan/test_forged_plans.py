@@ -7,7 +7,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import LedgerCorruptError, LedgerMismatchError
-from onlineic.ledger.lines import account_to_json
+from onlineic.ledger.kinds import account_to_json
 from onlineic.ledger.settings import settings_to_json
 from onlineic.plan import session_plan
 from onlineic.plan.defaults import RULES

@@ -187,14 +187,11 @@ def test_an_infinite_bound_is_none_in_json():
 @pytest.mark.parametrize(
     "use",
     [
-        lambda a: a + a,
         lambda a: a - 1,
-        lambda a: 2 * a,
-        lambda a: a / 2,
         lambda a: np.float64(2) + a,
         lambda a: np.ones(2) * a,
-        lambda a: sum([a, a]),
-        lambda a: -a,
+        lambda a: a + "1",
+        lambda a: a // 2,
         lambda a: abs(a),
         lambda a: a < a,
         lambda a: max([a, a]),
@@ -205,7 +202,9 @@ def test_an_infinite_bound_is_none_in_json():
 )
 def test_what_has_two_readings_is_refused_with_a_remedy(number, table, use):
     for answer in (number, table):
-        with pytest.raises(TypeError, match=r"Answer .*(answer\.value|answer\.count)"):
+        with pytest.raises(
+            TypeError, match=r"; .*value|Answer .*answer\.value|: compare value|by group, got"
+        ):
             use(answer)
 
 

@@ -75,24 +75,28 @@ def test_a_partition_holds_cuts_of_its_attributes_alone():
         Partition(SECONDS, (1,), (Cut.at(5, [0, 2]),))
 
 
-def test_long_is_what_has_an_order_many_codes_and_no_missing_cell():
+def test_long_is_what_has_an_order_and_many_values():
     domain = ic.Domain.of(
         a=range(LONG),
         b=range(LONG + 1),
         c=ic.optional(range(LONG + 1)),
         d=ic.dates("1700-01-01", "2300-12-31"),
+        e=ic.optional(range(LONG)),
     )
 
-    assert (1, 3) == long_axes(domain)
+    assert (1, 2, 3) == long_axes(domain)
     assert is_long(domain.attributes[3])
-    assert (LONG, GRID, LONG + 2, GRID) == planned(domain).shape
+    assert (LONG, GRID, GRID + 1, GRID, LONG + 1) == planned(domain).shape
+    assert [False, False, True, False, True] == [kind.missing for kind in planned(domain).attributes]
 
 
-def test_the_grid_has_equal_parts():
-    grid = grid_of(10**8)
+def test_the_grid_has_equal_parts_and_the_missing_cell_one_of_its_own():
+    domain = ic.Domain.of(a=range(10**8), b=ic.optional(range(10**8)))
+    grid, beside = map(grid_of, domain.attributes)
 
     assert GRID == grid.parts
     assert {24_414, 24_415} == {*grid.widths.tolist()}
+    assert [*grid.widths.tolist(), 1] == beside.widths.tolist()
 
 
 def test_labels_of_very_many_codes_are_not_written():

@@ -46,6 +46,25 @@ def test_a_long_ordered_attribute_is_cut_in_equal_parts_and_where_the_query_chan
     assert [7, 10, 20, 23, 30] == cuts(partition.classes[0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (ic.optional(range(40)), [10, 20, 30, 40]),
+        (ic.number(0, 30, bins=30), [16, 30, 44]),
+        (ic.optional(ic.number(0, 30, bins=30)), [16, 30, 44, 60]),
+        (ic.optional(range(10**6)), [250_000, 500_000, 750_000, 10**6]),
+    ],
+    ids=["missing", "two ends", "both", "long"],
+)
+def test_parts_keep_both_ends_of_a_bin_and_no_missing_cell_beside_values(kind, expected):
+    domain, rule = ic.Domain.of(x=kind, y=["u", "v"]), PartitionRule(parts=4, blocks=20)
+    (own,) = rule.table(domain, (0,)).cuts
+    added = rule.partition(ic.where(y="u").bind(domain)).cuts[0]
+
+    assert expected == own.firsts[1:].tolist() == added.firsts[1:].tolist()
+    assert 1 + len(expected) == rule.parts_of(domain.attributes[0])
+
+
 def test_fractional_weights_cut_wherever_they_change():
     weights = np.zeros((40, 2))
     weights[5:9] = 0.25

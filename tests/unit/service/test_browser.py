@@ -3,7 +3,10 @@
 By `make browser`, with Chromium of the system's packages.
 """
 
+import http.client
 import shutil
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,9 +71,22 @@ def asked(page, **fields):
     for name, value in fields.items():
         field = page.locator(f"#ask [name={name}]")
         field.select_option(value) if field.evaluate("one => one.tagName") == "SELECT" else field.fill(value)
+    page.evaluate("document.getElementById('result').replaceChildren()")
     page.click("#ask button[value=ask]")
     page.wait_for_selector(".card.answer")
     return page.inner_text("#result")
+
+
+def accessible(page):
+    """What a checker of accessibility finds wrong, by rule."""
+    axe = pytest.importorskip("axe_playwright_python", reason="the page is checked by axe-playwright-python")
+    line = page.context.new_cdp_session(page)
+    line.send("Page.setBypassCSP", {"enabled": True})
+    page.reload()
+    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    line.send("Page.setBypassCSP", {"enabled": False})
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"]]
 
 
 def test_a_question_is_explained_asked_and_listed(page):
@@ -78,10 +94,34 @@ def test_a_question_is_explained_asked_and_listed(page):
     page.fill("[name=v0]", "F")
     page.click("#ask button[value=explain]")
     page.wait_for_selector(".card.explain")
-    assert "expected bound" in page.inner_text("#result")
-    assert "with probability 0.95" in asked(page, kind="count")
-    assert "where(sex='F')" in page.inner_text("main")
-    assert "measured answers" in page.inner_text("#left-all")
+    assert "It asks for 1 number" in page.inner_text("#result")
+    assert "each with 95 %" in asked(page, kind="count")
+    assert "records where sex is F" in page.inner_text("main")
+    assert "Of your share" in page.inner_text("#left-own")
+    assert "Records where sex is F" in page.inner_text(".history")
+
+
+def test_the_answer_has_the_focus_and_an_address(page):
+    asked(page, kind="count", a0="sex", v0="M")
+    assert "answered" == page.evaluate("document.activeElement.id")
+    address = page.url
+    assert "a0=sex" in address
+    page.reload()
+    page.wait_for_selector(".card.answer")
+    asked(page, kind="count", a0="sex", v0="F")
+    page.go_back()
+    page.wait_for_selector(".card.answer >> text=sex is M")
+    assert address == page.url
+
+
+def test_an_error_has_the_focus_beside_its_field(page):
+    page.select_option("[name=a0]", "sex")
+    page.fill("[name=v0]", "x")
+    page.click("#ask button[value=ask]")
+    page.wait_for_selector("#wrong-v0")
+    assert "v0" == page.evaluate("document.activeElement.id")
+    assert "x" == page.input_value("#v0")
+    assert [] == accessible(page)
 
 
 def test_the_gauge_hears_of_what_others_were_answered(visited, page):
@@ -98,16 +138,110 @@ def test_the_gauge_hears_of_what_others_were_answered(visited, page):
 def test_only_what_a_question_needs_is_shown(page):
     page.select_option("#kind", "count")
     assert not page.is_visible("#of")
+    assert not page.is_visible("#v0")
     page.select_option("#kind", "mean")
     assert page.is_visible("#of")
     assert not page.is_visible("#by")
+    page.select_option("#a0", "age")
+    assert page.is_visible("#v0")
+    assert not page.is_visible("#w0")
+    page.select_option("#o0", "between")
+    assert page.is_visible("#w0")
+
+
+def test_each_attribute_offers_its_own_values(page):
+    page.select_option("#a0", "sex")
+    assert ["F", "M"] == page.evaluate(
+        "[...document.getElementById('v0').list.options].map(one => one.value)"
+    )
+    page.select_option("#a0", "age")
+    assert "20" == page.evaluate("document.getElementById('v0').list.options[0].value")
+
+
+def test_what_is_the_same_in_sql_can_be_copied(page):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    asked(page, kind="count", a0="sex", v0="F")
+    page.click(".again summary")
+    page.click(".copy >> nth=0")
+    page.wait_for_selector(".copy >> text=Copied")
+    assert "SELECT COUNT(*) FROM t WHERE sex = 'F'" == page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_result_is_saved_as_a_file(page):
+    asked(page, kind="table", of="age")
+    for name in ("CSV", "JSON"):
+        with page.expect_download() as saved:
+            page.click(f"#result a:has-text('{name}')")
+        assert saved.value.path().read_text(encoding="utf-8")
+
+
+def test_waiting_says_so_and_can_be_stopped(visited, page, monkeypatch):
+    """The thread that answers is busy with a summary, until a question of the page was given up."""
+    held, free, summary = threading.Event(), threading.Event(), ic.OnlineIC.summary
+
+    def waits(*given):
+        held.set()
+        free.wait()
+        return summary(*given)
+
+    monkeypatch.setattr(ic.OnlineIC, "summary", waits)
+    server = visited[1]
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
+    line.request("GET", "/v1/summary?answers=3", headers={"Authorization": f"Bearer {server.tokens['bob']}"})
+    assert held.wait(FOR_EVER)
+    try:
+        page.fill("#text", "SELECT COUNT(*) FROM t WHERE age > 21 AND sex = 'M'")
+        page.click("#sql button[value=ask]")
+        page.wait_for_selector("#sql .waiting:visible >> text=Asking, for")
+        assert "true" == page.get_attribute("main", "aria-busy")
+        assert page.is_disabled("#sql button[value=ask]")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#sql .waiting:visible >> text=You stopped waiting")
+        assert page.is_enabled("#sql button[value=ask]")
+        assert None is page.get_attribute("main", "aria-busy")
+    finally:
+        free.set()
+        line.getresponse().read()
+        line.close()
+    page.click("#sql button[value=ask]")
+    page.wait_for_selector(".card.answer")
+
+
+def test_eight_open_pages_do_not_keep_one_from_asking(visited, page):
+    """A browser gives one host six lines, and none of them may be held."""
+    pages = [page, *(page.context.new_page() for _ in range(7))]
+    for one in pages[1:]:
+        one.set_default_timeout(1000 * FOR_EVER)
+        one.goto(visited[1].url)
+        one.wait_for_selector("#kind")
+    for place, one in enumerate(pages):
+        one.wait_for_function("document.querySelectorAll('#bar-all rect').length === 2")
+        one.fill("#text", f"SELECT COUNT(*) FROM t WHERE age > {21 + place}")
+        one.click("#sql button[value=ask]")
+    for one in pages:
+        one.wait_for_selector(".card.answer")
+        if one is not page:
+            one.close()
+
+
+def test_what_was_typed_survives_the_end_of_a_visit(visited, page):
+    page.select_option("[name=a0]", "sex")
+    page.fill("[name=v0]", "F")
+    page.context.clear_cookies()
+    page.click("#ask button[value=ask]")
+    page.wait_for_selector("#token")
+    page.fill("#token", visited[1].tokens["ann"])
+    page.click("button")
+    page.wait_for_selector("#kind")
+    assert ("sex", "F") == (page.input_value("#a0"), page.input_value("#v0"))
 
 
 def test_a_curator_sees_users_and_who_asked(page):
     asked(page, kind="count", a0="sex", v0="F")
-    page.click("header a")
+    page.click("header a >> text=Users")
     page.wait_for_selector("text=Who may ask")
     assert {"ann", "bob"} <= set(page.inner_text("main").split())
+    assert [] == accessible(page)
     page.click("header a")
     page.wait_for_selector("#kind")
 
@@ -115,21 +249,57 @@ def test_a_curator_sees_users_and_who_asked(page):
 def test_tables_are_drawn_and_statements_answered(page):
     asked(page, kind="table", of="age")
     assert page.locator("#result svg rect").count() >= 20
+    assert [] == accessible(page)
     asked(page, kind="table", of="age", by="sex")
     assert 40 == page.locator("#result table.heat td").count()
+    assert [] == accessible(page)
     page.fill("#text", "SELECT sex, COUNT(*), AVG(age) FROM t GROUP BY sex")
     page.click("#sql button[value=ask]")
-    page.wait_for_selector(".card.answer table")
+    page.wait_for_selector(".card.answer table.numbers")
     assert "F" in page.inner_text("#result table")
+    assert [] == accessible(page)
+
+
+@pytest.mark.parametrize("path", ["/", "/help", "/mine", "/nothing"])
+def test_a_screen_reader_finds_its_way(page, path):
+    page.goto(page.url.split("/?")[0].rstrip("/") + path)
+    assert [] == accessible(page)
+    page.emulate_media(color_scheme="dark")
+    assert [] == accessible(page)
 
 
 def test_the_keyboard_is_enough(page):
-    page.focus("#kind")
     page.select_option("[name=a0]", "sex")
     page.focus("[name=v0]")
     page.keyboard.type("M")
     page.keyboard.press("Enter")
-    page.wait_for_selector(".card.explain, .card.answer")
+    page.wait_for_selector(".card.explain")  # the first button, which asks nothing
+    page.focus("#ask button[value=ask]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".card.answer")
+
+
+def test_without_scripts_everything_works(visited):
+    browser, server = visited
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(1000 * FOR_EVER)
+    page.goto(server.url)
+    page.fill("#token", server.tokens["ann"])
+    page.click("button")
+    page.select_option("#a0", "age")
+    page.select_option("#o0", "between")
+    page.fill("#v0", "22")
+    page.fill("#w0", "30")
+    page.click("#ask button[value=explain]")
+    page.wait_for_selector(".card.explain")
+    page.click("#ask button[value=ask]")
+    page.wait_for_selector(".card.answer")
+    assert "age is from 22 to 30" in page.inner_text("#result")
+    page.fill("#text", "nonsense")
+    page.click("#sql button[value=ask]")
+    page.wait_for_selector("#wrong-text")
+    context.close()
 
 
 def test_hostile_labels_stay_text(page):
@@ -181,12 +351,13 @@ def test_a_time_series_is_drawn_with_whiskers_and_saved(over_time, visited, widt
     page.wait_for_selector("#kind")
     page.select_option("#since", "2025-02")
     page.select_option("#until", "2025-04")
+    page.select_option("[name=a0]", "age")
     page.fill("[name=v0]", "30")
     page.select_option("[name=o0]", "below")
 
     said = asked(page, kind="series", a0="age")
     with page.expect_download() as saved:
-        page.click("#result >> text=As CSV")
+        page.click("#result >> text=This result as CSV")
     lines = saved.value.path().read_text().splitlines()
 
     assert "Records by month where age is below 30" in said

@@ -3,6 +3,10 @@
 import contextlib
 import http.client
 import json
+import re
+import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -33,7 +37,8 @@ def folder(tmp_path):
 def command(folder, *more, first=True):
     files = ["--data", f"{folder}/rows.csv", "--domain", f"{folder}/domain.json", "--users", f"{folder}/u.db"]
     begin = ["--epsilon", "1", "--delta", "1e-6"] if first else []
-    return ["serve", f"{folder}/a.db", *files, "--table", "t", *begin, *more]
+    free = ["--listen", "127.0.0.1:0"]
+    return ["serve", f"{folder}/a.db", *files, "--table", "t", *begin, *free, *more]
 
 
 @pytest.fixture
@@ -91,6 +96,36 @@ def test_persons_are_protected_and_counted(served_by):
 
     again = served_by(lambda remote, *_: remote.answer({"age": [20, 29]}), "--person", "id", first=False)
     assert ("repeat", other.value) == (again.status, again.value)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_made(folder, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        assert 2 == main(command(folder, "--listen", listen))
+    told = capsys.readouterr().err
+
+    assert f"listen must be an address of this machine that is free, got '{listen}'" in told
+    assert "serving on" not in told
+    assert not (folder / "a.db").exists()
+
+
+def test_where_it_serves_is_said_once_it_takes_requests(folder, capfd):
+    """At the port that it has found, which answers as soon as it is told."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "onlineic", *command(folder)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = next(line for line in process.stderr if "serving on" in line)
+        port = int(re.search(r"serving on 127\.0\.0\.1:(\d+);", line)[1])
+        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=FOR_EVER)
+        asked.request("GET", "/ready")
+        assert 200 == asked.getresponse().status
+        asked.close()
+    finally:
+        process.terminate()
+        process.stderr.read()
+        process.stderr.close()
+    assert 0 == process.wait()
 
 
 def test_another_budget_than_that_of_the_ledger_is_refused_and_not_passed_over(served_by, folder, capsys):
@@ -167,4 +202,4 @@ def test_parquet_is_read_by_its_content_by_each_command(served_by, folder, capsy
     assert 0 == main(["ask", *files, "--epsilon", "1", "--format", "json", f"{folder}/questions"])
     assert abs(json.loads(capsys.readouterr().out)["count"] - PEOPLE / 2) < PEOPLE / 10
     assert 2 == main(["ask", *files, "--epsilon", "1", "--decimal", ",", f"{folder}/questions"])
-    assert "must be left out for a Parquet file, got one; declare gaps" in capsys.readouterr().err
+    assert "must be left out for a Parquet file or a workbook, got one; declare" in capsys.readouterr().err

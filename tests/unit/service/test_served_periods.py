@@ -194,7 +194,14 @@ def visited(server, form=None):
         line.request("GET", "/", headers=cookie)
     else:
         line.request("POST", "/ask", urlencode(form), {**own, **kind, **cookie})
-    text = line.getresponse().read().decode()
+    reply = line.getresponse()
+    text = reply.read().decode()
+    if reply.status == 303:
+        line.request("GET", reply.headers["location"], headers=cookie)
+        text = line.getresponse().read().decode()
+        found = reply.headers["location"].replace("/?", "/result.csv?", 1)
+        line.request("GET", found, headers=cookie)
+        text += line.getresponse().read().decode()
     line.close()
     return text
 
@@ -208,15 +215,15 @@ def test_the_page_shows_a_time_series_with_whiskers_a_table_and_csv(server):
 
     assert "Records by month where sex is F" in page
     assert page.count("<rect") >= 3
-    assert 'download="by-month.csv"' in page
-    assert "month%2Ccount%2Cerror_bound%2Clow%2Chigh%2Cexpected_error%0A2026-02%2C" in page
-    assert "off by at most" in page
-    assert "with probability 0.95" in page
-    assert ".over(since=&quot;2026-02&quot;)" in page
+    assert "This result as CSV" in page
+    assert "month,value,error_bound,expected_error\n2026-02," in page
+    assert "usually within" in page
+    assert "all together, each with 95 %" in page
+    assert ".over(since=&#34;2026-02&#34;)" in page
     assert "does not protect in which month" in page
-    assert "Synthetic" not in page
-    assert "it becomes" in before
-    assert "If asked: mean of age" in mean
+    assert "synthetic" not in page
+    assert "It asks for 3 numbers." in before
+    assert "If you ask: mean of age" in mean
 
 
 @pytest.mark.parametrize("since", ["2027-01", "<script>alert(1)</script>", "2026-04\n"])
@@ -288,11 +295,17 @@ def test_the_command_knows_a_root_ledger(tmp_path, monkeypatch, capsys):
         rows = [f"{at // 2},{'FM'[at % 2]}" for at in np.repeat(np.arange(10), COUNTS[label])]
         (tmp_path / f"{label}.csv").write_text("\n".join(["age,sex", *rows]) + "\n")
     asked = []
-    monkeypatch.setattr("onlineic.service.serving.serve", lambda session, *_, **__: asked.append(session.n))
-    command = ["serve", str(tmp_path / "t.db"), "--users", str(tmp_path / "u.db"), "--data"]
+
+    def serve(session, *_, begun, **__):
+        asked.append(session.n)
+        begun("127.0.0.1:1")
+
+    monkeypatch.setattr("onlineic.service.serving.serve", serve)
+    command = ["serve", str(tmp_path / "t.db"), "--users", str(tmp_path / "u.db"), "--listen", "127.0.0.1:0"]
+    command += ["--data"]
 
     assert 0 == main([*command, str(tmp_path / "{}.csv")])
-    assert "Periods(4 months" in capsys.readouterr().err
+    assert "serving on 127.0.0.1:1; Periods(4 months" in capsys.readouterr().err
     assert [12_000] == asked
     for more in (["x.csv"], [str(tmp_path / "{}.csv"), "--epsilon", "1"]):
         with pytest.raises(SystemExit):

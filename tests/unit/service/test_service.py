@@ -1,8 +1,9 @@
 """The routes over HTTP: who is let in, in which form, who pays, and what is refused without a trace."""
 
 import contextlib
+import csv
 import http.client
-import itertools
+import io
 import json
 import math
 import re
@@ -22,8 +23,8 @@ from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError, TooLargeError
 from onlineic.ledger import read
 from onlineic.service import RemoteError, Users
-from onlineic.service.desk import Capped, Desk
-from onlineic.service.openapi import OPEN, TEXTS, openapi
+from onlineic.service.desk import Desk
+from onlineic.service.openapi import ROUTES, SCHEMAS, openapi
 from onlineic.service.wire import cost_of
 from support.events import FOR_EVER
 from support.served import served, serving
@@ -82,15 +83,18 @@ def visit(server, who="ann"):
 
 
 def asked(server, headers, **form):
-    body = urllib.parse.urlencode({"form": "form", "act": "ask", **form}).encode()
-    return call(server, "POST", "/ask", body, who=None, **headers)
+    """Send a form as a browser does, and go where it is sent."""
+    body = urllib.parse.urlencode({"form": "form", "kind": "count", "act": "ask", **form}).encode()
+    status, found, told = call(server, "POST", "/ask", body, who=None, **headers)
+    if status == 303:
+        return call(server, "GET", found["location"], who=None, **headers)
+    return status, found, told
 
 
 def settled(server):
-    """Public facts once all is counted that was told from a view: the turn of each asker has come again."""
-    nothing = {"questions": [], "values": [], "statuses": []}
-    for who in server.tokens:
-        call(server, "POST", "/v1/bounds", nothing, who=who)
+    """Public facts once all is counted that was told from views."""
+    while b"onlineic_uncounted 0\n" not in call(server, "GET", "/metrics")[2]:
+        pass
     return json.loads(call(server, "GET", "/v1/statistics")[2])
 
 
@@ -132,7 +136,9 @@ def test_the_description_names_the_routes_and_no_others(server):
     assert 404 == call(server, "GET", "/v1/other")[0]
 
 
-@pytest.mark.parametrize("path", [path for method, path in TEXTS if path not in OPEN and method == "get"])
+@pytest.mark.parametrize(
+    "path", [path for (method, path), one in ROUTES.items() if not one.open and method == "get"]
+)
 @pytest.mark.parametrize("token", [None, "", "oic_00", "\xff", "x" * 9000])
 def test_nobody_without_a_token_is_told_anything(server, path, token):
     headers = {} if token is None else {"Authorization": f"Bearer {token}".encode("latin-1")}
@@ -409,7 +415,7 @@ def test_what_is_known_and_explained_waits_for_nobody(tmp_path):
         with writer_held(server):
             again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
             thread.start()
-            waiting(server, 3 + 2)  # what is to be counted of ann, and the two of bob
+            waiting(server, 2)  # those of bob: what was told of ann waits for nothing
             assert explained == call(server, "POST", "/v1/explain", {"question": {"age": [22, 30]}})[2]
             assert told == call(server, "GET", "/v1/transcript")[2]
             assert page == call(server, "GET", "/", who=None, **headers)[2]
@@ -447,26 +453,23 @@ def test_dear_questions_count_as_many_and_let_others_in(tmp_path, monkeypatch):
     reading, sent, ended = threading.Event(), threading.Event(), []
 
     def looked_at(*question):
-        """Hold the event loop in the first question until another request is sent."""
+        """Hold the thread that reads the first question until another request is answered."""
         reading.set()
         sent.wait()
         return cost_of(*question)
 
     monkeypatch.setattr("onlineic.service.app.cost_of", looked_at)
-    seconds = itertools.count()  # each question takes one
     # who has no part is answered without a test
-    with served(session, tmp_path, share=0, clock=lambda: float(next(seconds))) as server:
+    with served(session, tmp_path, share=0) as server:
         body = {"questions": [dear] * 128}
         thread = threading.Thread(target=lambda: ended.append(call(server, "POST", "/v1/answers", body)[0]))
         other = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
-        other.request("GET", "/health")
-        other.getresponse().read()
         with writer_held(server):
             thread.start()
             assert reading.wait(FOR_EVER)
             other.request("GET", "/metrics", headers={"Authorization": f"Bearer {server.tokens['bob']}"})
-            sent.set()
             meanwhile = other.getresponse().read()
+            sent.set()
             waiting(server, 2 * 128)
         other.close()
         thread.join()
@@ -491,59 +494,33 @@ def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
         before = json.loads(call(server, "GET", "/v1/statistics")[2])
         monkeypatch.setattr("onlineic.session.loop.Loop.answer", asked)
         again = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
-        call(server, "POST", "/v1/bounds", {"questions": [], "values": [], "statuses": []})  # behind its turn
-        after = json.loads(call(server, "GET", "/v1/statistics")[2])
-        monkeypatch.undo()
-        monkeypatch.setattr("onlineic.service.desk.MOST_READING", 0)  # as if too many of hers were read
-        third = json.loads(call(server, "POST", "/v1/answers", known)[2])["answers"]
+        after = settled(server)
 
     assert [one["value"] for one in first] == [one["value"] for one in again]
-    assert [one["value"] for one in first] == [one["value"] for one in third]
     assert (before["asked"] + 2, before["repeat"] + 1) == (after["asked"], after["repeat"])
     assert before["length"] == after["length"]
 
 
 def test_what_waits_as_the_server_ends_is_counted_though_nobody_is_there_to_be_told(tmp_path, monkeypatch):
-    ended, count, stop = threading.Event(), Capped.count, Desk.stop
+    ended, count, stop = threading.Event(), Desk._count_told, Desk.stop
 
-    def counted(*told):
-        ended.wait()
-        count(*told)
+    def counted(desk):
+        if desk._told:
+            ended.wait()
+        count(desk)
 
     def stopped(desk):
         """The loop of the server is closed."""
         ended.set()
         stop(desk)
 
-    monkeypatch.setattr(Capped, "count", counted)
+    monkeypatch.setattr(Desk, "_count_told", counted)
     monkeypatch.setattr(Desk, "stop", stopped)
     with served(opened(tmp_path / "a.db"), tmp_path) as server:
-        for _ in range(3):  # once asked, twice told from the view, and in two turns
+        for _ in range(3):  # once asked, and twice told from the view
             call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
     with contextlib.closing(Users(server.users)) as users:
         assert ["repeat:1", "repeat:1"] == [line.statuses for _, line in users.logged()][:2]
-
-
-def test_the_page_asks_explains_and_shows_what_was_released(server):
-    headers = visit(server)
-    body = asked(server, headers, kind="count", a0="sex", o0="is", v0="F", act="explain")[2].decode()
-    assert "expected bound" in body
-    body = asked(server, headers, kind="count", a0="sex", o0="is", v0="F")[2].decode()
-    assert "with probability 0.95" in body
-    assert "session.answer" in body
-    assert "where(sex=" in body.split("What was released")[1]
-    body = asked(server, headers, kind="table", of="sex")[2].decode()
-    assert "<svg" in body
-    assert 'class="heat"' in asked(server, headers, kind="table", of="sex", by="label")[2].decode()
-    for kind in ("mean", "sum", "median"):
-        assert 'class="card answer"' in asked(server, headers, kind=kind, of="age")[2].decode()
-    body = asked(server, headers, form="sql", text="SELECT sex, COUNT(*) FROM t GROUP BY sex")[2].decode()
-    assert "<td" in body.split('id="result"')[1]
-    assert "This cannot be answered" in asked(server, headers, kind="mean", of="sex")[2].decode()
-    assert (
-        "This cannot be answered"
-        in asked(server, headers, kind="count", a0="age", o0="between", v0="1")[2].decode()
-    )
 
 
 def test_labels_are_text_everywhere(server):
@@ -596,6 +573,110 @@ def test_the_record_is_told_in_pages(server):
     assert 422 == call(server, "GET", "/v1/transcript?from=x")[0]
     with ic.connect(server.url, server.tokens["ann"]) as remote:
         assert {"where(sex='F')", "where(age=between(20, 27))"} <= {one["query"] for one in remote.released()}
+
+
+def test_the_sheet_holds_the_whole_record_however_long(server, monkeypatch):
+    monkeypatch.setattr("onlineic.service.app.PAGE_OF_RECORDS", 3)
+    body = {"questions": [{"age": age} for age in range(20, 30)]}
+    call(server, "POST", "/v1/answers", body)
+    _, headers, told = call(server, "GET", "/v1/answers.csv")
+    length = json.loads(call(server, "GET", "/v1/statistics")[2])["length"]
+    rows = list(csv.DictReader(io.StringIO(told.decode())))
+    later = call(server, "GET", f"/v1/answers.csv?from={length - 1}")[2].decode()
+
+    assert "attachment" in headers["content-disposition"]
+    assert {f"where(age={age})" for age in range(20, 30)} <= {row["question"] for row in rows}
+    assert int(rows[-1]["at"]) == length - 1
+    assert all(int(row["at"]) == length - 1 for row in csv.DictReader(io.StringIO(later)))
+    assert 422 == call(server, "GET", "/v1/transcript?limit=0")[0]  # its next page would be itself
+
+
+def replies(server):
+    """One reply of every route that tells JSON, with the name of its schema."""
+    given = {"questions": [{"sex": "F"}], "values": [0.5], "statuses": ["easy"]}
+    bodies = {
+        "/v1/answers": {"questions": [{"sex": "F"}, {"marginal": ["sex"]}, {"sex": "x"}, {}]},
+        "/v1/sql": {"sql": "SELECT sex, COUNT(*) FROM t GROUP BY sex"},
+        "/v1/share": {"share": {"sex": "F"}},
+        "/v1/explain": {"questions": [{"sex": "F"}, {"age": [21, 30]}]},
+        "/v1/prospects": {"questions": [{"sex": "F"}, {"age": [21, 30]}]},
+        "/v1/bounds": given,
+        "/v1/snapshot": given,
+    }
+    for (method, path), route in ROUTES.items():
+        if route.reply in SCHEMAS:
+            yield route.reply, call(server, method.upper(), path, bodies.get(path))
+    for text in ("SELECT AVG(age) FROM t", "SELECT COUNT(*) FROM t"):
+        yield "Statement", call(server, "POST", "/v1/sql", {"sql": text})
+    yield "Share", call(server, "POST", "/v1/share", {"share": {"sex": "F"}, "by": ["label"]})
+    yield "Explanation", call(server, "POST", "/v1/explain", {"question": "SELECT AVG(age) FROM t"})
+    yield "Problem", call(server, "GET", "/v1/nothing")
+
+
+def test_every_reply_is_as_it_is_described(server):
+    jsonschema = pytest.importorskip("jsonschema")
+    checked = set()
+    for name, (status, _, body) in replies(server):
+        schema = {"$ref": f"#/components/schemas/{name}", "components": openapi()["components"]}
+        jsonschema.validate(json.loads(body), schema)
+        assert status == (404 if name == "Problem" else 200)
+        checked.add(name)
+
+    assert {"Outcomes", "Statement", "Explanation", "Statistics", "Transcript", "Summary"} <= checked
+    assert "limit" in str(openapi()["paths"]["/v1/transcript"]["get"]["parameters"])
+    assert 200 == call(server, "GET", "/v1/openapi.json", who=None)[0]
+
+
+@pytest.mark.parametrize("body", [[], 3, {"x": 1}, {"share": 3}, {"share": {"sex": "F"}, "by": 3}])
+def test_a_rate_that_is_none_is_refused(server, body):
+    status, _, told = call(server, "POST", "/v1/share", body)
+
+    assert (422, "invalid-query") == (status, json.loads(told)["type"])
+
+
+def keyed(server, key, body, who="ann"):
+    status, _, told = call(server, "POST", "/v1/answers", body, who=who, Idempotency_Key=key)
+    return status, json.loads(told)
+
+
+def test_a_request_that_comes_twice_is_asked_once(server):
+    """Its asker has no part: the answers are untested, and nothing of them stands in the record."""
+    body = {"questions": [{"age": [22, 37], "sex": "F"}]}
+    before = settled(server)["asked"]
+    first, again = keyed(server, "a", body, "eve"), keyed(server, "a", body, "eve")
+    other = keyed(server, "b", body, "eve")
+    wrong, bob = keyed(server, "a", {"questions": []}, "eve"), keyed(server, "a", body, "bob")
+
+    assert first == again
+    assert "untested" == first[1]["answers"][0]["status"]
+    assert before + 3 == settled(server)["asked"]  # of eve with two keys, and of bob
+    assert other[0] == bob[0] == 200
+    assert (422, "invalid-query") == (wrong[0], wrong[1]["type"])
+    assert 422 == keyed(server, "k" * 99, body)[0]
+
+
+def test_a_request_whose_line_was_cut_goes_on_and_is_told_to_who_comes_back(tmp_path):
+    with served(opened(tmp_path / "a.db"), tmp_path) as server:
+        call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})
+        body = json.dumps({"questions": [{"age": [23, 31]}]}).encode()
+        head = f"Host: localhost\r\nAuthorization: Bearer {server.tokens['ann']}\r\nIdempotency-Key: x\r\n"
+        with writer_held(server):
+            line = socket.create_connection(("127.0.0.1", server.port))
+            line.sendall(
+                f"POST /v1/answers HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+            )
+            waiting(server, 1)
+            line.close()
+            told = json.loads(call(server, "GET", "/v1/progress?key=x")[2])
+            assert ("waiting", 1, 0) == (told["state"], told["before"], told["done"])
+        status, answers = keyed(server, "x", {"questions": [{"age": [23, 31]}]})
+        asked_once = settled(server)["asked"]
+        assert "done" == json.loads(call(server, "GET", "/v1/progress?key=x")[2])["state"]
+        assert "unknown" == json.loads(call(server, "GET", "/v1/progress?key=x", who="bob")[2])["state"]
+
+    assert 200 == status
+    assert answers["answers"][0]["status"] in ("easy", "hard")  # no repeat: it was asked once
+    assert 2 == asked_once
 
 
 def begun(server, far):
@@ -868,6 +949,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
         "print(*sorted({name.partition('.')[0] for name in sys.modules} & set(sys.argv[1:])))"
     )
     extra = ["starlette", "uvicorn", "h11", "httptools", "anyio", "click", "idna", "sqlglot"]
+    extra += ["jinja2", "markupsafe"]
     for one in (code, code.replace(", onlineic.service; ic.connect", "")):
         told = subprocess.run([sys.executable, "-c", one, *extra], capture_output=True, text=True, check=True)
         assert "" == told.stdout.strip(), one
@@ -875,7 +957,7 @@ def test_nothing_of_the_extra_is_imported_before_a_server_starts():
 
 def test_the_extra_is_small():
     """15 MB installed, of the distributions that this environment has for the extra and what they need."""
-    wanted, seen = ["starlette", "uvicorn", "httptools", "sqlglot"], set()
+    wanted, seen = ["starlette", "uvicorn", "httptools", "sqlglot", "jinja2"], set()
     while wanted:
         name = wanted.pop()
         if name not in seen:

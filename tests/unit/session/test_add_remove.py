@@ -148,6 +148,7 @@ BLOCKS = [
     Partition(DOMAIN, (0,), (np.arange(8),)),
     Partition(DOMAIN, (0,), (np.arange(8) // 2,)),
 ]
+UNEVEN = [*BLOCKS[:2], Partition(DOMAIN, (0,), (np.repeat([0, 1], [6, 2]),))]
 THREE = ic.Domain.of(a=range(3), b=range(3), c=range(3))
 PAIRS = [Partition(THREE, axes, (np.arange(3), np.arange(3))) for axes in ((0, 1), (0, 2), (1, 2))]
 
@@ -170,7 +171,9 @@ def asked_of(domain):
 
 @pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize(
-    "targets", [BLOCKS, BLOCKS[:1], BLOCKS[1:], PAIRS], ids=["all", "cells", "levels", "pairs"]
+    "targets",
+    [BLOCKS, BLOCKS[:1], BLOCKS[1:], PAIRS, UNEVEN],
+    ids=["all", "cells", "levels", "pairs", "uneven"],
 )
 def test_brackets_hold_whatever_the_number_of_records_is(targets, pure):
     domain, n, slack = targets[0].domain, 10**9, 0.01  # noise is nothing beside it
@@ -195,6 +198,30 @@ def test_brackets_hold_whatever_the_number_of_records_is(targets, pure):
             slipped = slip.bracket(query)
             missed += slipped is None or not slipped[0] <= exact <= slipped[1]
     assert missed  # a bracket that takes n for the number of records does not hold
+
+
+@pytest.mark.parametrize("targets", [BLOCKS, PAIRS, UNEVEN], ids=["all", "pairs", "uneven"])
+def test_a_bracket_counts_as_much_of_the_unknown_number_as_its_estimate_does(targets):
+    """Of a sixteenth of all cells a sixteenth of what n may be off, but where levels are uneven."""
+    domain, n, slack, off = targets[0].domain, 10**9, 0.01, 0.007
+    design = TableDesign(targets, [1.0] * len(targets), False)
+    truth = np.full(domain.shape, (1.0 + off) / domain.size)
+    others = [tuple({*range(truth.ndim)} - {*target.axes}) for target in targets]
+    values = [
+        np.asarray(target.measure(truth.sum(axis=axes)), float)
+        for target, axes in zip(targets, others, strict=True)
+    ]
+    held = Estimates(design, values, n, 0.05, slack, slack)
+    first, second = domain.names[:2]
+    for condition in (0, 2, ic.between(1, 2)):
+        query = ic.where({first: condition, second: domain.attributes[1].label(0)}).bind(domain)
+        exact = (1.0 + off) * float(query.weights().mean())
+        (low, high), (value, error) = held.bracket(query), held.point(query)
+        counted = abs(value - exact) / off
+
+        assert slack * counted == pytest.approx((high - low) / 2.0, abs=1e-6)
+        assert slack * counted == pytest.approx(error, abs=1e-6)
+        assert counted <= 0.3
 
 
 @pytest.mark.parametrize("pure", [False, True])

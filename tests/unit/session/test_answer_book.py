@@ -10,12 +10,11 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.ask.bind import bind_question
-from onlineic.errors import LedgerCorruptError, UpdateFailedWarning
-from onlineic.ledger import Burned, Easy, Hard, Improved, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.errors import UpdateFailedWarning
+from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, session_plan
 from onlineic.queries import Measurement, Partition, derived
-from onlineic.queries.counted import Counted
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.testing import ScriptedNoise
@@ -85,33 +84,6 @@ def test_an_easy_record_is_the_guess_that_was_tested_with_the_bound_of_an_easy_a
     assert answer.value == pytest.approx(0.3, abs=1e-9)
     assert answer.error_bound == PLANS["numbers"].sparse.easy_radius(BETA / 2) + QUERY.rounding
     assert (0, {"easy": 1, "hard": 0, "repeat": 0, "untested": 0}) == (answers.belief.version, answers.counts)
-
-
-def test_what_an_older_file_tells_anew_moves_the_bound_by_its_distance_from_the_first():
-    """One minus it by what n may be off, too."""
-    counted = Counted(N, Fraction(50), 0.01)
-    answers, ledger = book(counted=counted)
-    turned = (~ic.where(a=0)).bind(DOMAIN, BITS)
-    released(ledger, Easy(QUERY, grid(QUERY, 0.3)))
-    ((_, first),), together = taken(answers), answers.error_bound()
-    for share, other, off in ((0.6, turned, counted.slack), (0.45, QUERY, 0.0), (0.35, QUERY, 0.0)):
-        ledger.commit([Improved(other, grid(other, share))])
-        ((_, answer),) = taken(answers)
-        moved = abs(answer.value - (1.0 - first.value if other is turned else first.value))
-
-        assert ("repeat", "known") == (answer.status, answer.reason)
-        assert answer.value == pytest.approx(share, abs=1e-9)
-        assert answer.error_bound == pytest.approx(first.error_bound + moved + off, abs=1e-12)
-        assert answers.told(other).value == answer.value
-    assert answers.error_bound() == pytest.approx(together + 0.15, abs=1e-9)
-    assert [len(ledger) - 1] == [place for place, _ in answers.released(0, len(ledger))]
-
-
-def test_a_file_that_tells_anew_what_it_did_not_tell_is_refused():
-    answers, ledger = book()
-    released(ledger, Easy(QUERY, grid(QUERY, 0.3)), Improved(OTHER, grid(OTHER, 0.3)))
-    with pytest.raises(LedgerCorruptError, match="must tell anew what it told before"):
-        taken(answers)
 
 
 def test_a_number_is_answered_as_measured_unclipped_and_teaches():

@@ -9,10 +9,10 @@ import pytest
 
 import onlineic as ic
 from onlineic.accounting import Charge, Neighbours
-from onlineic.errors import BudgetExceededError, InvalidParameterError, SessionSealedError, SessionStateError
-from onlineic.ledger import Burned, Easy, Hard, Opened, TableBudget
+from onlineic.errors import InvalidParameterError, SessionSealedError, SessionStateError
+from onlineic.ledger import Burned, Easy, Hard, Opened, Single, TableBudget
 from onlineic.noise import SystemNoise
-from onlineic.plan import PurchaseRule, session_plan
+from onlineic.plan import DemandPurchases, PurchaseRule, session_plan
 from onlineic.plan.first_tables import FirstTables
 from onlineic.progress import reporting
 from onlineic.queries.partitions import one_way
@@ -347,7 +347,7 @@ def test_a_mechanism_of_another_order_than_its_share_is_refused():
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
     """A bare core has no door: what the callback bought and tested is known to the check after it."""
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9))
+    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(rent=0))
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
     core, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     told = []
@@ -357,10 +357,37 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
         if len(told) == 1:
             core.answer(ic.where(a=1))
 
-    with reporting(asking), pytest.raises(BudgetExceededError, match="charge must be <= left"):
+    with reporting(asking):
         core.answer(ic.where(a=0))
+    asked = [record.query.written for record in ledger.records() if isinstance(record, Single)]
 
-    assert 1 == sum(isinstance(record, Opened) for record in ledger.records())
+    assert ["where(a=1)", "where(a=0)"] == asked
+
+
+class NamedForEach(Named):
+    """Names tables before each question."""
+
+    def next(self, facts):
+        return self.tables if facts.heard.releases <= facts.heard.tested else None
+
+
+def test_what_a_callback_tests_before_tables_are_bought_pays_its_threshold():
+    """They take the place of what stands reserved for the tests of the callback."""
+    tables, start = cheap(8), SPARSE.start_charge().amount
+    core, ledger, _ = ruled(NamedForEach(tables))
+    told = []
+
+    def asking(stage, done, total):
+        told.append(stage)
+        if len(told) == 1:
+            core.answer(ic.where(a=1))
+
+    with reporting(asking):
+        core.answer(ic.where(a=0))
+    paid = [record for record in ledger.records() if isinstance(record, Burned | Opened)]
+
+    assert start + 2 * tables.charge.amount == ledger.account.spent
+    assert [Opened, Burned, Opened] == [*map(type, paid)]
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -26,7 +26,7 @@ RNG = np.random.default_rng(1)
 COUNTS = RNG.multinomial(20_000, RNG.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
 BUDGET = ic.Budget(1.0, 1e-6)
 # a tenth before the first question, and the rest after the fourth
-RULE = DemandPurchases(after=(1, 4), parts=(Fraction(1, 10), Fraction(1)))
+RULE = DemandPurchases(rent=0, after=(1, 4), parts=(Fraction(1, 10), Fraction(1)))
 ASKED = where(a=between(3, 8), b="u")
 OTHERS = [where(c=code) for code in range(4)]
 
@@ -216,7 +216,7 @@ def test_it_is_near_the_error_of_persons_at_delta_0_of_weights_and_of_long_attri
 def test_of_so_many_attributes_that_nothing_is_told_apart_nothing_is_said():
     domain = ic.Domain.of({f"x{place}": 2 for place in range(57)})  # 1.4e17 cells
     rows = {name: RNG.integers(0, 2, 2000) for name in domain.names}
-    session = opened(data=PrivateData.from_records(rows, domain))
+    session = opened(data=PrivateData.from_records(rows, domain), purchases=DemandPurchases(rent=0))
     two = session.answer(where(x1=1, x5=1))
     many = session.answer(where({f"x{place}": 1 for place in range(20)}))
 
@@ -286,8 +286,9 @@ def test_groups_quantiles_and_statements_say_it_beside_each_bound():
     assert means.expected_errors[0] == session.mean("a", where(b="u")).expected_error
     assert statement.to_dict()["n expected_error"] == counts.expected_errors.tolist()
     assert counts.to_dict()["expected_error"] == counts.expected_errors.tolist()
-    for shown in (repr(counts), counts._repr_html_(), repr(statement), repr(middle), repr(rising)):
-        assert "usually within" in shown
+    for found in (counts, means, statement, middle, rising):
+        for shown in (repr(found), found._repr_html_()):
+            assert "usually within" in shown
     estimates = session.group_by("b", unbiased=True)
     assert estimates.expected_errors.tolist() == estimates.standard_errors.tolist()
     assert 0.0 < middle.expected_rank_error < middle.rank_error

@@ -29,8 +29,6 @@ N = int(WIDE_COUNTS.sum())
 DATA = PrivateData(WIDE_COUNTS, WIDE)  # opens with a table of all cells, Laplace
 FEW = PrivateData(WIDE_COUNTS // 100, WIDE)  # and this one is let start from pairs, Gaussian
 BUDGET = ic.Budget(1.0, 1e-6)
-
-
 SETTLED = {"purchases": settled(WIDE, FEW.n, BUDGET)}
 
 
@@ -432,7 +430,7 @@ def test_every_instalment_takes_the_share_of_beta_of_its_number(monkeypatch):
         "buy_instalment",
         lambda self, before, *released: (taken.append(before), buy(self, before, *released)),
     )
-    rule = DemandPurchases(after=(1, 2, 3), parts=(Fraction(1, 4), Fraction(1, 2), Fraction(1)))
+    rule = DemandPurchases(rent=0, after=(1, 2, 3), parts=(Fraction(1, 4), Fraction(1, 2), Fraction(1)))
     rng = np.random.default_rng(1)
     rows = {name: rng.integers(0, 4, 2_000) for name in "abc"}
     data = PrivateData.from_records(rows, ic.Domain.of(a=4, b=4, c=4))

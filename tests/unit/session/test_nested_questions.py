@@ -93,9 +93,14 @@ def test_of_two_records_that_follow_the_same_one_neither_erases_the_other():
 def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chosen(monkeypatch):
     domain = ic.Domain.of(a=12, b=5, c=4)
     counts = np.random.default_rng(8).multinomial(16_000, np.full(240, 1 / 240)).reshape(12, 5, 4)
+    rule = DemandPurchases(rent=0)
     with quick_folder() as folder:
         session = ic.OnlineIC(
-            PrivateData(counts, domain), ic.Budget(1.0, 1e-9), ledger=folder / "ledger.db", table="made up"
+            PrivateData(counts, domain),
+            ic.Budget(1.0, 1e-9),
+            ledger=folder / "ledger.db",
+            table="made up",
+            purchases=rule,
         )
         questions = [ic.where(a=ic.between(0, 3), b=code, c=ic.between(0, 1)) for code in range(5)]
         for question in questions[:4]:

@@ -1,13 +1,12 @@
 """Files of other rules: their plan stands, what was told is told again, and nobody calls them dishonest.
 
-The frozen exports were written by earlier commits of version 0.1.0: `first_*` by one whose plans had a field
-a kind of table, and `planned_later` by one of two purchase rules, over the table of `made_table`;
-`certified_tables` by one whose certified sessions began with tables; `told_anew` by one that told the number
-of a better hypothesis when a question was asked again; the others without a stamp, or under another one.
+The frozen exports `tables*` are of sessions over the table of `made_table`, of which `tables_open` was killed
+before its second purchase; `hits` is one over that of `support.ledgers`. Whoever changes the layout of files
+keeps them, and freezes more of the new layout: this file, run with the name of a folder, writes them there.
 """
 
 import json
-import warnings
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,13 +17,12 @@ import pytest
 import onlineic as ic
 from onlineic import audit
 from onlineic.cli import main
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerMismatchError, OtherRulesWarning
-from onlineic.ledger import Hard, Opened, imported, read
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning
+from onlineic.ledger import Hard, Opened, exported, imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, TestsOnly, defaults
 from onlineic.session import durable
 from onlineic.session import session as sessions
-from onlineic.session.durable import LedgerFile
 from onlineic.updates import FittedTables, MaximumEntropy, MixtureOfProducts
 from support.ledgers import (
     LABEL,
@@ -45,12 +43,14 @@ GUMBEL = {name: value for name, value in MECHANISMS["gumbel"].items() if name !=
 def frozen(name):
     """Return the lines of a frozen export, and the answers that its session gave."""
     with (FROZEN / f"{name}.jsonl").open() as file:
-        written = imported(file)
+        lines = [*imported(file).lines]
+    lines[0] = {**lines[0], "rules": "others"}
+    written = chained((canonical_text(line), None) for line in lines)
     return written, json.loads((FROZEN / f"{name}.json").read_text())
 
 
 def made_table():
-    """The table of the files `first_*`: c follows from a and b, f from d, so that pairs tell little of c."""
+    """The table of the files `tables*`: c follows from a and b, f from d, so that pairs tell little of c."""
     rng, n, sizes = np.random.default_rng(7), 60_000, (5, 5, 5, 4, 4, 3)
     columns = [rng.integers(0, size, n) for size in sizes]
     columns[2] = np.where(rng.random(n) < 0.8, (columns[0] + columns[1]) % 5, columns[2])
@@ -60,7 +60,7 @@ def made_table():
 
 
 def asked_first(place):
-    """The question that stands at this place in the answers of the files `first_*`."""
+    """The question that stands at this place in the answers of the files `tables*`."""
     if place == 1:
         return ic.where(a=ic.between(1, 2), b=2, c=ic.one_of(3, 4))
     if place == 3:
@@ -72,45 +72,16 @@ def asked_first(place):
     return ic.where(a=place % 5, d=ic.between(0, place % 4))
 
 
-FIRST = {
-    "first_default": 2,
-    "first_pure": 1,
-    "first_before_later": 1,
-    "planned_later": 2,
-}  # releases of tables in them
-
-
-def certified_table():
-    """The table of the file `certified_tables`: a + b + c is even, of which pairs tell nothing."""
-    domain = ic.Domain.of(dict.fromkeys("abcd", 8))
-    even = np.indices(domain.shape)[:3].sum(axis=0) % 2 == 0
-    return ic.PrivateData(np.where(even, 30, 0), domain)
-
-
-def asked_of_certified(place):
-    """The question that stands at this place in the answers of the file `certified_tables`."""
-    codes = np.indices((8, 8, 8, 8))
-    if place % 3 == 1:
-        return ic.dense((codes[:3].sum(axis=0) + codes[3] * (place % 2)) % 2.0)
-    return ic.where(a=place % 8, b=ic.between(0, place % 3), d=1)
-
-
-def table_told_anew():
-    """The table of the file `told_anew`."""
-    domain, law = ic.Domain.of(a=5, b=3, c=6), np.random.default_rng(2).dirichlet(np.full(90, 0.5))
-    return ic.PrivateData(np.random.default_rng(1).multinomial(20_000, law).reshape(domain.shape), domain)
-
-
-def asked_anew():
-    """The questions of the file `told_anew`: the first three were told three numbers each."""
-    weights = np.zeros((5, 3, 6))
-    weights[0, 0, 0], weights[1, 2, 3] = 1.0, 0.5
-    first = [ic.where(a=1), ic.marginal("a"), ic.dense(weights), ic.where(b=0), ic.where(b=1)]
-    return [*first, ~ic.where(a=2), ic.where(a=3, c=2), ic.where(b=2, c=4)]
+TABLES = {"tables": 2, "tables_pure": 1, "tables_open": 1}  # releases of tables in them
 
 
 def resumed_file(written, path):
     return ic.OnlineIC.resume(file_of(written, path), made_table())
+
+
+def first_planned(lines):
+    """The tables that a plan releases first, as a file holds them."""
+    return lines[0]["plan"]["fields"]["purchases"]["fields"]["first"]["fields"]["first"]["fields"]
 
 
 def resumed_first(path):
@@ -145,8 +116,8 @@ def told_again(path, count=14):
         return [session.answer(one) for one in queries(count)]
 
 
-@pytest.mark.parametrize("name", FIRST)
-def test_a_file_of_the_first_version_tells_what_it_told_and_goes_on_without_purchases(name, path, capsys):
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_of_other_rules_tells_what_it_told_and_goes_on_without_purchases(name, path, capsys):
     written, told = frozen(name)
     file_of(written, path)
     assert audit.verified(read(path)).problems == ()
@@ -160,7 +131,7 @@ def test_a_file_of_the_first_version_tells_what_it_told_and_goes_on_without_purc
     assert {"repeat"} == {answer.status for answer in again}
     for answer, (_, value) in zip(again, told, strict=True):
         assert np.array_equal(value, answer.value)
-    assert FIRST[name] == kinds(path).count("opened")
+    assert TABLES[name] == kinds(path).count("opened")
     assert {"easy", "hard"} >= {answer.status for answer in more} - {"untested"}
     assert type(mechanism).__name__ == written.beginning["plan"]["fields"]["sparse"]["class"]
     report = audit.verified(read(path))
@@ -169,7 +140,7 @@ def test_a_file_of_the_first_version_tells_what_it_told_and_goes_on_without_purc
 
 def test_a_total_pays_for_tables_of_other_rules_what_they_cost_wherever_they_come():
     """As the first release of their filter they were charged less (theory 4.10)."""
-    written, _ = frozen("first_default")
+    written, _ = frozen("tables")
     plan = durable.planned(written.beginning, written.domain())
     account, (tables, *_) = plan.sparse.account(), plan.purchases.tables
 
@@ -182,9 +153,9 @@ def test_a_total_pays_for_tables_of_other_rules_what_they_cost_wherever_they_com
         attrs.evolve(tables, scales=tuple(scale * 4 / 5 for scale in tables.scales))
 
 
-def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_the_first_version(path):
+def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_other_rules(path):
     """Of a kept file it stands in a checkpoint; without one it is fitted to the measurements again."""
-    written, _ = frozen("first_default")
+    written, _ = frozen("tables")
     held = []
     for kept in (written, without(written, "checkpoint")):
         place = file_of(kept, path.with_name(f"{len(held)}.db"))
@@ -198,7 +169,7 @@ def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_the_firs
 
 def test_hits_go_on_at_the_recorded_mechanism_and_price(path):
     """The distance of c from what pairs tell is a hit, whose number is charged as those before it were."""
-    file_of(frozen("first_before_later")[0], path)
+    file_of(frozen("tables_open")[0], path)
     with resumed_first(path) as session:
         spent = session.statistics().spent
         far = [
@@ -212,8 +183,8 @@ def test_hits_go_on_at_the_recorded_mechanism_and_price(path):
     assert spent < 1.0
 
 
-def test_a_file_of_the_first_version_before_its_first_question_buys_nothing(path):
-    written, _ = frozen("first_default")
+def test_a_file_of_other_rules_before_its_first_question_buys_nothing(path):
+    written, _ = frozen("tables")
     file_of(chained((canonical_text(line), None) for line in written.lines[:1]), path)
     with resumed_first(path) as session:
         assert session.statistics().spent == 0.0
@@ -225,7 +196,7 @@ def test_a_file_of_the_first_version_before_its_first_question_buys_nothing(path
 
 def test_a_session_that_listened_under_other_rules_buys_nothing_more_and_says_so_once(path, monkeypatch):
     monkeypatch.setattr(durable, "RULES", "others")
-    settings = {"ledger": path, "table": LABEL, "purchases": DemandPurchases()}
+    settings = {"ledger": path, "table": LABEL, "purchases": DemandPurchases(rent=0)}
     with ic.OnlineIC(table(), ic.Budget(1.0, 1e-6), **settings) as session:
         told = [one.value for one in session.answer_many(queries(3))]
     with pytest.warns(OtherRulesWarning) as said:
@@ -257,101 +228,10 @@ def test_a_number_that_other_rules_may_have_rounded_in_another_way_says_a_whole_
     assert told.bias < 1 < 25 <= again.bias
 
 
-def test_a_certified_file_that_began_with_tables_tells_what_it_told_and_certifies_no_more(path):
-    """Its start held a part of the uniform distribution, on which T(alpha) rested, and has none now."""
-    written, told = frozen("certified_tables")
-    file_of(written, path)
-    assert written.beginning["plan"]["fields"]["update"]["fields"]["uniform"] > 0.0
-    with pytest.warns(OtherRulesWarning):
-        session = ic.OnlineIC.resume(path, certified_table())
-    with session:
-        again = [session.answer(asked_of_certified(place)) for place in range(len(told))]
-        said, spent = session.statistics(), session.account.spent
-        more = session.answer(ic.where(a=ic.between(0, 3), c=2))
-        tables = next(record for record in session.transcript if isinstance(record, Opened))
-        pair = next(one for one in tables.measurements if one.target.axes == (0, 2))
-        assert np.allclose(session.hypothesis.marginal("a", "c").ravel(), pair.values, atol=0.01)
-    assert {"repeat"} == {answer.status for answer in again}
-    assert [value for _, value in told] == [answer.value for answer in again]
-    assert "hard" in {status for status, _ in told}
-    assert (False, "easy") == (said.certified, more.status)
-    assert 0 < spent <= Fraction(written.beginning["account"]["capacity"])
-    report = audit.verified(read(path))
-    assert report.whole, report.problems
-
-
-def test_a_file_that_told_answers_anew_tells_the_last_of_each_with_its_bound(path):
-    """Their bound is that of the first and the distance from it; that of all at once has the distance too."""
-    written, told = frozen("told_anew")
-    questions = asked_anew()
-    file_of(written, path)
-    assert 6 == kinds(path).count("improved")
-    with pytest.warns(OtherRulesWarning):
-        session = ic.OnlineIC.resume(path, table_told_anew())
-    with session:
-        released = [answer for _, answer in session.released()]
-        again = [session.answer(one) for one in questions]
-        many, said = session.answer_many(questions), session.statistics()
-        turned = session.answer(~questions[0])
-        session.answer(ic.where(a=0, c=1))
-    assert {"known"} == {one.reason for one in (*again, *many, turned)}
-    for one, same, (value, bound) in zip(again, many, told["told"], strict=True):
-        np.testing.assert_array_equal(one.value, value)
-        np.testing.assert_array_equal(same.value, value)
-        assert one.error_bound == same.error_bound == pytest.approx(bound, rel=1e-9)
-    assert turned.value == pytest.approx(1.0 - again[0].value, abs=1e-12)
-    assert said.error_bound == pytest.approx(told["all"], rel=1e-9)
-    assert sorted(str(one.query.key) for one in again) == sorted(str(one.query.key) for one in released)
-    assert 6 == kinds(path).count("improved")
-    report = audit.verified(read(path))
-    assert report.whole, report.problems
-
-
-def test_an_answer_told_anew_is_found_in_a_file_of_these_rules(path):
-    """Planted: the number that stands before it once more."""
-    with opened(path, threshold=0.2) as session:
-        assert "easy" == session.answer(ic.where(a=1)).status
-    lines = [json.loads(canonical_text(line)) for line in read(path).lines]
-    at, easy = next((place, line) for place, line in enumerate(lines) if line["kind"] == "easy")
-    lines.insert(at + 1, {**easy, "kind": "improved"})
-    lines = [{**line, "at": place} for place, line in enumerate(lines)]
-    forged = chained((canonical_text(line), None) for line in lines)
-
-    assert any("told anew" in text for text in audit.verified(forged).problems)
-
-
-@pytest.mark.parametrize(("fixed", "rule"), [(True, None), (False, ic.TestsOnly()), (None, None)], ids=repr)
-def test_a_file_of_two_keywords_is_opened_again_by_the_one_that_says_the_same(fixed, rule, path, monkeypatch):
-    """`first_tables` stood beside `purchases`, in every file."""
-    written = LedgerFile.__init__
-
-    def before(self, *given, **more):
-        written(self, *given, **more)
-        held = {name: one for name, one in self.settings.items() if name != "purchases"}
-        object.__setattr__(self, "settings", held | {"first_tables": fixed})
-
-    with monkeypatch.context() as other:
-        other.setattr(LedgerFile, "__init__", before)
-        other.setattr(durable, "RULES", "others")
-        with opened(path, purchases=rule) as session:
-            told = session.answer(queries(1)[0]).value
-    assert fixed is read(path).beginning["settings"]["first_tables"]
-    others = {ic.TestsOnly(), None} - {rule}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherRulesWarning)
-        for wrong in others:
-            with pytest.raises(LedgerMismatchError, match="purchases must be"):
-                opened(path, purchases=wrong)
-        with opened(path, purchases=rule) as session:
-            assert told == session.answer(queries(1)[0]).value
-        with resumed(path) as session:
-            assert told == session.answer(queries(1)[0]).value
-
-
 @pytest.mark.parametrize("changed", ["charge", "scale", "more"])
 def test_tables_that_a_file_of_other_rules_does_not_pay_are_found_by_verify(changed, path):
-    """Planted: of later tables half the charge, half the noise, or a second time what was set aside once."""
-    written, _ = frozen("first_default")
+    """Planted: of later tables half the charge, half the noise, or more than was set aside."""
+    written, _ = frozen("tables")
     lines = [json.loads(canonical_text(line)) for line in written.lines]
     later = [line for line in lines if line["kind"] == "opened"][-1]
     before = lines[lines.index(later) - 1]
@@ -363,7 +243,7 @@ def test_tables_that_a_file_of_other_rules_does_not_pay_are_found_by_verify(chan
             one["scale"] /= 2.0
     else:
         at = lines.index(later)
-        lines[at + 1 : at + 1] = [dict(before), dict(later)]
+        lines[at + 1 : at + 1] = [dict(one) for _ in range(4) for one in (before, later)]
         lines = [{**line, "at": place} for place, line in enumerate(lines)]
     forged = chained((canonical_text(line), None) for line in lines)
 
@@ -372,9 +252,9 @@ def test_tables_that_a_file_of_other_rules_does_not_pay_are_found_by_verify(chan
 
 def test_tables_that_other_neighbours_would_pay_are_found_by_verify_and_refused(path):
     """Planted: of the first tables .8 of the noise, at a price that is enough if records come and go."""
-    written, _ = frozen("first_default")
+    written, _ = frozen("tables")
     lines = [json.loads(canonical_text(line)) for line in written.lines]
-    planned = lines[0]["plan"]["fields"]["first_tables"]["fields"]
+    planned = first_planned(lines)
     scales = [Fraction(one["fraction"]) * Fraction(4, 5) for one in planned["scales"]]
     planned |= {"first": None, "neighbours": {"class": "AddRemove", "fields": {}}}
     planned["scales"] = [{"fraction": str(scale)} for scale in scales]
@@ -389,17 +269,15 @@ def test_tables_that_other_neighbours_would_pay_are_found_by_verify_and_refused(
 
 @pytest.mark.parametrize("amount", ["1/0", "nan", "x"])
 def test_a_charge_that_is_no_number_is_refused_by_name(amount, path):
-    written, _ = frozen("first_default")
+    written, _ = frozen("tables")
     lines = [json.loads(canonical_text(line)) for line in written.lines[:1]]
-    charge = lines[0]["plan"]["fields"]["later_tables"]["fields"]["charge"]["fields"]
-    charge["amount"]["fraction"] = amount
+    first_planned(lines)["charge"]["fields"]["amount"]["fraction"] = amount
     with pytest.raises(LedgerCorruptError, match="whose purchases can be read"):
         resumed_file(chained((canonical_text(line), None) for line in lines), path)
 
 
-@pytest.mark.parametrize("name", ["other_rules", "no_stamp"])
-def test_a_frozen_file_tells_what_it_told_and_is_not_called_dishonest(name, path):
-    written, told = frozen(name)
+def test_hits_of_a_file_of_other_rules_tell_what_they_told_and_it_is_not_called_dishonest(path):
+    written, told = frozen("hits")
     file_of(written, path)
     again = told_again(path)
 
@@ -413,7 +291,7 @@ def test_a_frozen_file_tells_what_it_told_and_is_not_called_dishonest(name, path
 
 
 def test_a_hard_answer_is_read_from_the_record_whatever_the_rules_of_answers_are_now(path, monkeypatch):
-    written, told = frozen("other_rules")
+    written, told = frozen("hits")
     file_of(written, path)
     other_rules_of_answers(monkeypatch)
     lacking = file_of(without(written, "told"), path.with_name("lacking.db"))
@@ -424,7 +302,7 @@ def test_a_hard_answer_is_read_from_the_record_whatever_the_rules_of_answers_are
 
 def test_a_bound_of_a_told_answer_reaches_what_was_measured_under_any_rules(path, monkeypatch):
     """It grows by the distance of the number that was told from the measured one."""
-    written, _ = frozen("other_rules")
+    written, _ = frozen("hits")
     before = told_again(file_of(written, path))
     other_rules_of_answers(monkeypatch)
     after = told_again(file_of(written, path.with_name("again.db")))
@@ -545,3 +423,37 @@ def test_a_stamp_is_in_the_first_line_of_every_file(path):
     opened(path).close()
     assert defaults.RULES == read(path).beginning["rules"]
     assert LABEL == read(path).beginning["table"]
+
+
+def write_frozen(folder):
+    """Write sessions as this version does, and what they told."""
+
+    def told(session, asked):
+        answers = [session.answer(one) for one in asked]
+        return [[one.status, np.asarray(one.value).tolist()] for one in answers]
+
+    default, pure, first = ic.Budget(1.0, 1e-6), ic.Budget(1.0), {"table": "made, first release"}
+    for name, budget, count in (
+        ("tables", default, 14),
+        ("tables_pure", pure, 14),
+        ("tables_open", default, 3),
+    ):
+        with quick_folder() as place:
+            files = {"ledger": place / "session.db", "durability": "all", **first}
+            session, ledger = with_ledger(ic.OnlineIC, made_table(), budget, **files)
+            values = told(session, map(asked_first, range(count)))
+            ledger.release() if name == "tables_open" else session.close()
+            write_one(folder / name, files["ledger"], values)
+    with quick_folder() as place:
+        with opened(place / "session.db") as session:
+            values = told(session, queries(14))
+        write_one(folder / "hits", place / "session.db", values)
+
+
+def write_one(path, file, values):
+    path.with_suffix(".json").write_text(json.dumps(values))
+    path.with_suffix(".jsonl").write_text("".join(f"{line}\n" for line in exported(read(file))))
+
+
+if __name__ == "__main__":
+    write_frozen(Path(sys.argv[1]))

@@ -18,7 +18,7 @@ from onlineic.queries import Queries, derived
 DOMAIN = ic.Domain.of(a=5, b=3, c=6)
 COUNTS = np.random.default_rng(1).multinomial(2_000, np.random.default_rng(2).dirichlet(np.ones(90) / 2))
 # a twentieth before the first question, and all of it after the fourth: errors fall to a quarter
-RULE = DemandPurchases(after=(1, 4), parts=(Fraction(1, 20), Fraction(1)))
+RULE = DemandPurchases(rent=0, after=(1, 4), parts=(Fraction(1, 20), Fraction(1)))
 ASKED = where(a=1)
 OTHERS = [where(b=code) for code in range(3)]
 
@@ -91,7 +91,9 @@ def test_what_was_told_of_a_question_of_many_levels_is_told_again_after_more_tab
     sizes = dict(zip("abcdefghi", (16, 9, 30, 5, 40, 7, 12, 3, 60), strict=True))
     rows = {name: np.random.default_rng(size).integers(0, size, 2_000) for name, size in sizes.items()}
     table = PrivateData.from_records(rows, ic.Domain.of(sizes))
-    session = ic.OnlineIC(table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(1))
+    session = ic.OnlineIC(
+        table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(rent=0), noise=SimulatedNoise(1)
+    )
     wide = where(dict.fromkeys(sizes, ic.between(0, 1)))
     assert session.explain(wide).expected > 0.0
     session.answer(wide)

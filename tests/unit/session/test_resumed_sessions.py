@@ -528,5 +528,7 @@ def test_two_copies_of_a_ledger_are_not_open_on_one_table(path):
     assert copy.read_bytes() == before
 
     session.close()
-    with resumed(copy, data) as again:
+    with pytest.raises(LedgerRollbackError, match="what the table knows"):
+        resumed(copy, data)  # it lacks what that run has spent
+    with resumed(path, data) as again:
         assert again.answer(ASKED[0]).status != "untested"

@@ -145,7 +145,9 @@ def test_hits_that_come_before_tables_share_what_all_hits_may_fail_with(monkeypa
         },
         domain,
     )
-    session = ic.OnlineIC(table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(), noise=SimulatedNoise(1))
+    session = ic.OnlineIC(
+        table, ic.Budget(1.0, 1e-6), purchases=DemandPurchases(rent=0), noise=SimulatedNoise(1)
+    )
     shares, betas = [], fires(monkeypatch)
     for names in itertools.combinations(domain.names, 2):
         betas.clear()

@@ -8,7 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.errors import InternalError, InvalidQueryError, TooLargeError
 from onlineic.ledger import MemoryLedger
-from onlineic.ledger.records import Past
+from onlineic.ledger.records import FrozenLedger
 from onlineic.noise import SimulatedNoise
 from support.events import FOR_EVER
 
@@ -94,7 +94,7 @@ def test_a_view_is_read_while_the_session_learns(session):
 
 
 def test_a_ledger_of_one_moment_takes_nothing():
-    past = Past(MemoryLedger())
+    past = FrozenLedger(MemoryLedger())
     for act in (past.burn, lambda: past.commit([]), lambda: past.claim(None, past.account)):
         with pytest.raises(InternalError):
             act()

@@ -1,0 +1,135 @@
+"""What programs and the page share: a question is let in, and worked out once, and says how far it is."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+from starlette.responses import Response
+
+from onlineic.errors import InvalidQueryError
+from onlineic.service.desk import Capped, Desk, Job
+from onlineic.service.face import Servable, Span, over
+from onlineic.service.gate import Gate
+from onlineic.service.users import User, digest_of
+from onlineic.session.purse import Purse
+
+MOST_KEYS, LONGEST_KEY, LONGEST_REPLY = 256, 80, 2**16  # of replies that are kept to be given again
+MOST_SUMMARIES = 8
+
+
+@final
+@attrs.define(eq=False)
+class Once:
+    """A request that is answered once, however often it is sent.
+
+    Attributes:
+        digest: Of what was sent.
+        job: How far it has come.
+        task: That makes the reply.
+    """
+
+    digest: str
+    job: Job
+    task: "asyncio.Future[Response]"
+
+
+@final
+class Office:
+    """A session, the desk in front of it, and the gate."""
+
+    def __init__(self, session: Servable, desk: Desk, gate: Gate) -> None:
+        self.session, self.desk, self.gate = session, desk, gate
+        self._once: OrderedDict[tuple[str, str], Once] = OrderedDict()
+        self._summaries: dict[int, tuple[Any, Any]] = {}  # by answers: the view that it was made of, and it
+
+    def purse(self, user: User) -> Purse:
+        """Return what a user may spend, as their next question finds it."""
+        return self.desk.purse(user, self.gate.users.active)
+
+    def facts(self, user: User) -> dict[str, Any]:
+        """Return public facts of now, and what is left of a user's part."""
+        view, pool, purse = self.desk.view, self.desk.pool(), self.purse(user)
+        paid = view.paid.get(user.name, Fraction(0))
+        own = {
+            "name": user.name,
+            "share": float(user.part(self.gate.users.active)),
+            "paid": float(paid / pool) if pool else 0.0,
+            "left": float(max(Fraction(0), purse.limit - paid) / pool) if pool else 0.0,
+            "hard_left": view.hits_left(purse),
+        }
+        return {**view.to_dict(), "you": own}
+
+    async def worked(self, job: Job, act: Callable[[Capped], Any]) -> Any:
+        """Return what is worked out of answers, each of which counts as a question of the asker."""
+        user = job.user
+        over(self.session, job.span)
+        self.gate.ask(user, 0)  # it is counted as it begins
+        return await self.desk.work(
+            job, act, lambda: self.gate.ask(user), lambda count: self.gate.owe(user, count)
+        )
+
+    async def summary(self, user: User, answers: int) -> Any:
+        """Return the summary of now, made once for all who ask for it before something changes."""
+        view = self.desk.view
+        if (held := self._summaries.get(answers)) is not None and held[0] is view:
+            return held[1]
+        act = (8 + answers // 4, lambda to, session: session.summary(answers))
+        (found,) = await self.desk.parts(Job.of(user, b"summary"), [act])
+        self._summaries[answers] = (view, found)
+        while len(self._summaries) > MOST_SUMMARIES:
+            self._summaries.pop(next(iter(self._summaries)))
+        return found
+
+    # -- requests that may come twice -----------------------------------------------------------------------
+
+    async def once(
+        self,
+        user: User,
+        key: str | None,
+        raw: bytes,
+        span: Span,
+        act: Callable[[Job], Awaitable[Response]],
+    ) -> Response:
+        """Return the reply to a request; one with the same key is the same request, and has the same reply.
+
+        What fails is not kept: sent again, it is tried again. After a restart keys are forgotten, and what
+        was told is a repeat.
+
+        Raises:
+            InvalidQueryError: If a key was used for something else.
+        """
+        job = Job.of(user, raw, span)
+        if not key:
+            return await act(job)
+        if len(key) > LONGEST_KEY:
+            raise InvalidQueryError(f"a key must have at most {LONGEST_KEY} letters, got {len(key):,}.")
+        name = (user.name, digest_of(key))
+        held = self._once.get(name)
+        if held is not None and held.digest != job.digest:
+            raise InvalidQueryError("a key must stand for one request, got it with another; make a new one.")
+        if held is None:
+            held = self._once[name] = Once(job.digest, job, asyncio.ensure_future(act(job)))
+            held.task.add_done_callback(lambda task: self._ended(name, task))
+        return await asyncio.shield(held.task)
+
+    def _ended(self, name: tuple[str, str], task: "asyncio.Future[Response]") -> None:
+        failed = task.cancelled() or task.exception() is not None
+        if failed or len(task.result().body) > LONGEST_REPLY:
+            self._once.pop(name, None)
+        while len(self._once) > MOST_KEYS:
+            self._once.popitem(last=False)
+
+    def progress(self, user: User, key: str) -> dict[str, Any]:
+        """Return how far a request has come: what is answered before it, and how much of it is answered."""
+        held = self._once.get((user.name, digest_of(key)))
+        if held is None:
+            return {"state": "unknown"}
+        if held.task.done():
+            return {"state": "done"}
+        job, before = held.job, self.desk.before(user.name)
+        seconds = before / self.desk.pace if self.desk.pace else None
+        state = "asking" if job.done else "waiting"
+        return {"state": state, "before": before, "asked": job.asked, "done": job.done, "seconds": seconds}
