@@ -405,7 +405,7 @@ def test_a_summary_before_the_first_question_buys_nothing():
 
 
 def test_who_was_told_nothing_says_what_telling_would_have_been_worth():
-    """Most of what twenty questions made it buy is of no use for them; a session that was told says nothing."""
+    """Most of what it bought for twenty questions is of no use; a session that was told says nothing."""
     rng = np.random.default_rng(1)
     domain = ic.Domain.of(a=40, b=12, c=9, d=8)
     columns = {name: rng.integers(0, size, 30_000) for name, size in zip("abcd", domain.shape, strict=True)}
