@@ -178,12 +178,9 @@ def expected(domain: Domain, n: int, settings: Settings, announced: Announcement
 def told_would(domain: Domain, n: int, settings: Settings, sets: Iterable[Axes], count: int) -> float:
     """Return what a session would have been expected to err by that was told these sets and this number.
 
-    Parameters
-    ----------
-    sets : iterable of tuple of int
-        Places of attributes that were asked together.
-    count : int
-        How many questions were asked.
+    Args:
+        sets: Places of attributes that were asked together.
+        count: How many questions were asked.
     """
     names = tuple(tuple(domain.names[axis] for axis in axes) for axes in sets if axes)
     told = [Announcement(count), Announcement(sets=names)]

@@ -99,7 +99,7 @@ def test_a_list_of_questions_is_what_is_expected_until_something_was_asked():
     listed = Demand.of(DOMAIN, (), [one.axes for one in expected], expected)
     sums = {}
     for one in map(asked_of, questions):
-        for key, weight in zip(*(held.tolist() for held in parts(Demand.of_one, one)), strict=True):
+        for key, weight in zip(*parts(one), strict=True):
             sums[tuple(key)] = sums.get(tuple(key), 0.0) + weight / len(questions)
 
     assert [2 / 3, 1 / 3] == pytest.approx([one.share for one in expected])
@@ -108,6 +108,6 @@ def test_a_list_of_questions_is_what_is_expected_until_something_was_asked():
     )
 
 
-def parts(made, one):
-    demand = made(DOMAIN, one)
-    return demand.subspaces, demand.weights
+def parts(one):
+    demand = Demand.of_these(DOMAIN, [one])
+    return demand.subspaces.tolist(), demand.weights.tolist()
