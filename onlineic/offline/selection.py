@@ -18,7 +18,7 @@ from onlineic.data.private import PrivateData
 from onlineic.data.release import most_of, records_of
 from onlineic.display.text import upward
 from onlineic.domain.attributes import Categorical, Label
-from onlineic.errors import InvalidQueryError, check_choice
+from onlineic.errors import InvalidQueryError, check_choice, shown
 from onlineic.mechanisms.quantiles import exact_share, quantile_scores, whole_share
 from onlineic.mechanisms.selection import ExponentialMechanism, NoisyMax
 from onlineic.noise.sources import Noise
@@ -49,7 +49,7 @@ class Choice(Result):
 
     def _shown(self) -> str:
         bound = f"within {upward(self.error_bound)} of the records at {self._sure}"
-        return f"{self.attribute} = {self.value!r}, {bound}"
+        return f"{self.attribute} = {shown(self.value)}, {bound}"
 
 
 def quantile(

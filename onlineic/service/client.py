@@ -454,7 +454,7 @@ class Remote(Answering):
             raise NotServedError(
                 f"{name} must be asked of a session at hand, got a served one; {NOT_SERVED[name]}."
             )
-        raise AttributeError(f"Remote has no attribute {name!r}")
+        raise AttributeError(f"Remote has no attribute {shown(name)}")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("Remote cannot be pickled: its token would be written down; connect again.")

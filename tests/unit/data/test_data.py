@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from onlineic.data import MAX_CELLS, PrivateData
+from onlineic.data import PrivateData
 from onlineic.data import private as module
 from onlineic.datasets import adult5
 from onlineic.domain import Domain, binned, optional
@@ -216,7 +216,7 @@ def test_rows_outside_the_domain_are_never_dropped():
             PrivateData.from_counts(wrong, [1, 0], DOMAIN)
 
 
-def test_domains_too_large_are_refused_before_anything_is_read():
+def test_domains_too_large_are_refused_before_anything_is_read(monkeypatch):
     huge = Domain.of(a=2**41, b=2**41)
     for build in (
         lambda: PrivateData(np.ones(3, np.int64), huge),
@@ -225,8 +225,17 @@ def test_domains_too_large_are_refused_before_anything_is_read():
     ):
         with pytest.raises(TooLargeError, match="a must have at most 1,099,511,627,776 cells"):
             build()
-    with pytest.raises(TooLargeError, match=f"a must have at most {MAX_CELLS:,} cells"):
-        PrivateData.from_records({"a": [1]}, Domain.of(a=optional(range(2**30))))
+    with pytest.raises(TooLargeError, match="at most 1,099,511,627,776 cells, got 1,099,511,627,777"):
+        PrivateData.from_records({"a": [1]}, Domain.of(a=optional(range(2**40))))
+    monkeypatch.setattr(module, "MAX_CELLS", 2**10)  # of an attribute that is not long
+    with pytest.raises(TooLargeError, match="a must have at most 1,024 cells, got 1,025"):
+        PrivateData.from_records({"a": 1 / 3}, Domain.of(a=optional(range(2**10))))
+
+
+def test_a_long_attribute_with_a_missing_cell_is_read_by_rows():
+    data = PrivateData.from_records({"a": [1, 2**29, None]}, Domain.of(a=optional(range(2**30))))
+
+    assert [1, 2, 1] == [counts(data, a=one) for one in (1, between(0, 2**30 - 1), None)]
 
 
 # ---------------------------------------------------------------- CSV
