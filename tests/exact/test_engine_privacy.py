@@ -18,7 +18,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.ledger import Hard, MemoryLedger, Opened
+from onlineic.ledger import Hard, MemoryLedger, Opened, Single
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.plan import DemandPurchases, Spent
 from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
@@ -43,6 +43,7 @@ class Director(Noise):
     def __init__(self, ledger, chances, pattern):
         self.ledger, self.chances, self.pattern = ledger, chances, pattern
         self.tests, self.gaussians, self.unpaid = 0, [], 0
+        self.bought = set()  # places of questions that were answered without a test
 
     @property
     def simulated(self):
@@ -130,7 +131,24 @@ def play(setting, counts, pattern):
         answers.append(asker.answer(question))
         if director.tests == tested:
             director.chances.pop()
+            director.bought |= {len(answers) - 1} if answers[-1].status != "untested" else set()
     return session, director, answers
+
+
+def in_parts(target, exact, unit):
+    """Exact counts in so many parts of a record, rounded down: those of a query are in its own grid."""
+    return exact * unit >> (target.grid_bits if isinstance(target, Query) else 0)
+
+
+def single_price(session, record, n):
+    """What is bought by itself costs at least: of how far a replaced record moves its blocks."""
+    target, moved = record.measurement.target, 1
+    if isinstance(target, Partition):
+        moved = 2  # two blocks, by one each
+    elif target.grid_bits:
+        moved = (float(target.weights().max() - target.weights().min()) / (1 << target.grid_bits)) ** 2
+    sigma = record.measurement.scale * n
+    return float(session.plan.sparse.order) * moved / (2 * sigma**2) / float(TICK) * (1 - 1e-9)
 
 
 def checked(setting, counts, pattern):
@@ -142,6 +160,9 @@ def checked(setting, counts, pattern):
         sparse, spent = spending.at(spent), spending.after(spent, record)
         if isinstance(record, Opened):
             released += record.measurements
+        if isinstance(record, Single):
+            released.append(record.measurement)
+            assert record.charge.amount >= single_price(session, record, n)
         if isinstance(record, Hard):
             released.append(record.measurement)
             tested = record.query.partition if isinstance(record.query, BoundMarginal) else record.query
@@ -153,9 +174,11 @@ def checked(setting, counts, pattern):
     for measurement, (sigma, draw) in zip(released, director.gaussians, strict=True):
         exact = np.atleast_1d(data.exact_counts(measurement.target))
         unit = round(sigma / (measurement.scale * n))  # parts of a record in which the noise is drawn
-        assert np.array_equal(exact * unit + draw, np.rint(measurement.values * n * unit))
+        assert np.array_equal(
+            in_parts(measurement.target, exact, unit) + draw, np.rint(measurement.values * n * unit)
+        )
         assert sigma / (n * unit) == pytest.approx(measurement.scale, rel=1e-14)
-    statuses = [answer.status for answer in answers]
+    statuses = [one.status for place, one in enumerate(answers) if place not in director.bought]
     assert statuses == ["hard" if hit else "easy" for hit in pattern[: len(statuses)]] or (
         "untested" in statuses
     )
@@ -172,7 +195,8 @@ def shifts(released, counts, other):
             for c in (counts, other)
         )
         sigma = round(measurement.scale * n * RECORD_PARTS)
-        result += [(sigma, int(step) * RECORD_PARTS) for step in left - right if step]
+        left, right = (in_parts(measurement.target, exact, RECORD_PARTS) for exact in (left, right))
+        result += [(sigma, int(step)) for step in left - right if step]
     return result
 
 
@@ -237,19 +261,36 @@ def _hypothesis_stays(monkeypatch):
         monkeypatch.setattr(rule, "update", lambda self, hypothesis, measurements, alpha: hypothesis)
 
 
+TABLES = {"purchases": DemandPurchases(rent=Fraction(0))}  # with the first question, and no numbers
 XOR = ic.dense(np.array([[1.0, 0.0], [0.0, 1.0]]))
 SETTINGS = {
-    "first tables, corner, side": Setting((20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR)),
+    "first tables, corner, side": Setting(
+        (20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR), settings=TABLES
+    ),
     "first tables, table and number": Setting(
+        (12, 8, 12, 8), (11, 9, 12, 8), (marginal("a", "b"), ic.where(b=1)), settings=TABLES
+    ),
+    "numbers by themselves": Setting((20, 8, 6, 10), (19, 8, 6, 11), (CORNER, ic.where(a=0), XOR)),
+    "a table by itself, and a number": Setting(
         (12, 8, 12, 8), (11, 9, 12, 8), (marginal("a", "b"), ic.where(b=1))
     ),
     "fractional": Setting(
         (30, 1, 1, 0),
         (29, 1, 1, 1),
         (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER),
+        settings=TABLES,
+    ),
+    "fractional, by themselves": Setting(
+        (30, 1, 1, 0),
+        (29, 1, 1, 1),
+        (ic.dense(np.array([[1.0, 0.5], [0.25, 0.0]])), CORNER),
     ),
     "near the threshold": Setting(
-        (24, 4, 4, 4), (23, 5, 4, 4), (CORNER, ic.where(a=0), marginal("a", "b")), ic.Budget(1.0, 0.05)
+        (24, 4, 4, 4),
+        (23, 5, 4, 4),
+        (CORNER, ic.where(a=0), marginal("a", "b")),
+        ic.Budget(1.0, 0.05),
+        settings=TABLES,
     ),
     "no first tables": Setting(
         (20, 8, 6, 10),
@@ -281,7 +322,8 @@ PURSES = {  # a policy is an adversary too: who may ask follows from the record
 
 @pytest.mark.parametrize("name", PURSES)
 def test_the_transcript_of_askers_with_purses_keeps_the_capacity_of_the_claim(name):
-    for setting in (SETTINGS["first tables, corner, side"], SETTINGS["no first tables"]):
+    for start in ("first tables, corner, side", "numbers by themselves", "no first tables"):
+        setting = SETTINGS[start]
         rows, plan = walk(attrs.evolve(setting, purses=PURSES[name]))
 
         assert renyi(rows, float(plan.sparse.order)) <= plan.drawn.capacity * float(TICK) * (1 + 1e-9)
@@ -332,7 +374,7 @@ def all_hard(count, other=(999, 0, 0, 1), **settings):
     order, bought = session.plan.sparse.order, session.plan.first_tables
     pure = bought is not None and bought.pure
     for record in session.transcript:
-        released += record.measurements if isinstance(record, Opened) and not pure else []
+        released += record.measurements if isinstance(record, Opened | Single) and not pure else []
         released += [record.measurement] if isinstance(record, Hard) else []
     # two blocks of the table of all cells move by the records that were replaced
     laplace = 2 * laplace_divergence(float(order), float(bought.scales[0]), 1) if pure else 0.0
@@ -391,7 +433,8 @@ def test_first_tables_that_are_not_charged_are_found(monkeypatch):
 
     monkeypatch.setattr(FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(DemandPurchases, "next", unpaid)
-    cost, capacity = all_hard(70)
+    rule = DemandPurchases(rent=Fraction(0), after=(1,), parts=(Fraction(1),))  # all that tables get at once
+    cost, capacity = all_hard(70, settings={"purchases": rule})
 
     assert cost > 1.02 * capacity  # the released numbers alone; the tests come on top
 

@@ -344,10 +344,14 @@ def test_a_mechanism_of_another_order_than_its_share_is_refused():
     assert () == total.drawn
 
 
-def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once():
+@pytest.mark.parametrize(
+    ("rule", "kinds"),
+    [(DemandPurchases(rent=0), [Opened, Easy, Easy]), (DemandPurchases(), [Single, Single])],
+)
+def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once(rule, kinds):
     """A bare core has no door: what the callback bought and tested is known to the check after it."""
     domain, n = ic.Domain.of(a=30, b=40, c=50), 60_000
-    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9), purchases=DemandPurchases(rent=0))
+    plan = session_plan(domain, n, ic.Budget(1.0, 1e-9), purchases=rule)
     data = ic.PrivateData(np.ones(domain.size, np.int64), domain)
     core, ledger, _ = ruled(plan.purchases, sparse=plan.sparse, data=data)
     told = []
@@ -359,8 +363,10 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
 
     with reporting(asking):
         core.answer(ic.where(a=0))
-    asked = [record.query.written for record in ledger.records() if isinstance(record, Single)]
+    records = [record for record in ledger.records() if isinstance(record, Opened | Easy | Single)]
+    asked = [record.query.written for record in records if not isinstance(record, Opened)]
 
+    assert kinds == [*map(type, records)]
     assert ["where(a=1)", "where(a=0)"] == asked
 
 

@@ -10,6 +10,7 @@ import onlineic as ic
 from onlineic.cli import main
 from onlineic.data import PrivateData
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import DemandPurchases
 from onlineic.queries import Queries
 from onlineic.queries.cuts import GRID
 from onlineic.session import OnlineIC, replay
@@ -208,7 +209,8 @@ def test_what_a_number_rounds_to_is_bounded_beside_very_many_codes():
 def test_batches_of_ranges_are_expected_to_err_as_each_alone(kind):
     domain = ic.Domain.of(t=kind, k=4)
     data = PrivateData.from_records(columns(SIZE, True), domain)
-    session = OnlineIC(data, BUDGET, max_queries=1_000, noise=SimulatedNoise(3))
+    rule = DemandPurchases(rent=0)  # tables: a batch is heard whole
+    session = OnlineIC(data, BUDGET, max_queries=1_000, noise=SimulatedNoise(3), purchases=rule)
     low, high = [0, 7, 10**6, 5 * 10**7], [SIZE, 40_000_000, 10**6 + 5, SIZE]
     many = session.answer_many(Queries.where(domain, {"t": (low, high), "k": ([1] * 4, [2] * 4)}))
 
