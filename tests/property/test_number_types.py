@@ -1571,6 +1571,15 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "PrivateData.from_dbapi": {"n_at_most"},
     "Binned.code": {"label"},  # the text of a bin, whatever the annotation says: a number is refused
     "Condition": {"depth"},  # counted by & | ~ themselves
+    # edges of bins, of the package's own hand: as `binned` and `Binned` have read them, which are varied
+    "beside": {"edges", "value"},
+    "decimals": {"edges"},
+    "edge_at": {"edges", "value"},
+    "even": {"low", "high", "bins"},
+    "is_at": {"value", "edge"},
+    "rounded": {"low", "high"},
+    "case": {"otherwise"},  # a label of a group, as it is shown
+    "from_column": {"kind"},  # hands it on, as `Domain.of` does
     "Categorical": {"synonyms"},  # pairs of a value and a label: either may be a text
     "Domain.of": {"kinds", "more"},
     "FittedAt": {"counts"},  # one by one

@@ -115,11 +115,14 @@ def test_an_exception_comes_out_as_it_was_raised():
 @pytest.mark.parametrize("planted", [False, True])
 def test_no_callback_is_called_between_the_read_and_the_record(planted, monkeypatch):
     """Planted: a read that counts its steps is heard of, and a callback that raises there seals."""
-    read = PrivateData.exact_counts_many
+    reads = {name: getattr(PrivateData, name) for name in ("exact_counts", "exact_counts_many")}
 
-    def counting(self, queries):
-        advance("reading", 0, 1)
-        return read(self, queries)
+    def counting(read):
+        def counted(self, asked):
+            advance("reading", 0, 1)
+            return read(self, asked)
+
+        return counted
 
     seen = []
 
@@ -131,9 +134,10 @@ def test_no_callback_is_called_between_the_read_and_the_record(planted, monkeypa
     session = ic.OnlineIC(
         PrivateData(COUNTS, DOMAIN), ic.Budget(1.0), noise=SimulatedNoise(1), progress=heard
     )
-    session.answer(ASKED[0])  # fits
+    session.answer(ASKED[0])
     seen.clear()
-    monkeypatch.setattr(PrivateData, "exact_counts_many", counting)
+    for name, read in reads.items():  # of tests, and of what is bought without one
+        monkeypatch.setattr(PrivateData, name, counting(read))
     if planted:
         monkeypatch.setattr(release_module, "silenced", lambda private: private())
         with pytest.raises((SessionSealedError, StopError)):
@@ -158,7 +162,8 @@ def test_a_callback_that_asks_its_own_session_is_stopped_and_the_session_goes_on
         PrivateData(COUNTS, DOMAIN), ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1), progress=nosy
     )
     with pytest.raises(SessionStateError):
-        session.answer(ASKED[0])
+        session.answer_many(ASKED)  # of one alone a number is bought, and nothing is fitted
+    assert ["fit"] == asked
     assert session.answer(ASKED[0]).status in ("easy", "hard")
     assert 0 == session.statistics().update_failures
 
