@@ -60,7 +60,7 @@ class Answering(AnsweringLinear):
 
         Examples:
             >>> session.mean("age", where="sex = 'Female'")
-            mean(age, where(sex='Female')) = 37... ± 2... (0.95 sure), 16... records, 2 answers...
+            mean(age, where(sex='Female')) = 36.9... ± 2... (0.95 sure), 16... records, 2 answers...
         """
         return mean(self, attribute, where)
 
@@ -238,7 +238,7 @@ class Answering(AnsweringLinear):
 
         Examples:
             >>> session.chi_square("sex", "income")
-            chi_square(sex, income): chi-square 2,2... of 1 degrees of freedom, p 0.00249; Cramer's V 0.2...
+            chi_square(sex, income): chi-square 2,2... of 1 degrees of freedom, p 0.0005; Cramer's V 0.2...
         """
         return chi_square(self, first, second, where)
 

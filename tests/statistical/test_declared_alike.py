@@ -11,7 +11,7 @@ import pytest
 import onlineic as ic
 from onlineic.noise import SimulatedNoise
 
-N, VALUES, SEEDS, DAY, MINUTE = 30_000, 40, 6, np.datetime64("2024-01-01"), np.datetime64("2020-01-01T00:00")
+N, VALUES, SEEDS, DAY, MINUTE = 30_000, 40, 12, np.datetime64("2024-01-01"), np.datetime64("2020-01-01T00:00")
 RNG = np.random.default_rng(1)
 G = RNG.integers(0, 3, N)
 X = 39.9995 - np.minimum(RNG.exponential(np.array([3.0, 6.0, 9.0])[G], N), 39.999)  # most lie at the end

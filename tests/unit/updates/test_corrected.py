@@ -7,6 +7,7 @@ import onlineic as ic
 from onlineic.hypothesis import Histogram
 from onlineic.interactions.levels import levels_of
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import DemandPurchases
 from onlineic.queries import Measurement, Partition
 from onlineic.updates import CorrectedFit, FittedTables
 
@@ -182,7 +183,8 @@ def test_a_session_is_replayed_to_the_bit_and_keeps_its_bounds(delta, kind):
     if kind == "persons":
         columns["id"], more = np.arange(n), {"unit": ic.Unit("id")}
     data = ic.PrivateData.from_records(columns, domain, **more)
-    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(0))
+    rule = DemandPurchases(rent=0)  # tables: numbers that are bought move no fit
+    session = ic.OnlineIC(data, ic.Budget(1.0, delta), noise=SimulatedNoise(0), purchases=rule)
     least = [5, 10, 15, 20]
     if kind == "dense":
         ends = [np.arange(40)[:, None] >= low for low in least]
