@@ -1251,16 +1251,16 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'TypeError', 'an Answer has no truth value: compare answer.value instead.',
          'answer.value > 0'),
         ('the order of answers', 'answer < answer',
-         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at the '
-         'interval of a difference.',
+         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at '
+         'the interval of a difference.',
          'answer.value < answer.value'),
         ('an answer against a number', 'answer > 0.5',
-         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at the '
-         'interval of a difference.',
+         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at '
+         'the interval of a difference.',
          'answer.value > 0.5'),
         ('the largest answer', 'max([answer, answer])',
-         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at the '
-         'interval of a difference.',
+         'TypeError', 'a result has no order, since its bound may leave it open: compare value, or look at '
+         'the interval of a difference.',
          'max([answer, answer], key=lambda one: one.value)'),
         ('a table as a number', 'float(table)',
          'TypeError',
