@@ -84,7 +84,7 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
         return Verdict(name, older=older, remark="times, which no rerun repeats")
     differing = other_settings(module, result)
     if differing:
-        return Verdict(name, differing, older, environment)
+        return awaited(Verdict(name, differing, older, environment))
     began = time.perf_counter()
     try:
         with warnings.catch_warnings():
