@@ -14,6 +14,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import LedgerLockedError, SessionStateError
 from onlineic.ledger import Hard, Opened, Single, TableBudget, read
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import DemandPurchases
 from support.ledgers import LABEL, quick_folder
 
 pytestmark = pytest.mark.usefixtures("listening")  # where the first question tells what is bought
@@ -156,7 +157,8 @@ def test_a_question_of_a_callback_does_not_change_the_plan_of_the_one_that_opens
     for act in (None, lambda session: session.answer(nested)):
         told = Asking(act, None if act is None else ("tables", 0))
         data = PrivateData(COUNTS, DOMAIN)
-        session = ic.OnlineIC(data, budget, progress=told, noise=SimulatedNoise(1), max_queries=1000)
+        rule = DemandPurchases(rent=0)  # tables come before any question, in either budget
+        session = ic.OnlineIC(data, budget, progress=told, noise=SimulatedNoise(1), purchases=rule)
         told.session = session
         before, reads = session.plan, data.reads
         if act is not None:
