@@ -272,20 +272,21 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def joined(result: dict[str, Any], place: int, start: str) -> float:
-    """Return the geometric mean over the streams whose label starts so, of one point over no numbers."""
-    found = [row for row in result["rows"] if row["stream"].startswith(start)]
-    return math.exp(sum(math.log(row["points"][place]["over told noise"]) for row in found) / len(found))
+def joined(rows: Sequence[Mapping[str, Any]], place: int) -> float:
+    """Return the geometric mean over some streams of one point."""
+    return math.exp(np.mean([math.log(row["points"][place]["over told noise"]) for row in rows]))
 
 
 def figure(result: dict[str, Any], path: Path) -> None:
     """Draw ordinary questions against two thousand ranges, a point for each setting; needs matplotlib."""
     from matplotlib.figure import Figure
 
-    first, last = ("ordinary", "5 asked") if len(result["rows"]) < len(ORDER) else ("ordinary", "2,000 asked")
+    rows = result["rows"]
+    few = [row for row in rows if row["stream"].startswith("ordinary")] or rows[:1]
+    many = [row for row in rows if row["stream"].startswith("2,000")] or rows[-1:]
     drawn = Figure(figsize=(7.5, 5), layout="constrained")
-    axes, tried = drawn.subplots(), result["rows"][0]["points"]
-    at = [(joined(result, place, first), joined(result, place, last)) for place in range(len(tried))]
+    axes, tried = drawn.subplots(), rows[0]["points"]
+    at = [(joined(few, place), joined(many, place)) for place in range(len(tried))]
     for single in result["config"]["singles"]:
         line = [
             one for one, point in zip(at, tried, strict=True) if point["rent"] and point["single"] == single
