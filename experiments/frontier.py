@@ -79,6 +79,7 @@ class Config:
     rents: tuple[float, ...] = (0.2, 0.4, 0.6)  # beside it 0: no numbers
     singles: tuple[float, ...] = (1 / 64, 1 / 32, 1 / 16)
     ordinary: int = 16  # sessions, as of the following
+    ordinary_of_14: int = 5
     asked: tuple[tuple[int, int], ...] = ((1, 60), (5, 30), (100, 8), (2_000, 4))
     focus: int = 2_000
     focused: int = 1
@@ -202,7 +203,7 @@ def makers(config: Config) -> dict[str, Callable[[], Hour | Ranges]]:
         return Ranges((of_five(None, Streams(few=config.focus, seed=config.seed)),) * config.focused)
 
     def fourteen() -> Hour:
-        return Hour(of_five(None, Streams(few=0)).data, OF_FOURTEEN, config.ordinary)
+        return Hour(of_five(None, Streams(few=0)).data, OF_FOURTEEN, config.ordinary_of_14)
 
     found: dict[str, Callable[[], Hour | Ranges]] = {
         "ordinary": lambda: Hour(adult5_data(), OF_FIVE, config.ordinary),

@@ -272,7 +272,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
             if len(asked) < 2:
-                return self._shared(facts) or (self._alone(facts, asked[0]) if asked else None)
+                return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
             if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
@@ -312,16 +312,6 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
         return bought if bought.deviations(facts.n)[0] < expected else None
-
-    def _shared(self, facts: Facts[Listened]) -> FirstTables | None:
-        """Return tables for as much as numbers have cost, if these answer what was asked as well as those."""
-        heard = facts.heard
-        if not heard.rented or heard.alone + 1 not in self.after:
-            return None
-        demand = self._demand(facts.domain, heard.asked)
-        error = (heard.predictor or Predictor(facts.domain)).expected(demand)
-        noise, _ = self._noise(facts)
-        return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
 
     def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.

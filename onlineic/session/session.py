@@ -865,7 +865,8 @@ class OnlineIC(Answering):
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
 
-        First tables that were left to the first question are bought before, if there was none.
+        First tables that were left to the first question are bought before, if there was none. Of numbers
+        that were bought by themselves it has learned nothing.
         """
         return self._alone(lambda: self._loop.hypothesis())
 
@@ -995,7 +996,7 @@ class OnlineIC(Answering):
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
 
-        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
+        Tables are bought before, if none were yet: records are drawn from what tables have taught.
 
         Args:
             seed: Public: the records follow from it and the hypothesis.
@@ -1006,7 +1007,8 @@ class OnlineIC(Answering):
         """
         # before it buys anything: the hypothesis of now is of the kind of the next one
         self._alone(lambda: check_sampled(self._loop.book.belief.hypothesis, rows, seed))
-        return synthetic(self.hypothesis, rows, seed, self._private)
+        drawn_from = self._alone(lambda: self._loop.hypothesis(of_tables=True))
+        return synthetic(drawn_from, rows, seed, self._private)
 
     def __repr__(self) -> str:
         if not self._is_open:

@@ -1298,8 +1298,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          "session.answer(where(sex='F')).interval(0.999)"),
         ('an interval without an estimate', 'without.interval()',
          'InvalidParameterError',
-         'an interval must be asked of an answer with an estimate, got one without: its query is '
-         'not in',
+         'confidence must be at most',
          'without.bracket'),
         ('a picture of a number', 'answer.plot()',
          'InvalidParameterError', 'ask marginal("a") or marginal("a", "b").',
