@@ -10,10 +10,10 @@ from onlineic.accounting import Charge
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.renyi import gaussian_charge
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Opened, Single
+from onlineic.ledger import BoughtTables, Single
 from onlineic.plan import PurchaseRule
-from onlineic.plan.first_tables import FirstTables, number_price, single
-from onlineic.session import Purse
+from onlineic.plan.purchase import Purchase, number_price, single
+from onlineic.session import Quota
 
 RENTS = ic.Domain.of(a=6, b=6, c=20, d=5, e=8)  # of so many cells no table of all is settled
 COUNTS = np.zeros(RENTS.shape, np.int64)
@@ -54,27 +54,27 @@ def test_the_one_new_question_of_a_call_is_bought_once(before, asked, statuses):
 def test_who_asks_pays_for_what_one_question_asks():
     session = opened()
     price = Fraction(session.explain(FIRST).price) * session.account.capacity
-    ann = session.paid_by(Purse("ann", 3 * price))
+    ann = session.paid_by(Quota("ann", 3 * price))
     many = ann.explain([ic.where(a=0, c=code) for code in range(12)])
     statuses = [ann.answer(ic.where(a=0, c=code)).status for code in range(12)]
 
     assert 0.0 == many.shared  # nothing for which nobody pays
-    assert statuses == sorted(statuses)  # "hard" until the purse is empty, then "untested"
+    assert statuses == sorted(statuses)  # "hard" until the quota is empty, then "untested"
     assert {"hard", "untested"} == set(statuses)
     assert {"ann": session.account.spent} == session.view().paid
     assert session.account.spent <= 3 * price
 
 
-def test_tables_that_many_numbers_are_worth_are_paid_by_no_purse():
+def test_tables_that_many_numbers_are_worth_are_paid_by_no_quota():
     session = opened()
     session.answer(ic.marginal("d", "e"))
-    askers = [Purse(f"ann {place}", session.account.capacity / 12) for place in range(18)]
+    askers = [Quota(f"ann {place}", session.account.capacity / 12) for place in range(18)]
     questions = [ic.where(a=a, b=b) for a in range(3) for b in range(6)]
     pairs = zip(askers, questions, strict=True)
     statuses = [session.paid_by(asker).answer(question).status for asker, question in pairs]
 
     assert statuses == ["hard"] * 15 + ["easy"] * 3
-    assert Opened in map(type, session.transcript)
+    assert BoughtTables in map(type, session.transcript)
     assert sum(session.view().paid.values()) == sum(one.charge.amount for one in bought(session)[1:])
 
 
@@ -112,7 +112,7 @@ class Another(PurchaseRule):
             return single(SECOND.bind(RENTS), most, facts.account, facts.neighbours)
         unpaid = Charge(facts.account.capacity / 2, "both", facts.account.unit, facts.account.order)
         targets = (facts.question, self.more)
-        return FirstTables(targets, (Fraction(500), Fraction(500)), unpaid, neighbours=facts.neighbours)
+        return Purchase(targets, (Fraction(500), Fraction(500)), unpaid, neighbours=facts.neighbours)
 
 
 @pytest.mark.parametrize("more", [None, TABLE.bind(RENTS).partition])
@@ -131,7 +131,7 @@ class OneTable(PurchaseRule):
         return 0
 
     def heard(self, so_far, record):
-        return so_far + isinstance(record, Opened | Single)
+        return so_far + isinstance(record, BoughtTables | Single)
 
     def planned(self, account):
         return account.capacity / 3
