@@ -107,8 +107,8 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 }
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
-    "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms",
-    "noise", "offline", "periods", "plan", "progress", "queries", "questions", "reentry", "service", "session",
+    "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms", "noise",
+    "offline", "periods", "plan", "progress", "queries", "questions", "reentry", "service", "session",
     "slips", "sparse", "testing", "updates",
 }  # fmt: skip
 
