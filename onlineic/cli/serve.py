@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import datetime
+import json
+import logging
 import sys
 from typing import Any
 
@@ -16,6 +18,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     MissingExtraError,
     SessionStateError,
+    checked_integer,
     shown,
 )
 from onlineic.ledger.place import exists
@@ -172,11 +175,13 @@ def _take_over(arguments: argparse.Namespace) -> None:
 
 def _go(arguments: argparse.Namespace, session: Any) -> int:
     """Serve a session, or what has the face of one, until the process is told to end."""
+    from onlineic.service import logs
     from onlineic.service.control import heard
     from onlineic.service.serving import check_served, serve
 
     try:
         check_served(session)
+        logs.to_stderr(arguments.log, logging.INFO if arguments.log_requests else logging.WARNING)
         said = repr(session)
 
         def begun(address: str) -> None:
@@ -255,6 +260,30 @@ def _user_quota(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _user_log(arguments: argparse.Namespace) -> int:
+    since = 0.0 if arguments.since is None else arguments.since.timestamp()
+    with contextlib.closing(Users(arguments.users)) as users:
+        for when, line in users.since(since, arguments.user):
+            time = datetime.datetime.fromtimestamp(when, datetime.UTC).isoformat(timespec="seconds")
+            said: dict[str, Any] = {"time": time, "user": line.user, "question": line.digest}
+            said |= {"from": line.start, "to": line.stop, "statuses": line.statuses}
+            print(json.dumps(said) if arguments.json else "\t".join(map(str, said.values())))
+    return 0
+
+
+def _user_forget(arguments: argparse.Namespace) -> int:
+    days = checked_integer("days", arguments.days, at_least=1, at_most=36_500)
+    before = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)
+    with contextlib.closing(Users(arguments.users)) as users:
+        print(f"onlineic: {users.forget(before.timestamp()):,} lines of the log removed", file=sys.stderr)
+    return 0
+
+
+def _day(text: str) -> datetime.datetime:
+    found = datetime.datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic serve` takes."""
     parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
@@ -304,22 +333,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"
     )
+    parser.add_argument(
+        "--log", choices=("text", "json"), default="text", help="form of the log, on standard error"
+    )
+    parser.add_argument("--log-requests", action="store_true", help="a line for every request, too")
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)
 
 
 def add_user_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic user` takes."""
-    acts = parser.add_subparsers(required=True, metavar="{add,list,renew,revoke,quota}")
+    acts = parser.add_subparsers(required=True, metavar="{add,list,renew,revoke,quota,log,forget}")
     for name, run, text in (
         ("add", _user_add, "add a user and print the token, once"),
         ("list", _user_list, "list users and their parts"),
         ("renew", _user_renew, "print another token; the old one ends"),
         ("revoke", _user_revoke, "let a user ask no more"),
         ("quota", _user_quota, "give a user another part or rate"),
+        ("log", _user_log, "print the log: time, user, digest of the question, records, statuses"),
+        ("forget", _user_forget, "cut the log and the histories by age"),
     ):
         act = acts.add_parser(name, allow_abbrev=False, help=text)
-        if name != "list":
+        if name == "log":
+            act.add_argument("--user", metavar="NAME", help="of this user alone")
+            act.add_argument("--since", type=_day, metavar="DATE", help="such as 2026-05-01, in UTC")
+            act.add_argument("--json", action="store_true", help="one JSON object a line")
+        elif name == "forget":
+            act.add_argument("--days", type=int, required=True, metavar="D", help="older lines are removed")
+        elif name != "list":
             act.add_argument("name", metavar="NAME")
         act.add_argument("--users", required=True, metavar="FILE.db")
         if name in ("add", "quota"):
