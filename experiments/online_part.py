@@ -75,9 +75,14 @@ def makers_of(config: Config) -> dict[str, Callable[[], Stream]]:
     return {**found, "five of 14": partial(of_fourteen, config.queries)}
 
 
-def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return the maker of a default session whose tests have next to nothing, and its tables the rest."""
+def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Callable[[Any], Any] | None:
+    """Return the maker of a default session whose tests have next to nothing, and its tables the rest.
+
+    None where few questions were told: all of these are measured, and nothing is bought without a test.
+    """
     plan = ic.OnlineIC(stream.data, budget, noise=SimulatedNoise(0), **told).plan
+    if isinstance(plan.purchases, TestsOnly):
+        return None
     if plan.first_tables is None:  # bought by what is asked
         rule = attrs.evolve(plan.purchases, share=1 - KEPT)
         return lambda noise: ic.OnlineIC(stream.data, budget, noise=noise, purchases=rule, **told)
@@ -106,7 +111,8 @@ def sessions(stream: Stream) -> dict[str, Callable[[Any], Any]]:
         DEFAULT: {},
     }
     made = {label: partial(_session, stream, budget, {**told, **held}) for label, held in options.items()}
-    made[TABLES] = without_tests(stream, budget, told)
+    if (tables := without_tests(stream, budget, told)) is not None:
+        made[TABLES] = tables
     return {label: made[label] for label in SESSIONS if label in made}
 
 
