@@ -363,9 +363,9 @@ class Outlook:
             return Buying()
         due, own, alone = self.named(()), self.own, dict[Any, FirstTables]()
         together = self.named([*new.values()])
-        if together is not None and not is_single(together, [*new.values()]):
-            if self.purse is None or due is not None or together.charge.amount <= own:
-                return Buying(together, due is not None)
+        several = together is not None and not is_single(together, [*new.values()])
+        if together and several and (not self.purse or due or together.charge.amount <= own):
+            return Buying(together, due is not None)
         for key, question in new.items():
             if (named := self.named((question,))) is None:
                 continue
