@@ -47,6 +47,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
     host, port = host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
+    _trusted(arguments)
     with contextlib.closing(bound(host, port)) as arguments.line:  # before a ledger is made
         return _served_there(arguments)
 
@@ -201,10 +202,32 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
                 behind_proxy=arguments.behind_proxy,
                 after_crashes=arguments.after_crashes,
                 curators=tuple(arguments.curator),
+                trusted=_trusted(arguments),
             )
     finally:
         session.close()
     return 0
+
+
+def _trusted(arguments: argparse.Namespace) -> Any:
+    """Return what a proxy may say of who asks, or None."""
+    from onlineic.service.trust import Trusted
+
+    if arguments.trust_header is None:
+        if arguments.trust_secret or arguments.trust_groups or arguments.group:
+            raise InvalidParameterError("--trust-header must be given with what goes with it, got none.")
+        return None
+    secret = None
+    if arguments.trust_secret is not None:
+        with open(arguments.trust_secret, encoding="ascii") as file:
+            secret = file.read().strip()
+    return Trusted.checked(
+        arguments.trust_header,
+        on_socket=arguments.listen.startswith("unix:"),
+        secret=secret,
+        groups_header=arguments.trust_groups,
+        groups=tuple(arguments.group),
+    )
 
 
 def _copied(session: Any, path: str) -> str:
@@ -323,12 +346,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"
     )
-    parser.add_argument("--listen", default="127.0.0.1:8765", metavar="HOST:PORT")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:8765", metavar="HOST:PORT", help="or unix:PATH, for a proxy"
+    )
     parser.add_argument("--host", action="append", default=[], metavar="NAME", help="a name of it; again")
     parser.add_argument("--ssl-certfile", metavar="FILE.pem")
     parser.add_argument("--ssl-keyfile", metavar="FILE.pem")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy ends TLS; nobody else comes here"
+    )
+    parser.add_argument("--trust-header", metavar="NAME", help="the proxy names who asks in this header")
+    parser.add_argument("--trust-secret", metavar="FILE", help="of the proxy, which sends x-onlineic-secret")
+    parser.add_argument("--trust-groups", metavar="NAME", help="the header in which it names their groups")
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME=PART",
+        help="who is in it may ask, and has this part from the first time on; again",
     )
     parser.add_argument(
         "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"

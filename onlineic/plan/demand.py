@@ -259,6 +259,10 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         rents = self.first is None and self._rents(heard, account)
         return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
 
+    def price_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
+        rents = self.first is None and self._rents(heard, account)
+        return self.single * (self.planned(account) - heard.spent) if rents else Fraction(0)
+
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if self.first is not None:

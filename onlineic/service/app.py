@@ -587,7 +587,8 @@ async def _while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 def shown(request: Request, problem: Problem) -> Response:
     """Return a refusal as a page for those who read pages, else as problem+json."""
-    return problem_page(problem) if "text/html" in request.headers.get("accept", "") else problem.json()
+    html = "text/html" in request.headers.get("accept", "")
+    return problem_page(problem, request.url.path) if html else problem.json()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -80,7 +80,7 @@ _environment = Environment(
 
 def rendered(name: str, **given: Any) -> str:
     """Return a document made of a template."""
-    return _environment.get_template(name).render(**given)
+    return _environment.get_template(name).render(**{"root": "", **given})
 
 
 def bare(block: str) -> Markup:

@@ -126,7 +126,7 @@ class Site:
             asked = self._read(form)
             if form.get("act") == "explain":
                 if len(asked.query) <= LONGEST_ADDRESS:
-                    return RedirectResponse(f"/?{asked.query}&act=explain", 303)
+                    return RedirectResponse(f"./?{asked.query}&act=explain", 303)
                 self._gate.read(user)
                 return await self._page(user, form, asked=asked, explained=await self._explained(user, asked))
 
@@ -136,7 +136,7 @@ class Site:
                 self._scheduler.remember(Put(user.name, asked.query, asked.said))
                 if len(asked.query) > LONGEST_ADDRESS:
                     return await self._page(user, form, asked=asked, found=found)
-                return RedirectResponse(f"/?{asked.query}", 303)
+                return RedirectResponse(f"./?{asked.query}", 303)
 
             return await self._office.once(user, form.get("key"), raw, asked.span, answered)
         except (OnlineICError, RefusedError) as error:
@@ -153,7 +153,7 @@ class Site:
     async def asked(self, request: Request) -> Response:
         """Lead to the form: the address of a question that was sent is no page."""
         query = query_of(fields_of(request.url.query))
-        return RedirectResponse(f"/?{query}" if query else "/", 303)
+        return RedirectResponse(f"./?{query}" if query else "./", 303)
 
     def _read(self, form: Mapping[str, str]) -> AskedForm:
         span = (form.get("since") or None, form.get("until") or None)
@@ -329,17 +329,17 @@ class Site:
         secret = self._gate.enter(form.get("token", ""))
         if secret is None:
             return _html(rendered("login.html", problem="This token is not valid.", next=following), 401)
-        response = RedirectResponse(f"/?{following}" if following else "/", 303)
+        response = RedirectResponse(f"./?{following}" if following else "./", 303)
         secure = self._gate.limits.secure
-        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure, path=None)
         return response
 
     async def logout(self, request: Request) -> Response:
         """End a visit."""
         check_origin(request)
         self._gate.leave(request)
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIE, path="/")
+        response = RedirectResponse("./", 303)
+        response.set_cookie(COOKIE, "", max_age=0, path=None)
         return response
 
     async def file(self, request: Request) -> Response:
@@ -359,21 +359,28 @@ def latest_of(view: Shown) -> list[tuple[int, Answer]]:
     return found[-LISTED:]
 
 
-def problem_page(problem: Problem) -> Response:
-    """Return a refusal as a page; of one who is not known, where to log in."""
+def problem_page(problem: Problem, path: str = "/") -> Response:
+    """Return a refusal as a page; of one who is not known, where to log in.
+
+    Args:
+        path: Of the request: links lead back from there, whatever a proxy puts before it.
+    """
+    root = "../" * (path.count("/") - 1)
     if problem.status == 401:
         said = "Please log in." if problem.code == "unauthorized" else problem.detail
-        return _html(rendered("login.html", problem=said, next=""), 401, problem.headers)
+        return _html(rendered("login.html", problem=said, next="", root=root), 401, problem.headers)
     if problem.code == "forbidden" and "from this page" in problem.detail:
         detail = (
             "The browser sent this from another address than the server is called by. Open the page anew by "
             "its own address. Behind a proxy, the proxy must hand on the Host that the browser used."
         )
         return _html(
-            rendered("problem.html", title="This page cannot do that", detail=detail), 403, problem.headers
+            rendered("problem.html", title="This page cannot do that", detail=detail, root=root),
+            403,
+            problem.headers,
         )
     said_of = problem_of(problem)
-    return _html(rendered("problem.html", **said_of), problem.status, problem.headers)
+    return _html(rendered("problem.html", **said_of, root=root), problem.status, problem.headers)
 
 
 def fields_of_body(raw: bytes) -> dict[str, str]:

@@ -124,10 +124,10 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No quota pays for what is bought whatever is asked; the questions of somebody who could pay for a test
-        are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of a number or tables that are named for their question alone. A number is bought
-        last: it is the answer.
+        No quota pays for what is bought whatever is asked: the questions of somebody who has something left
+        are heard for it. Who cannot pay for the number, or the tables, of their question alone has what is
+        bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
+        to who asks: that sets nothing in motion. A number is bought last: it is the answer.
         """
         quota = self.payments.quota
         if self.payments.empty:
@@ -135,24 +135,24 @@ class Core:
         while self.read_guard.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer, alone = quota, is_single(named, questions)
+            payer, heard, alone = quota, questions, is_single(named, questions)
             guess: Guess = 0
+            used = self.prices.unfinished(self._state.threshold_noise is not None)
             # what one question asks serves it alone, whatever else is due
             if quota is not None and not alone and self.purchases.due is not None:
-                if not any(map(self._pays_for, questions[:1])):
-                    return False
                 payer = None
-            used = self.prices.unfinished(self._state.threshold_noise is not None)
-            if payer is not None and not self.payments.affords(
-                named.charge.amount + (used.amount if used else 0)
-            ):
-                return False
+            elif not self.payments.affords(named.charge.amount + (used.amount if used else 0)):
+                if not alone or (due := self.purchases.due) is None:
+                    return False
+                named, payer, heard, alone = due, None, (), False
+            if payer is not quota and not any(one.constant is None for one in questions[:1]):
+                return False  # a question that nobody needs to ask
             length = len(self._ledger)
             advance("tables", 0, 1)  # who stops it here has changed nothing
             if len(self._ledger) > length:
                 continue  # who asked here has moved what is named, and what tests have used up
             sparse, domain = self.prices.sparse, self._data.domain
-            tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
+            tables = check_bought(named, self._ledger, sparse, domain, self._planned, heard)
             if alone:
                 self.book.catch_up()  # the guess is what the record before it teaches
                 guess = self.book.guesses(questions)[0]
@@ -165,7 +165,7 @@ class Core:
             if alone:
                 self.read_guard.run(partial(self._measure_single, tables, questions[0], guess, payer))
             else:
-                self.read_guard.run(partial(self._measure_tables, tables, questions, payer))
+                self.read_guard.run(partial(self._measure_tables, tables, heard, payer))
             advance("tables", 1, 1)
             if alone:
                 break  # it is answered
@@ -178,10 +178,6 @@ class Core:
             if isinstance(last, Single) and last.query.key == questions[0].key:
                 return True
         return bool(questions) and all(map(self.book.remembers, questions))
-
-    def _pays_for(self, question: Question) -> bool:
-        """Return whether who asks may spend the price of this question, which is no constant."""
-        return question.constant is None and self.payments.affords(self.prices.cost(question))
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""

@@ -197,9 +197,9 @@ def visited(server, form=None):
     reply = line.getresponse()
     text = reply.read().decode()
     if reply.status == 303:
-        line.request("GET", reply.headers["location"], headers=cookie)
+        line.request("GET", reply.headers["location"].removeprefix("."), headers=cookie)
         text = line.getresponse().read().decode()
-        found = reply.headers["location"].replace("/?", "/result.csv?", 1)
+        found = reply.headers["location"].removeprefix(".").replace("/?", "/result.csv?", 1)
         line.request("GET", found, headers=cookie)
         text += line.getresponse().read().decode()
     line.close()

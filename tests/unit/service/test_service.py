@@ -87,7 +87,7 @@ def asked(server, headers, **form):
     body = urllib.parse.urlencode({"form": "form", "kind": "count", "act": "ask", **form}).encode()
     status, found, told = call(server, "POST", "/ask", body, who=None, **headers)
     if status == 303:
-        return call(server, "GET", found["location"], who=None, **headers)
+        return call(server, "GET", found["location"].removeprefix("."), who=None, **headers)
     return status, found, told
 
 
