@@ -36,7 +36,7 @@ from study.sources import Stream
 from study.streams import Sizes, budget_of, makers
 
 import onlineic as ic
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import TestsOnly, planning
 
@@ -75,9 +75,14 @@ def makers_of(config: Config) -> dict[str, Callable[[], Stream]]:
     return {**found, "five of 14": partial(of_fourteen, config.queries)}
 
 
-def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Callable[[Any], Any]:
-    """Return the maker of a default session whose tests have next to nothing, and its tables the rest."""
+def without_tests(stream: Stream, budget: ic.Budget, told: dict[str, Any]) -> Callable[[Any], Any] | None:
+    """Return the maker of a default session whose tests have next to nothing, and its tables the rest.
+
+    None where few questions were told: all of these are measured, and nothing is bought without a test.
+    """
     plan = ic.OnlineIC(stream.data, budget, noise=SimulatedNoise(0), **told).plan
+    if isinstance(plan.purchases, TestsOnly):
+        return None
     if plan.first_tables is None:  # bought by what is asked
         rule = attrs.evolve(plan.purchases, share=1 - KEPT)
         return lambda noise: ic.OnlineIC(stream.data, budget, noise=noise, purchases=rule, **told)
@@ -106,7 +111,8 @@ def sessions(stream: Stream) -> dict[str, Callable[[Any], Any]]:
         DEFAULT: {},
     }
     made = {label: partial(_session, stream, budget, {**told, **held}) for label, held in options.items()}
-    made[TABLES] = without_tests(stream, budget, told)
+    if (tables := without_tests(stream, budget, told)) is not None:
+        made[TABLES] = tables
     return {label: made[label] for label in SESSIONS if label in made}
 
 
@@ -127,7 +133,7 @@ def followed(make: Callable[[Any], Any], stream: Stream, seed: int) -> dict[str,
             records = session.transcript.records
             paid = [
                 sum((one.charge.amount for one in records if isinstance(one, kind)), Fraction(0)) / capacity
-                for kind in (Opened, Hard)
+                for kind in (BoughtTables, Hard)
             ]
             rms = float(np.sqrt(np.mean(np.square(errors))))
             along.append({"asked": place, "tables": float(paid[0]), "hits": float(paid[1]), "rms": rms})

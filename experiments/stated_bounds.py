@@ -25,8 +25,8 @@ from study.streams import Sizes, budget_of, makers, quick_sizes, runs_of, stream
 
 import onlineic as ic
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.known_noise import Estimates, TableDesign
-from onlineic.ledger import Opened
+from onlineic.known_noise import Instalments
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
 
@@ -134,16 +134,14 @@ def arenas(config: Config):
     yield "pairs, Laplace (delta = 0)", pairs, ic.Budget(config.epsilon), asked, usual
 
 
-def opening(session: ic.OnlineIC, beta: float) -> Estimates | None:
+def opening(session: ic.OnlineIC, beta: float) -> Instalments | None:
     """Return what anybody can compute from the public record: brackets of the first tables, if any."""
-    record = next((record for record in session.transcript if isinstance(record, Opened)), None)
+    record = next((record for record in session.transcript if isinstance(record, BoughtTables)), None)
     if record is None:
         return None
-    rule = session.plan.purchases
-    tables = rule.held_by(record, rule.start(), session.plan.sparse.n)
-    design = TableDesign(tables.targets, [*map(float, tables.scales)], tables.pure)
-    values = [one.values for one in record.measurements]
-    return Estimates(design, values, session.plan.sparse.n, KNOWN * beta)
+    plan = session.plan
+    pure = plan.purchases.laplace(record, 0, plan.sparse.account())
+    return Instalments().then(record.measurements, plan.sparse.n, KNOWN * beta, pure)
 
 
 def picked(analyst: str, guesses, centre, radius, truths, left: np.ndarray, count: int) -> list[int]:

@@ -171,7 +171,7 @@ def _text(report: LedgerReport, verified: bool = False) -> str:
         *([] if report.counted is None else [f"counted   {report.n:,} ± {report.counted.bound:,}, released"]),
         f"opened    {report.created} by onlineic {report.version}",
         f"budget    epsilon {report.budget.epsilon:g}, delta {report.budget.delta:g}{_persons(report)}",
-        f"spent     {float(report.spent):.4%}, of it {float(report.burned):.4%} without an answer",
+        f"spent     {float(report.spent):.4%}, of it {float(report.forfeited):.4%} without an answer",
         f"reserved  {float(report.reserved):.4%}; a session that is not closed loses it",
         f"left      {float(left):.4%}",
         f"answers   {report.easy:,} easy, {report.hard:,} hard; resumed {report.resumed} times",
@@ -205,7 +205,7 @@ def _object(report: LedgerReport) -> dict[str, Any]:
         **({} if report.counted is None else {"counted": [report.counted.n, report.counted.bound]}),
         "spent": str(report.spent),
         "reserved": str(report.reserved),
-        "burned": str(report.burned),
+        "burned": str(report.forfeited),
         "easy": report.easy,
         "hard": report.hard,
         "resumed": report.resumed,
@@ -241,7 +241,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--output", metavar="NEW", help="a new file; default standard output")
         action.set_defaults(run=run)
     for name, run, text in (
-        ("backup", _backup, "copy it and the users file of a server that is down into a new folder"),
+        ("backup", _backup, "copy it and the users file into a new folder, also while a server has them"),
         ("restore", _restore, "put both back from such a folder, where neither is"),
     ):
         action = actions.add_parser(name, allow_abbrev=False, help=text, description=text)
