@@ -424,8 +424,8 @@ class Answer(Combined):
         Without an estimate, as of a question that was bought by itself, it is `bracket`, as long as the bound
         holds with that confidence; of a cross table arrays, whose cells all lie inside at once.
 
-        The confidence of one around an estimate is that of a query that was fixed before the first tables were
-        released: of a query picked after a look at them, or of the worst of many, it says nothing.
+        The confidence of one around an estimate is that of a query that was fixed before the first tables
+        were released: of a query picked after a look at them, or of the worst of many, it says nothing.
 
         Gaussian noise is summed to a normal quantile. A sum of Laplace noises of the same variance is nearer
         to normal the more of them there are, so its quantile is at most the larger of the normal one and that

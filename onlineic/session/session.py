@@ -48,7 +48,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.announced import Questions
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.demand import THIRD, DemandPurchases
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import counted_out, told_would
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.listening import told_nothing
@@ -1005,7 +1005,7 @@ class OnlineIC(Answering):
             return None
         settings = counted_out(self._settings)
         told = told_would(domain, self.n, settings, heard.sets, max(1, len(heard.asked)))
-        return told if told <= expected * (1.0 - THIRD) else None
+        return told if told <= expected * 2 / 3 else None
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.

@@ -231,7 +231,7 @@ def test_the_interval_of_what_was_bought_is_that_of_its_bound():
     assert answer.estimate is None
     assert answer.interval() == answer.interval(0.5) == answer.bracket
     assert np.array_equal(table.interval()[1], table.bracket[1])
-    with pytest.raises(InvalidParameterError, match=r"confidence must be at most 0\.95 .* write 0\.95\."):
+    with pytest.raises(InvalidParameterError, match=r"confidence must be at most 0\.95, .* write 0\.95\."):
         answer.interval(0.99)
     assert answer.interval(0.95) == answer.bracket
 
