@@ -77,9 +77,9 @@ class Config:
     """What is run; all seeds come from one SeedSequence."""
 
     rents: tuple[float, ...] = (0.2, 0.4, 0.6)  # beside it 0: no numbers
-    singles: tuple[float, ...] = (1 / 64, 1 / 32, 1 / 16)
-    ordinary: int = 16  # sessions, as of the following
-    ordinary_of_14: int = 5
+    singles: tuple[float, ...] = (1 / 32, 1 / 16)
+    ordinary: int = 12  # sessions, as of the following
+    ordinary_of_14: int = 4
     asked: tuple[tuple[int, int], ...] = ((1, 60), (5, 30), (100, 8), (2_000, 4))
     focus: int = 2_000
     focused: int = 1
