@@ -19,10 +19,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
 from onlineic.service.app import Service
-from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
 from onlineic.service.front import Front, Table
 from onlineic.service.gate import Limits
+from onlineic.service.scheduler import Scheduler
 from onlineic.service.trust import Trusted
 from onlineic.service.users import Users
 
@@ -268,16 +268,16 @@ def standing(
     begun: Callable[[str], None] | None = None,
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
-    held, desk = Users(users, waits=0.02), Desk(session, users)  # in the event loop nobody waits
-    service = Service(session, desk, held, limits)
+    held, scheduler = Users(users, waits=0.02), Scheduler(session, users)  # in the event loop nobody waits
+    service = Service(session, scheduler, held, limits)
     config = configured(service.app(), host, port, ssl_certfile, ssl_keyfile)
-    desk.start()
+    scheduler.start()
     try:
         server = _Telling(config, begun)
         service.ending = lambda: server.should_exit
         yield server
     finally:
-        desk.stop()
+        scheduler.stop()
         with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
             held.good()
         held.close()

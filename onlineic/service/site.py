@@ -20,7 +20,6 @@ from onlineic.domain.unit import whose
 from onlineic.errors import OnlineICError
 from onlineic.queries.answers import Answer
 from onlineic.service.bodies import body_of
-from onlineic.service.desk import Job
 from onlineic.service.face import Grown, Shown, over
 from onlineic.service.forms import AskedForm, FieldError, fields_of, in_plain_words, query_of, read_form
 from onlineic.service.gate import COOKIE, Gate, check_origin
@@ -41,6 +40,7 @@ from onlineic.service.page import (
 )
 from onlineic.service.refusals import Problem, RefusedError
 from onlineic.service.results import Results, columns_of, sheet, told
+from onlineic.service.scheduler import Job
 from onlineic.service.users import MOST_REMEMBERED, Put, User
 
 LONGEST_ADDRESS = 2000  # letters of a query that an answer is shown at
@@ -64,7 +64,7 @@ class Site:
     """The routes of the page."""
 
     def __init__(self, office: Office) -> None:
-        self._office, self._gate, self._desk = office, office.gate, office.desk
+        self._office, self._gate, self._scheduler = office, office.gate, office.scheduler
         self._results = Results()
         self._attributes = attributes_of(office.session.domain)
 
@@ -109,7 +109,7 @@ class Site:
                 return await self._page(user, form, asked=asked, explained=await self._explained(user, asked))
             found = self._results.get(user.name, asked.query)
             if found is None:
-                found = await self._desk.look(user, lambda view: self._recalled(view, asked))
+                found = await self._scheduler.look(user, lambda view: self._recalled(view, asked))
             return await self._page(user, form, asked=asked, found=found)
         except (OnlineICError, RefusedError) as error:
             return await self._refused(user, form, error)
@@ -134,7 +134,7 @@ class Site:
             async def answered(job: Job) -> Response:
                 found = await self._office.worked(job, asked.of)
                 self._results.keep(user.name, asked.query, found)
-                self._desk.remember(Put(user.name, asked.query, asked.said))
+                self._scheduler.remember(Put(user.name, asked.query, asked.said))
                 if len(asked.query) > LONGEST_ADDRESS:
                     return await self._page(user, form, asked=asked, found=found)
                 return RedirectResponse(f"./?{asked.query}", 303)
@@ -161,13 +161,13 @@ class Site:
         return read_form(form, over(self._office.session, span).domain)
 
     async def _explained(self, user: User, asked: AskedForm) -> list[str]:
-        purse, beta = self._office.purse(user), self._office.session.beta
+        quota, beta = self._office.quota(user), self._office.session.beta
 
         def explained(view: Any) -> Any:
             seen = over(view, asked.span)
-            return asked.explained(seen, purse), seen.n
+            return asked.explained(seen, quota), seen.n
 
-        found, n = await self._desk.look(user, explained)
+        found, n = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found.answers)
         return explained_of(found, n, beta)
 
@@ -233,7 +233,7 @@ class Site:
                 attributes=self._attributes,
             )
 
-        return _html(await self._desk.look(user, made), status, headers)
+        return _html(await self._scheduler.look(user, made), status, headers)
 
     def _history(self, user: User, most: int) -> list[dict[str, str]]:
         """Return a user's latest questions, each once."""
@@ -242,7 +242,7 @@ class Site:
             held = self._gate.users.history(user.name, most)
         except OnlineICError:  # the file is away: what was asked lately is shown
             held = []
-        for one in [*self._desk.remembered(user.name), *held]:
+        for one in [*self._scheduler.remembered(user.name), *held]:
             found.setdefault(one.query, one)
         return history_rows([*found.values()][:most], lambda query: self._headline(user, query))
 
@@ -265,7 +265,7 @@ class Site:
 
     async def help(self, request: Request) -> Response:
         """Show what the words mean."""
-        unit = self._desk.view.statistics.unit
+        unit = self._scheduler.view.statistics.unit
         return _html(rendered("help.html", who="record" if unit is None else "person"))
 
     async def _result(self, request: Request, user: User) -> tuple[AskedForm, Any]:
@@ -274,7 +274,7 @@ class Site:
         asked = self._read(fields_of(request.url.query))
         found = self._results.get(user.name, asked.query)
         if found is None:
-            found = await self._desk.look(user, lambda view: self._recalled(view, asked))
+            found = await self._scheduler.look(user, lambda view: self._recalled(view, asked))
         if found is None:
             raise RefusedError(
                 404, "not-told", "This question was not asked yet, or not answered: ask it first."
@@ -284,7 +284,7 @@ class Site:
     async def as_sheet(self, request: Request, user: User) -> Response:
         """Hand out the result of a question as CSV."""
         _, found = await self._result(request, user)
-        text = await self._desk.reading.run(user.name, lambda: sheet(columns_of(found)))
+        text = await self._scheduler.reading.run(user.name, lambda: sheet(columns_of(found)))
         return _file(text, "result.csv", "text/csv; charset=utf-8")
 
     async def as_json(self, request: Request, user: User) -> Response:
@@ -295,13 +295,13 @@ class Site:
             said = {"question": asked.said, "sql": asked.statement or None, "result": told(found)}
             return json.dumps(said, ensure_ascii=False, allow_nan=False, indent=1)
 
-        return _file(await self._desk.reading.run(user.name, written), "result.json", "application/json")
+        return _file(await self._scheduler.reading.run(user.name, written), "result.json", "application/json")
 
     async def curator(self, request: Request, user: User) -> Response:
         """Show who may ask, who has paid and who asked last, to those who are named as curators."""
         if user.name not in self._gate.limits.curators:
             raise RefusedError(403, "forbidden", "this page is for users whom serve --curator names.")
-        view, pool, users = self._desk.view, self._desk.pool(), self._gate.users
+        view, pool, users = self._scheduler.view, self._scheduler.pool(), self._gate.users
         active, visits = users.active, self._gate.visits()
         rows = []
         for one in users.list():
@@ -311,7 +311,7 @@ class Site:
             shares = (f"{float(each):.1%}" for each in (part, spent, left))
             more = (f"{one.per_minute:,}", str(visits[one.name]), _moment(one.created)[:10])
             rows.append((one.name, state, *shares, *more))
-        lines = [*self._desk.unwritten(), *(line for _, line in users.logged(20))][:20]
+        lines = [*self._scheduler.unwritten(), *(line for _, line in users.logged(20))][:20]
         log = [
             (_moment(line.when), line.user, line.digest[:12], f"{line.start} to {line.stop}", line.statuses)
             for line in lines
