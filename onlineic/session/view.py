@@ -103,8 +103,8 @@ class View:
         return outlook.book.snapshot(bound, answers)
 
     def hits_left(self, purse: Purse | None) -> int:
-        """Return how many hits of the largest price can at least still be paid from a purse."""
-        return self._of(purse).hits_left
+        """Return how many hits of the largest price can still be paid from a purse, or numbers by themselves."""
+        return self._of(purse).measured_left
 
     def _of(self, purse: Purse | None) -> Outlook:
         paid = Fraction(0) if purse is None else self.paid.get(purse.name, Fraction(0))
