@@ -1,4 +1,4 @@
-"""A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
+"""A session as one of several askers has it: the same answers, paid from a quota, one outcome a question."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -79,14 +79,14 @@ class Places:
 
 
 class Run(Protocol):
-    """Runs an act alone in the session, paid by one purse."""
+    """Runs an act alone in the session, paid by one quota."""
 
     def __call__(self, act: Callable[[], Any], /) -> Any: ...
 
 
 @final
 class Asking(Answering):
-    """A session with the purse of one asker; made by `OnlineIC.paid_by`."""
+    """A session with the quota of one asker; made by `OnlineIC.paid_by`."""
 
     def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
         self._session, self._loop, self._run, self._places = session, loop, run, places
@@ -124,7 +124,7 @@ class Asking(Answering):
         return len(self._loop().ledger)
 
     def answer(self, query: Any) -> Answer:
-        """Answer one query, as `OnlineIC.answer`; untested where the purse cannot pay."""
+        """Answer one query, as `OnlineIC.answer`; untested where the quota cannot pay."""
         found: Answer = self._run(lambda: self._loop().answer(query))
         return found
 

@@ -32,22 +32,22 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Single
+from onlineic.ledger.records import BoughtTables, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
-from onlineic.plan.first_tables import FirstTables, check_bought, is_single
-from onlineic.plan.kinds import check_supported
-from onlineic.plan.purchases import PurchaseRule, Purchases
+from onlineic.plan.purchase import Purchase, check_bought, is_single
+from onlineic.plan.purchase_rule import PurchaseRule, Purchases
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse, Till
-from onlineic.session.seal import Seal
+from onlineic.session.quota import Payments, Quota
+from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse.base import Hit, SparseState, steps_down
 
 
@@ -80,11 +80,11 @@ class Core:
     ) -> None:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
-        self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
+        self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
-        self._planned, self.till = opens_with(purchases) is not None, Till(ledger)
-        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
+        self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
+        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
@@ -94,7 +94,7 @@ class Core:
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if the session can answer it."""
-        self.seal.check_open()
+        self.read_guard.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
         check_supported(question, self._sparse, self.book.belief.hypothesis, self.fetching.reach)
@@ -115,8 +115,8 @@ class Core:
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Set aside the price of a hit, and return which of the leading questions it pays."""
-        self.seal.check()
-        count, afforded = self.till.leading(questions, self.prices.cost)
+        self.read_guard.check()
+        count, afforded = self.payments.leading(questions, self.prices.cost)
         if afforded:
             self.fetching.before_tests(questions[:count])
         return self.prices.cover(questions[:count]) if afforded else [False] * count
@@ -124,28 +124,28 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what is bought whatever is asked: the questions of somebody who has something left
+        No quota pays for what is bought whatever is asked: the questions of somebody who has something left
         are heard for it. Who cannot pay for the number, or the tables, of their question alone has what is
         bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
         to who asks: that sets nothing in motion. A number is bought last: it is the answer.
         """
-        purse = self.till.purse
-        if self.till.empty:
+        quota = self.payments.quota
+        if self.payments.empty:
             return False  # without working out what would be bought, which takes as long as ten answers
-        while self.seal.usable and not self._known(questions):
+        while self.read_guard.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer, heard, alone = purse, questions, is_single(named, questions)
+            payer, heard, alone = quota, questions, is_single(named, questions)
             guess: Guess = 0
             used = self.prices.unfinished(self._state.threshold_noise is not None)
             # what one question asks serves it alone, whatever else is due
-            if purse is not None and not alone and self.purchases.due is not None:
+            if quota is not None and not alone and self.purchases.due is not None:
                 payer = None
-            elif not self.till.affords(named.charge.amount + (used.amount if used else 0)):
+            elif not self.payments.affords(named.charge.amount + (used.amount if used else 0)):
                 if not alone or (due := self.purchases.due) is None:
                     return False
                 named, payer, heard, alone = due, None, (), False
-            if payer is not purse and not any(one.constant is None for one in questions[:1]):
+            if payer is not quota and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
             length = len(self._ledger)
             advance("tables", 0, 1)  # who stops it here has changed nothing
@@ -159,13 +159,13 @@ class Core:
                 self.fetching.before_number(questions[0])
             else:
                 self.fetching.before_tables(tables.partitions)
-            if used is not None and self.till.settle(payer, used, tables.charge):
+            if used is not None and self.payments.settle(payer, used, tables.charge):
                 continue  # of what is left the rule names something else, or nothing
             self._ledger.reserve(tables.charge)
             if alone:
-                self.seal.run(partial(self._measure_single, tables, questions[0], guess, payer))
+                self.read_guard.run(partial(self._measure_single, tables, questions[0], guess, payer))
             else:
-                self.seal.run(partial(self._measure_tables, tables, heard, payer))
+                self.read_guard.run(partial(self._measure_tables, tables, heard, payer))
             advance("tables", 1, 1)
             if alone:
                 break  # it is answered
@@ -181,16 +181,16 @@ class Core:
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
-        self.seal.check()
         if not self.prices.covers(questions):
+            self.read_guard.check()  # nothing stands reserved after a failure
             raise InternalError("a test must be reserved before the data are read.")
-        step: Any = self._test_many if isinstance(questions, Queries) else self._test
-        self.seal.run(partial(step, questions, guesses))
+        step: Any = self._test_many if type(questions) is Queries else self._test
+        self.read_guard.run(partial(step, questions, guesses))
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         drawn = self._state.threshold_noise is not None
-        self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
+        self.read_guard.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
 
     def _test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
         """Read, test, measure if it is hard, record: from here on frames hold private numbers."""
@@ -204,7 +204,7 @@ class Core:
             gap = steps_down(counts - guess, question.grid_bits, sparse.grid_bits)
             state, hit = sparse.step(self._state, gap, sparse.tested_by(question), self._noise)
         record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
-        self._record(state, [record], self.till.purse)
+        self._record(state, [record], self.payments.quota)
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
@@ -213,7 +213,7 @@ class Core:
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records, self.till.purse)
+        self._record(state, records, self.payments.quota)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -226,19 +226,19 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
+    def _measure_tables(self, tables: Purchase, heard: tuple[Question, ...], payer: Quota | None) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
-        self._record(self._state, [Opened(released, tables.charge, heard)], payer)
+        self._record(self._state, [BoughtTables(released, tables.charge, heard)], payer)
 
     def _measure_single(
-        self, tables: FirstTables, question: Question, guess: Guess, payer: Purse | None
+        self, tables: Purchase, question: Question, guess: Guess, payer: Quota | None
     ) -> None:
         (target,) = tables.targets
         (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
         self._record(self._state, [Single(question, guess, released, tables.charge)], payer)
 
-    def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
+    def _record(self, state: SparseState, records: list[Any], payer: Quota | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""
-        self.till.note(payer, records)
+        self.payments.note(payer, records)
         self._state = state
-        self.seal.commit(records)
+        self.read_guard.commit(records)

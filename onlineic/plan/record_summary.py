@@ -15,7 +15,7 @@ from onlineic.queries.marginals import Question
 
 @final
 @attrs.frozen(eq=False)
-class Listened:
+class RecordSummary:
     """What a record has asked and bought, as far as purchases go by it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Listened:
         """How many questions came by themselves."""
         return max(0, len(self.asked) - self.served)
 
-    def after(self, record: Record, most: int) -> "Listened":
+    def after(self, record: Record, most: int) -> "RecordSummary":
         """Return the same with one more record; the first `most` questions are told apart."""
         found = self
         if isinstance(record, Bought):
