@@ -24,7 +24,6 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
-from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.plan.purchase import Purchase, is_single
 from onlineic.queries.answers import LONGEST_QUERY, Answer
@@ -37,6 +36,7 @@ from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import answers_tables, check_supported
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
 from onlineic.session.quota import Quota

@@ -50,7 +50,6 @@ from onlineic.plan.announced import Questions
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import THIRD, DemandPurchases
 from onlineic.plan.forecasts import counted_out, told_would
-from onlineic.plan.kinds import check_supported
 from onlineic.plan.listening import told_nothing
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
@@ -71,6 +70,7 @@ from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
 from onlineic.reentry import NonReentrantLock
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import check_supported
 from onlineic.session.asking import Asking, Places, check_answers
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
