@@ -89,7 +89,7 @@ def child_of(process, name):
     raise AssertionError(name)
 
 
-@pytest.mark.slow
+@pytest.mark.operations
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes under /proc")
 def test_one_login_several_tables_and_one_that_fails_alone(folder):
     ann, bob = (folder / "tokens").read_text().split()
