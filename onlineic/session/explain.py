@@ -309,13 +309,15 @@ class Previewer:
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that who asks can still pay, or numbers that are bought by themselves."""
-        if self.sealed:
-            return 0
-        hits = self.prices.hard_left(self.account.left - self.left, self.account)
-        if self.quota is None or not self.price_alone:
-            return hits
-        return max(hits, int(min(self.own, self.owed_alone) / self.price_alone))
+        """Hits of the largest price that who asks can still pay."""
+        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
+
+    @property
+    def measured_left(self) -> int:
+        """The same, or how many numbers that are bought by themselves, where these are more."""
+        if self.sealed or not self.price_alone:
+            return self.hits_left
+        return max(self.hits_left, int(min(self.own, self.owed_alone) / self.price_alone))
 
     @property
     def restarts_left(self) -> int | None:
@@ -587,7 +589,7 @@ def _explanation(
         bound_hard=hard,
         bound_derived=bound_derived,
         price=float(largest),
-        hits_left=previewer.hits_left,
+        hits_left=previewer.hits_left if previewer.quota is None else previewer.measured_left,
         # prices only fall, but more hits than `hits_left` can follow
         at_most=float(min(total, left) + numbers),
         left=float(left),

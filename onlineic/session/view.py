@@ -103,8 +103,8 @@ class View:
         return previewer.book.snapshot(bound, answers)
 
     def hits_left(self, quota: Quota | None) -> int:
-        """Return how many hits of the largest price can at least still be paid from a quota."""
-        return self._of(quota).hits_left
+        """Return how many hits of the largest price a quota can still pay, or numbers by themselves."""
+        return self._of(quota).measured_left
 
     def _of(self, quota: Quota | None) -> Previewer:
         paid = Fraction(0) if quota is None else self.paid.get(quota.name, Fraction(0))
