@@ -1,7 +1,7 @@
 """Ten disasters of a server that runs for years: what is told, and what is spent before and after.
 
-`make operations` runs them; `pytest -s -m operations tests/property/test_disasters.py` prints the table. After
-each everything that was told is told again, nothing is given back, and the ledger holds.
+`make operations` runs them; `pytest -s -m operations tests/property/test_disasters.py` prints the table.
+After each everything that was told is told again, nothing is given back, and the ledger holds.
 """
 
 import contextlib
