@@ -233,6 +233,7 @@ class Scheduler:
         self._wake = threading.Condition()
         self._closing = self._stopping = False
         self.broken = False
+        self.unrecorded = False  # whether the latest questions were refused since the ledger is away
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
         self.pace = 0.0  # cost a second, of the latest turns
@@ -275,7 +276,7 @@ class Scheduler:
     def ready(self) -> bool:
         """Whether questions can be answered."""
         ended = self.broken or self._closing or not self._thread.is_alive()
-        return not (ended or self.view.statistics.sealed)
+        return not (ended or self.unrecorded or self.view.statistics.sealed)
 
     def before(self, name: str) -> int:
         """Return about how much is answered before all that waits of an asker: by virtual time."""
@@ -331,6 +332,7 @@ class Scheduler:
         def act(part: list[Any]) -> Act:
             def run(face: Any, session: Any) -> list[Outcome]:
                 found: list[Outcome] = face.outcomes(part)
+                self.unrecorded = any(isinstance(one.error, LedgerError) for one in found)
                 job.found.update(map(_status, found))
                 return found
 
