@@ -46,7 +46,8 @@ class NonReentrantLock:
             SessionStateError: If the thread is inside already; nothing is run.
         """
         with self._lock:
-            self.check()
+            if self._inside == threading.get_ident():
+                self.check()
             try:
                 self._inside = threading.get_ident()
                 return act()

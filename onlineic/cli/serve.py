@@ -5,13 +5,17 @@ import contextlib
 import datetime
 import json
 import logging
+import os
+import signal
 import sys
+import threading
 from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.going_on import check_options
 from onlineic.cli.periods import loader
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
+from onlineic.cli.tables import serve_folder
 from onlineic.data.private import PrivateData
 from onlineic.errors import (
     InvalidParameterError,
@@ -44,6 +48,10 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise MissingExtraError(
             "starlette, uvicorn and jinja2 must be installed to serve; write pip install 'onlineic[serve]'."
         ) from None
+    if os.path.isdir(arguments.ledger):
+        return serve_folder(arguments)
+    if arguments.data is None:
+        arguments.parser.error("--data must be given")
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
     host, port = host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
@@ -184,6 +192,8 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
         check_served(session)
         logs.to_stderr(arguments.log, logging.INFO if arguments.log_requests else logging.WARNING)
         said = repr(session)
+        if arguments.while_stdin:
+            threading.Thread(target=_end_with_stdin, name="onlineic-stdin", daemon=True).start()
 
         def begun(address: str) -> None:
             print(f"onlineic: serving on {address}; {said}", file=sys.stderr, flush=True)
@@ -230,6 +240,13 @@ def _trusted(arguments: argparse.Namespace) -> Any:
     )
 
 
+def _end_with_stdin() -> None:
+    """End this process in order once nobody holds the other end of its standard input."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _copied(session: Any, path: str) -> str:
     """Copy the ledger of a session that is served, and return the receipt of the copy."""
     if isinstance(session, ServedPeriods):
@@ -243,6 +260,8 @@ def _copied(session: Any, path: str) -> str:
 def _user_add(arguments: argparse.Namespace) -> int:
     with contextlib.closing(Users(arguments.users, create=True)) as users:
         token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
+    if arguments.no_token:
+        return 0
     print(token)
     print("onlineic: this token is not shown again; the file holds its digest", file=sys.stderr)
     return 0
@@ -311,12 +330,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic serve` takes."""
     parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "ledger", metavar="FILE.db", help="the ledger, made at the first start; or that of periods"
+        "ledger",
+        metavar="FILE.db",
+        help="the ledger, made at the first start; or that of periods; or a folder of NAME.toml, one a table",
     )
     parser.add_argument(
         "--data",
         "--csv",
-        required=True,
         metavar="FILE",
         help="CSV or Parquet; of periods NAME{}.csv; adult5: shipped",
     )
@@ -372,6 +392,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log", choices=("text", "json"), default="text", help="form of the log, on standard error"
     )
     parser.add_argument("--log-requests", action="store_true", help="a line for every request, too")
+    parser.add_argument("--while-stdin", action="store_true", help="end when standard input ends")
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)
 
@@ -401,4 +422,6 @@ def add_user_arguments(parser: argparse.ArgumentParser) -> None:
         if name in ("add", "quota"):
             act.add_argument("--share", type=float, metavar="S", help="of what hits can spend, 0 to 1")
             act.add_argument("--per-minute", type=int, metavar="M", help="questions")
+        if name == "add":
+            act.add_argument("--no-token", action="store_true", help="a proxy or a login names them")
         act.set_defaults(run=run, parser=act)

@@ -249,12 +249,12 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         return self.single * (self.planned(account) - heard.spent) if rents else Fraction(0)
 
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
-        heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
+        heard, question = facts.heard, facts.question
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
             return self.first if wanted else None
-        asked = [one for one in facts.questions if one.constant is None]
+        asked, planned = [one for one in facts.questions if one.constant is None], self.planned(facts.account)
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
         if left <= least or (question and not asked):

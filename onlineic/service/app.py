@@ -151,9 +151,9 @@ class Service:
         self._app = Starlette(
             routes=self.routes,
             exception_handlers={
-                HTTPException: _http_problem,
-                RefusedError: _refused,
-                OnlineICError: _refused,
+                HTTPException: http_problem,
+                RefusedError: refused,
+                OnlineICError: refused,
                 ClientDisconnect: _gone,
                 Exception: _unexpected,
             },
@@ -181,13 +181,12 @@ class Service:
                     _log.info("%s %s %d", scope["method"], path, message["status"])
                 await send(message)
 
-            hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
+            if host_of(scope) not in self._limits.hosts:
                 problem = Problem(400, "host", "the host must be one that this server is called by.")
                 await shown(Request(scope), problem)(scope, receive, sending)
                 return
             try:
-                await _while_heard(self._app, scope, receive, sending)
+                await while_heard(self._app, scope, receive, sending)
             except Exception as error:  # Starlette raises again what it has answered as 500
                 _log.error("request failed: %s", type(error).__name__)
 
@@ -553,7 +552,7 @@ class Service:
         )
 
 
-async def _while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Run an application until its client goes: a request without a key is given up then."""
     whole = asyncio.Event()
 
@@ -591,11 +590,13 @@ def shown(request: Request, problem: Problem) -> Response:
     return problem_page(problem, request.url.path) if html else problem.json()
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
+    """Return what an error is told as."""
     return shown(request, Problem.of(error))
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+async def http_problem(request: Request, error: Exception) -> Response:
+    """Return what no route is told as."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     code = {404: "not-found", 405: "method", 400: "form"}.get(status, "http")
@@ -648,7 +649,10 @@ def _given(value: Any, status: Any, bound: Any) -> Answer:
     return Answer(said, said, status, wide)
 
 
-def _host(header: str) -> str:
+def host_of(scope: Scope) -> str:
+    """Return the name that a request calls the server by, without its port; "" where it is not one."""
+    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    header = hosts[0] if len(hosts) == 1 else ""
     host = header.rsplit(":", 1)[0] if header.rsplit(":", 1)[-1].isdigit() and ":" in header else header
     return host.lower()
 

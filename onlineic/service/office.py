@@ -60,7 +60,7 @@ class Office:
             "left": float(max(Fraction(0), quota.limit - paid) / pool) if pool else 0.0,
             "hard_left": view.hits_left(quota),
         }
-        return {**view.to_dict(), "you": own}
+        return {**view.to_dict(), "measured_left": view.hits_left(None), "you": own}
 
     async def worked(self, job: Job, act: Callable[[LimitedSession], Any]) -> Any:
         """Return what is worked out of answers, each of which counts as a question of the asker."""

@@ -98,7 +98,15 @@ SCHEMAS: dict[str, Any] = {
     "Snapshot": _object({"answers": _list({"oneOf": [_ref("Answer"), {"type": "null"}]})}),
     "You": _object({"name": TEXT, "share": NUMBER, "paid": NUMBER, "left": NUMBER, "hard_left": COUNT}),
     "Statistics": _object(
-        {"n": COUNT, "asked": COUNT, "spent": NUMBER, "hard_left": COUNT, "length": COUNT, "you": _ref("You")}
+        {
+            "n": COUNT,
+            "asked": COUNT,
+            "spent": NUMBER,
+            "hard_left": COUNT,
+            "measured_left": COUNT,
+            "length": COUNT,
+            "you": _ref("You"),
+        }
     ),
     "Progress": _object(
         {"state": {"enum": ["unknown", "waiting", "asking", "done"]}},

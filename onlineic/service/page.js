@@ -16,7 +16,7 @@
   function heard(told) {
     const left = Math.max(0, 1 - told.spent), you = told.you, own = you.share ? you.left / you.share : 0;
     if (!part("left-all")) return;
-    part("left-all").textContent = "Of the whole budget: " + share(left) + " is left, enough for " + many(told.hard_left) + ".";
+    part("left-all").textContent = "Of the whole budget: " + share(left) + " is left, enough for " + many(told.measured_left) + ".";
     part("left-own").textContent = you.hard_left
       ? "Of your share: " + share(own) + " is left, enough for " + many(you.hard_left) + "."
       : "Of your share " + share(own) + " is left, too little for a measurement: new questions are answered from what " +

@@ -171,7 +171,7 @@ def _number(said: str, answer: Answer, beta: float) -> PageAnswer:
     count = records(float(answer.count))
     return PageAnswer(
         f"{count} {answer.of_what}",
-        f"{said}: {value:.2%} of all {n:,}.",
+        f"{said}: {100.0 * value:.2f} % of all {n:,}.",
         "Exactly." if exact else far,
         status_of(answer),
         drawing=bare(span_bar(ends[0], value, ends[1], f"share of all {answer.of_what}")),
@@ -331,12 +331,11 @@ def _statement(said: str, found: AnswerTable) -> PageAnswer:
         for name, bias in zip(found.names, found.biases, strict=True)
         if bias
     ]
-    far = "Below each number: within what it usually is, with 95 %, and within what it provably is"
-    sure_text = reach(None, "x", sure, together=True).removeprefix("Provably within x")
+    far = reach("the first", "the second", sure, together=True)
     return PageAnswer(
         said,
         "",
-        f"{far}{sure_text}",
+        f"Below each number: {far[:1].lower()}{far[1:]}",
         notes=tuple(notes),
         head=tuple(shortened(name) for name, _ in ordered),
         rows=tuple(rows),
@@ -347,16 +346,16 @@ def _statement(said: str, found: AnswerTable) -> PageAnswer:
     )
 
 
-def _cell(value: float, error: float | None, bound: float) -> tuple[str, str]:
+def _cell(value: float, error: float | None, bound: float) -> tuple[str, list[str]]:
     if math.isnan(value):
-        return "too few records", ""
+        return "too few records", []
     usual = of_error(error, bound)
     text = rounded(value, usual, bound)
     if bound == 0.0:
-        return text, "exactly"
+        return text, ["exactly"]
     parts = [] if usual is None else [f"usually ± {off_by(value, text, usual, 2)}"]
     parts.append(f"provably ± {off_by(value, text, bound)}" if math.isfinite(bound) else "nothing is proved")
-    return text, ", ".join(parts)
+    return text, parts
 
 
 # -- what an answer would cost ------------------------------------------------------------------------------
@@ -432,7 +431,7 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     shared = float(view.owed / view.account.capacity) if view.account.capacity else 0.0
     begun = bool(view.account.spent)
     return {
-        "all": left_of_all(statistics.hard_left, left),
+        "all": left_of_all(view.hits_left(None), left),
         "own": left_of_own(you),
         "all_bar": bare(share(left, "left of the budget, of all")),
         "own_bar": bare(share(own, "left of your share")),
@@ -441,9 +440,9 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def left_of_all(hard_left: int, left: float) -> str:
+def left_of_all(measured_left: int, left: float) -> str:
     """Return what is left of the whole budget, in words; `page.js` says the same."""
-    return f"Of the whole budget: {part(left)} is left, enough for {_measurements(hard_left)}."
+    return f"Of the whole budget: {part(left)} is left, enough for {_measurements(measured_left)}."
 
 
 def left_of_own(you: Mapping[str, Any]) -> str:

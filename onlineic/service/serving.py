@@ -10,15 +10,17 @@ import socket
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
 from onlineic.service.app import Service
 from onlineic.service.face import Servable
+from onlineic.service.front import Front, Table
 from onlineic.service.gate import Limits
 from onlineic.service.scheduler import Scheduler
 from onlineic.service.trust import Trusted
@@ -268,8 +270,26 @@ def standing(
     """Return a server that can be run, and at the end answer what waits and close the session."""
     held, scheduler = Users(users, waits=0.02), Scheduler(session, users)  # in the event loop nobody waits
     service = Service(session, scheduler, held, limits)
-    config = uvicorn.Config(
-        service.app(),
+    config = configured(service.app(), host, port, ssl_certfile, ssl_keyfile)
+    scheduler.start()
+    try:
+        server = _Telling(config, begun)
+        service.ending = lambda: server.should_exit
+        yield server
+    finally:
+        scheduler.stop()
+        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
+            held.good()
+        held.close()
+        session.close()
+
+
+def configured(
+    app: ASGIApp, host: str, port: int, ssl_certfile: str | None = None, ssl_keyfile: str | None = None
+) -> uvicorn.Config:
+    """Return how any of these servers runs."""
+    return uvicorn.Config(
+        app,
         host=host,
         port=port,
         workers=1,
@@ -286,17 +306,27 @@ def standing(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
     )
-    scheduler.start()
-    try:
-        server = _Telling(config, begun)
-        service.ending = lambda: server.should_exit
-        yield server
-    finally:
-        scheduler.stop()
-        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
-            held.good()
-        held.close()
-        session.close()
+
+
+def serve_tables(
+    tables: Mapping[str, Table],
+    users: str | os.PathLike[str],
+    *,
+    listen: str,
+    line: socket.socket,
+    begun: Callable[[str], None],
+    hosts: tuple[str, ...] = (),
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+    behind_proxy: bool = False,
+) -> None:
+    """Let users into several tables, each of which is served by another process, until told to end."""
+    host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
+    secure = ssl_certfile is not None or behind_proxy or host.startswith(SOCKET)
+    names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
+    with contextlib.closing(Users(users, waits=0.02)) as held, ending_in_order():
+        app = Front(tables, held, Limits(names, secure)).app()
+        _Telling(configured(app, host, port, ssl_certfile, ssl_keyfile), begun).run(sockets=[line])
 
 
 def check_served(session: Servable) -> None:

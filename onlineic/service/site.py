@@ -22,7 +22,7 @@ from onlineic.queries.answers import Answer
 from onlineic.service.bodies import body_of
 from onlineic.service.face import Grown, Shown, over
 from onlineic.service.forms import AskedForm, FieldError, fields_of, in_plain_words, query_of, read_form
-from onlineic.service.gate import COOKIE, check_origin
+from onlineic.service.gate import COOKIE, Gate, check_origin
 from onlineic.service.office import Office
 from onlineic.service.page import (
     attributes_of,
@@ -48,6 +48,14 @@ LISTED, SHOWN = 12, 8  # of the record, and of one's own questions, that are sho
 LOOKED_AT = 5  # times as many records among which some no longer stand
 PAGE_READS = 4  # that a page counts for
 KIND = "text/html; charset=utf-8"
+_folder = Path(__file__).parent
+_icon = ((_folder / "icon.svg").read_bytes(), "image/svg+xml")
+FILES = {
+    "/page.js": ((_folder / "page.js").read_bytes(), "text/javascript"),
+    "/page.css": ((_folder / "page.css").read_bytes(), "text/css"),
+    "/icon.svg": _icon,
+    "/favicon.ico": _icon,
+}
 Handled = Callable[[Request], Awaitable[Response]]
 
 
@@ -58,13 +66,6 @@ class Site:
     def __init__(self, office: Office) -> None:
         self._office, self._gate, self._scheduler = office, office.gate, office.scheduler
         self._results = Results()
-        folder = Path(__file__).parent
-        self._files = {
-            "/page.js": ((folder / "page.js").read_bytes(), "text/javascript"),
-            "/page.css": ((folder / "page.css").read_bytes(), "text/css"),
-            "/icon.svg": ((folder / "icon.svg").read_bytes(), "image/svg+xml"),
-        }
-        self._files["/favicon.ico"] = self._files["/icon.svg"]
         self._attributes = attributes_of(office.session.domain)
 
     def routes(
@@ -88,7 +89,7 @@ class Site:
             Route("/login", self.login, methods=post),
             Route("/login", self.asked, methods=get),
             Route("/logout", self.logout, methods=post),
-            *(Route(path, self.file, methods=get) for path in self._files),
+            *(Route(path, self.file, methods=get) for path in FILES),
         ]
 
     # -- questions ------------------------------------------------------------------------------------------
@@ -322,30 +323,44 @@ class Site:
     # -- visits, and files ----------------------------------------------------------------------------------
 
     async def login(self, request: Request) -> Response:
-        """Begin a visit: the cookie is another secret than the token, and ends with this process."""
-        check_origin(request)
-        form = fields_of_body(await body_of(request))
-        following = query_of(fields_of(form.get("next", "")))
-        secret = self._gate.enter(form.get("token", ""))
-        if secret is None:
-            return _html(rendered("login.html", problem="This token is not valid.", next=following), 401)
-        response = RedirectResponse(f"./?{following}" if following else "./", 303)
-        secure = self._gate.limits.secure
-        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure, path=None)
-        return response
+        """Begin a visit."""
+        return await entered(self._gate, request)
 
     async def logout(self, request: Request) -> Response:
         """End a visit."""
-        check_origin(request)
-        self._gate.leave(request)
-        response = RedirectResponse("./", 303)
-        response.set_cookie(COOKIE, "", max_age=0, path=None)
-        return response
+        return left(self._gate, request)
 
     async def file(self, request: Request) -> Response:
         """Hand out the script, the looks or the icon."""
-        content, kind = self._files[request.url.path]
+        content, kind = FILES[request.url.path]
         return Response(content, media_type=kind)
+
+
+async def entered(gate: Gate, request: Request, path: str | None = None) -> Response:
+    """Begin a visit: the cookie is another secret than the token, and ends with this process.
+
+    Args:
+        path: Of the cookie; None: the folder that the login lies in, whatever a proxy puts before it.
+    """
+    check_origin(request)
+    form = fields_of_body(await body_of(request))
+    following = query_of(fields_of(form.get("next", "")))
+    secret = gate.enter(form.get("token", ""))
+    if secret is None:
+        return _html(rendered("login.html", problem="This token is not valid.", next=following), 401)
+    response = RedirectResponse(f"./?{following}" if following else "./", 303)
+    secure = gate.limits.secure
+    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure, path=path)
+    return response
+
+
+def left(gate: Gate, request: Request, path: str | None = None) -> Response:
+    """End a visit."""
+    check_origin(request)
+    gate.leave(request)
+    response = RedirectResponse("./", 303)
+    response.set_cookie(COOKIE, "", max_age=0, path=path)
+    return response
 
 
 def latest_of(view: Shown) -> list[tuple[int, Answer]]:

@@ -92,7 +92,7 @@ class Trusted:
             raise RefusedError(401, "unauthorized", "a token must be given that is valid.")
         if len(names) > 1 or not names[0].strip():
             raise RefusedError(403, "forbidden", "the proxy must name one user.")
-        name = names[0].strip()
+        name = _text(names[0].strip())
         found, part = users.by_name(name), self._part(request)
         if self.groups is not None and part is None:
             raise RefusedError(403, "forbidden", "who asks must be in a group that may.")
@@ -118,3 +118,11 @@ class Trusted:
             one.strip() for text in request.headers.getlist(self.groups_header) for one in text.split(",")
         }
         return max((part for group, part in (self.groups or {}).items() if group in named), default=None)
+
+
+def _text(raw: str) -> str:
+    """Return the name that a header holds in UTF-8."""
+    try:
+        return raw.encode("latin-1").decode()
+    except UnicodeError:
+        raise RefusedError(403, "forbidden", "the proxy must name a user in UTF-8.") from None

@@ -35,7 +35,6 @@ from onlineic.errors import InternalError
 from onlineic.ledger.records import BoughtTables, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
-from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchase import Purchase, check_bought, is_single
 from onlineic.plan.purchase_rule import PurchaseRule, Purchases
 from onlineic.progress import advance
@@ -44,6 +43,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
 from onlineic.session.quota import Payments, Quota
@@ -181,10 +181,10 @@ class Core:
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
-        self.read_guard.check()
         if not self.prices.covers(questions):
+            self.read_guard.check()  # nothing stands reserved after a failure
             raise InternalError("a test must be reserved before the data are read.")
-        step: Any = self._test_many if isinstance(questions, Queries) else self._test
+        step: Any = self._test_many if type(questions) is Queries else self._test
         self.read_guard.run(partial(step, questions, guesses))
 
     def close(self) -> None:

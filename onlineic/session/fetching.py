@@ -15,11 +15,11 @@ from onlineic._typing import Ints
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import EngineError
-from onlineic.plan.kinds import sets_asked
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.reach import Axes
+from onlineic.session.askable import sets_asked
 from onlineic.session.prices import Prices
 from onlineic.session.read_guard import ReadGuard
 

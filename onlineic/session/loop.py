@@ -10,13 +10,13 @@ from onlineic.domain.unit import Unit
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.ledger.records import BoughtTables, Ledger
-from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import answers_tables, check_supported
 from onlineic.session.batches import Batches
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core

@@ -82,9 +82,8 @@ class View:
             rounded_in: As of the session.
         """
         previewer = self._of(None)
-        beta, n_bound = previewer.beta, previewer.n_bound
         try:
-            return ask(Recalling(previewer, self.domain, self.n, beta, n_bound, rounded_in))
+            return ask(Recalling(previewer, rounded_in))
         except NotToldError:
             return None
 
@@ -103,8 +102,8 @@ class View:
         return previewer.book.snapshot(bound, answers)
 
     def hits_left(self, quota: Quota | None) -> int:
-        """Return how many hits of the largest price can at least still be paid from a quota."""
-        return self._of(quota).hits_left
+        """Return how many hits of the largest price a quota can still pay, or numbers by themselves."""
+        return self._of(quota).measured_left
 
     def _of(self, quota: Quota | None) -> Previewer:
         paid = Fraction(0) if quota is None else self.paid.get(quota.name, Fraction(0))

@@ -115,7 +115,7 @@ def test_a_number_says_what_it_usually_is_within_and_provably_in_one_sentence(pa
     status, text = page.ask(a0="sex", v0="F")
 
     assert 200 == status
-    assert re.search(r"[\d,]+ records Records where sex is F: \d+\.\d+% of all 40,000\.", result(text))
+    assert re.search(r"[\d,]+ records Records where sex is F: \d+\.\d+ % of all 40,000\.", result(text))
     assert re.search(r"Usually within [\d,]+, provably within [\d,]+, each with 95 %\.", result(text))
 
 
@@ -385,7 +385,7 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
     with served(opened(tmp_path / "a.db", questions=[("age", "sex")]), tmp_path) as server:
         page = Browser(server.port)
         text = page.login(server.tokens["ann"])[1]
-        assert "Nothing was asked yet. The first questions buy numbers and tables for up to" in seen(text)
+        assert "Nothing was asked yet. The first questions buy tables for up to" in seen(text)
         assert "drawn from all possible records alike" in seen(text)
         said = result(page.ask("explain", a0="sex", v0="F")[1])
         assert re.search(

@@ -152,6 +152,7 @@ def tried(port, token):
         events.terminate()
 
 
+@pytest.mark.operations
 def test_behind_nginx(tmp_path):
     needs("nginx", "openssl", "curl")
     with served(opened(tmp_path), tmp_path, hosts=HOSTS, secure=True) as server:
@@ -160,6 +161,7 @@ def test_behind_nginx(tmp_path):
             tried(port, server.tokens["ann"])
 
 
+@pytest.mark.operations
 def test_behind_nginx_under_a_path(tmp_path):
     needs("nginx", "openssl", "curl")
     with served(opened(tmp_path), tmp_path, hosts=HOSTS, secure=True) as server:
@@ -187,6 +189,7 @@ def test_behind_nginx_under_a_path(tmp_path):
             assert 200 == remote[0]
 
 
+@pytest.mark.operations
 def test_behind_caddy(tmp_path):
     needs("caddy", "openssl", "curl")
     with (
@@ -323,7 +326,7 @@ def test_a_socket_that_somebody_listens_at_is_not_taken(tmp_path):
     assert "mine" == (tmp_path / "file").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.operations
 def test_a_name_is_signed_in_by_nginx(tmp_path):
     needs("nginx", "openssl", "curl")
     (tmp_path / "passwords").write_text("bob:{PLAIN}good\n")
