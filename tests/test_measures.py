@@ -55,7 +55,7 @@ def test_numbers_are_those_of_constants_and_defaults_beyond_zero_and_one(measure
 
 
 def test_limits_of_work_parts_of_beta_and_settings_were_found_by_no_experiment(measures):
-    text = "MOST_TABLES, STEPS = 200, 150\nALL_EASY, KEPT = 0.9, 0.1\nclass Settings:\n    beta: float = 0.05\n"
+    text = "MOST, STEPS = 200, 150\nALL_EASY, KEPT = 0.9, 0.1\nclass Settings:\n    beta: float = 0.05\n"
 
     assert ["KEPT"] == measures.tried(text)
     rules = [*(ROOT / "onlineic" / "plan").glob("*.py"), *(ROOT / "onlineic" / "interactions").glob("*.py")]
