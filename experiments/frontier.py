@@ -305,6 +305,7 @@ def figure(result: dict[str, Any], path: Path) -> None:
             axes.annotate(f"{point['rent']:g}", one, xytext=(3, -9), textcoords="offset points", fontsize=7)
     axes.set_xlabel("ordinary questions: error over that of noise told how many numbers come")
     axes.set_ylabel("2,000 ranges, one at a time: error over that of told noise")
+    axes.margins(0.12)
     axes.grid(alpha=0.3)
     axes.legend()
     drawn.savefig(path, dpi=120)

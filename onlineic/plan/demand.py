@@ -62,10 +62,10 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         after: Questions after which an instalment is bought, rising; the first one comes before the first
             question.
         parts: Of that, less what numbers cost, which are spent by then; the last one is 1.
-        single: In (0, 1). Of what is left, for a number: twenty, an hour of an analyst, then cost less than
-            half of all.
-        rent: In [0, 1). Of all purchases, for numbers: a stream that follows them errs by a third more, not
-            by half.
+        single: In (0, 1). Of what is left, for a number.
+        rent: In [0, 1). Of all purchases, for numbers. Of the points tried with more for them 2,000 questions
+            err by a tenth to a fifth more, and those of an hour hardly less; with less, these by a tenth to a
+            third more (experiments/frontier.py).
         announced: Sets of attributes that will be asked, as places in the domain, if they were told.
         reach: Which sets can be counted: tables of others are not bought.
         count: About how many questions will come, if that was told and is less than `after` was made for.
