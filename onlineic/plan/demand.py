@@ -105,16 +105,12 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         counts, parts = self.after, (Fraction(0), *self.parts)
         rising = all(one < other for one, other in itertools.pairwise(parts))
         counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))
-        if not (0 < self.share <= 1 and counted and rising and parts[-1] == 1):
+        paired = len(counts) == len(self.parts)
+        if not (0 < self.share <= 1 and counted and rising and parts[-1] == 1 and paired):
             raise InvalidParameterError(
-                "purchases must have a share in (0, 1], and counts and parts that rise, from 1 and to 1, got "
-                f"share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}; leave out "
-                "what you do not need."
-            )
-        if len(counts) != len(self.parts):
-            raise InvalidParameterError(
-                f"purchases must have one part for each count, got {len(counts)} counts and "
-                f"{len(self.parts)} parts; give as many."
+                "purchases must have a share in (0, 1], as many counts as parts, and both rise, from 1 and to 1, "
+                f"got share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}; leave "
+                "out what you do not need."
             )
 
     @classmethod
