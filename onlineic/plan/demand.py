@@ -108,9 +108,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         paired = len(counts) == len(self.parts)
         if not (0 < self.share <= 1 and counted and rising and parts[-1] == 1 and paired):
             raise InvalidParameterError(
-                "purchases must have a share in (0, 1], as many counts as parts, and both rise, from 1 and to 1, "
-                f"got share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}; leave "
-                "out what you do not need."
+                "purchases must have a share in (0, 1], as many counts as parts, rising from 1 and to 1, got "
+                f"share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}; leave out "
+                "what you do not need."
             )
 
     @classmethod
