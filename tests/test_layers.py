@@ -280,7 +280,11 @@ def test_table_names_every_module_once():
         ("plan.plan", "from onlineic.data import PrivateData", "may not import the private data"),
         ("plan.purchase_rule", "from onlineic.data import PrivateData", "may not import the private data"),
         ("plan.purchase_rule", "from onlineic.data import private", "may not import the private data"),
-        ("plan.purchase_rule", "from onlineic.session.core import Core", "session, which is not in a lower row"),
+        (
+            "plan.purchase_rule",
+            "from onlineic.session.core import Core",
+            "session, which is not in a lower row",
+        ),
         ("plan.purchase_rule", "def f(table): return table.exact_counts(1)", "may not mention exact_counts"),
         (
             "session.answers",
