@@ -52,6 +52,7 @@ from onlineic.queries.exact import (
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 
 DURABILITIES = ("hits", "all")
 LINK = 32  # bytes
@@ -190,12 +191,18 @@ def _is_of_its_blocks(one: Easy) -> bool:
 
 TABLES = _tuple(_Form(_measurement_to_json, _measurement))
 HEARD = _tuple(QUESTION)._replace(left_out=())
+WITHIN = _object(Within, radius=NUMBER, certain=TRUTH, parts=COUNT, steepness=COUNT)._replace(left_out=None)
+WISH = _object(dict, within=WITHIN)
 EASY = _object(Easy, _is_of_its_blocks, query=QUESTION, guess=GUESS)
 
 
 def _hard_to_json(one: Hard | Single) -> Line:
     released = _measurement_to_json(one.measurement, one.query)
     return {**EASY.write(one), "released": released, "charge": CHARGE.write(one.charge)}
+
+
+def _single_to_json(one: Single) -> Line:
+    return {**_hard_to_json(one), **WISH.write(one)}
 
 
 def _hard(line: Line, domain: Domain) -> Hard:
@@ -209,7 +216,7 @@ def _single(line: Line, domain: Domain) -> Single:
     own = one.query.partition if isinstance(one.query, BoundMarginal) else one.query
     if one.measurement.target != own:
         raise ValueError
-    return Single(one.query, one.guess, one.measurement, one.charge)
+    return Single(one.query, one.guess, one.measurement, one.charge, **WISH.read(line, domain))
 
 
 def _batch_to_json(batch: EasyBatch) -> Line:
@@ -263,8 +270,8 @@ KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "easy": (Easy, EASY),
     "easy_batch": (EasyBatch, _Form(_batch_to_json, _batch)),
     "hard": (Hard, _Form(_hard_to_json, _hard)),
-    "single": (Single, _Form(_hard_to_json, _single)),
-    "opened": _kind(Opened, released=("measurements", TABLES), charge=CHARGE, heard=HEARD),
+    "single": (Single, _Form(_single_to_json, _single)),
+    "opened": _kind(Opened, released=("measurements", TABLES), charge=CHARGE, heard=HEARD, within=WITHIN),
     "reserved": _kind(Reserved, charge=CHARGE),
     "burned": _kind(Burned, charge=CHARGE, reason=_one_of("interrupted", "restarted", "closed", "bought")),
     "update_failed": _kind(UpdateFailed, error=TEXT),

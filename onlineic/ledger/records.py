@@ -21,6 +21,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.tables import immutable
+from onlineic.queries.within import Within
 
 
 @final
@@ -81,11 +82,13 @@ class Opened:
 
     Attributes:
         heard: The questions about to be asked that the purchase rested on, beside the record before it.
+        within: The wish that it was bought for: of a call that is one, these tables answer `heard`.
     """
 
     measurements: tuple[Measurement, ...]
     charge: Charge
     heard: tuple[Question, ...] = ()
+    within: Within | None = None
 
 
 @final
@@ -96,12 +99,14 @@ class Single:
     Attributes:
         guess: What the hypothesis said of it before, as of `Easy`.
         measurement: Of the query, or of the partition of the cross table.
+        within: The wish that it was bought for, if there was one.
     """
 
     query: Question
     guess: Guess
     measurement: Measurement
     charge: Charge
+    within: Within | None = None
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

@@ -37,6 +37,7 @@ from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
 from onlineic.plan.listened import Listened
 from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.plan.within import LATEST, bought_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 
@@ -261,6 +262,9 @@ class DemandPurchases(PurchaseRule[Listened]):
 
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
+        if facts.within is not None:
+            latest = [*heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
+            return bought_within(facts, self._demand(facts.domain, latest), self.reach)
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)

@@ -11,6 +11,17 @@ from onlineic.interactions.demand import Asked, Axes, asked_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Record, Single, measured
 from onlineic.queries.marginals import Question
+from onlineic.queries.within import Within
+
+
+@final
+@attrs.frozen(eq=False)
+class Rent:
+    """What the number of a question cost that a wish needed."""
+
+    question: Question
+    cost: Fraction
+    within: Within
 
 
 @final
@@ -25,6 +36,7 @@ class Listened:
         spent, rented: By all purchases, and by those of single questions, in the unit of the account.
         served: Questions of calls for which tables were bought: they are asked together, and count as one
             purchase.
+        rents: Of numbers that wishes needed, oldest first.
     """
 
     asked: tuple[Asked, ...] = ()
@@ -33,6 +45,7 @@ class Listened:
     spent: Fraction = Fraction(0)
     rented: Fraction = Fraction(0)
     served: int = 0
+    rents: tuple[Rent, ...] = ()
 
     @property
     def alone(self) -> int:
@@ -46,6 +59,9 @@ class Listened:
             found = attrs.evolve(found, spent=found.spent + record.charge.amount)
             if isinstance(record, Single):
                 found = attrs.evolve(found, rented=found.rented + record.charge.amount)
+                if record.within is not None:
+                    rent = Rent(record.query, record.charge.amount, record.within)
+                    found = attrs.evolve(found, rents=(*found.rents, rent))
             elif len(record.heard) > 1:
                 found = attrs.evolve(found, served=found.served + len(record.heard))
             if tables := measured(record):

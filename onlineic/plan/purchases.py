@@ -18,6 +18,7 @@ from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Bought, Ledger, Opened, Record
 from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
+from onlineic.queries.within import Within
 from onlineic.slips import public
 
 S = TypeVar("S")
@@ -34,6 +35,8 @@ class Facts(Generic[S]):
         heard: What the record has asked and bought, as the rule itself has summed it up.
         questions: What is about to be asked: the question at hand, and after it others of the same call, as
             many in all as the rule hears. None before one is asked.
+        within: How exact their answers are to be, if that was said.
+        beta: That the bound of a number may fail with.
     """
 
     domain: Domain
@@ -42,6 +45,8 @@ class Facts(Generic[S]):
     neighbours: Neighbours
     heard: S
     questions: tuple[Question, ...] = ()
+    within: Within | None = None
+    beta: float = 0.05
 
     @property
     def question(self) -> Question | None:
@@ -137,10 +142,16 @@ class Purchases:
     """A rule with the record that it goes by."""
 
     def __init__(
-        self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
+        self,
+        rule: PurchaseRule[Any],
+        ledger: Ledger,
+        domain: Domain,
+        n: int,
+        neighbours: Neighbours,
+        beta: float = 0.05,
     ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
-        self._neighbours = neighbours
+        self._neighbours, self._beta = neighbours, beta
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, FirstTables | None] = (None, None)
@@ -180,6 +191,13 @@ class Purchases:
     def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> FirstTables | None:
         read = tuple(questions[: self._rule.hears(heard)])
         named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
+        return None if named is None else checked_tables(named)
+
+    def within(self, questions: Sequence[Question], within: Within) -> FirstTables | None:
+        """Return what the rule names for questions that are not known within a wish, or None."""
+        account, heard, near = self._ledger.account, self.heard, self._neighbours
+        facts = Facts(self._domain, self._n, account, near, heard, tuple(questions), within, self._beta)
+        named = self._rule.next(facts)
         return None if named is None else checked_tables(named)
 
     def due_at(self, questions: Iterable[Question]) -> int | None:

@@ -52,6 +52,7 @@ from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
 from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds, stated_value
@@ -153,6 +154,11 @@ class AnswerBook:
         The book tells an answer again only while the hypothesis is the same.
         """
         return self._taken.belief.version if self._plan.textbook else self._taken.instalments
+
+    @property
+    def tested_beta(self) -> float:
+        """What the bound of a number may fail with."""
+        return self._plan.tested_beta
 
     @property
     def pending(self) -> bool:
@@ -287,6 +293,17 @@ class AnswerBook:
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
+        if isinstance(record, Opened) and record.within is not None and record.within.certain:
+            for question in record.heard if len(record.heard) > 1 else ():
+                self._of_call(question, record.within, before + 1)
+
+    def _of_call(self, question: Question, within: Within, version: int) -> None:
+        """Take in what the tables of a call say of one of its questions."""
+        found = self._bounds.of_call(question, within) if isinstance(question, Query) else None
+        if found is not None:
+            value, deviation, radius = found
+            self._memory.remember(question, value, radius, version)
+            self._expectations.numbers[question.key] = Measured(radius, deviation, fitted=False)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -351,11 +368,13 @@ class AnswerBook:
         if predicted is not None:
             singles = singles.after(released - said, measurement.scale, predicted)
             taken = singles.taken(measurement.scale, predicted)
+        if record.within is not None and record.within.certain:
+            taken = 1.0  # the bound is of the number itself
         value = said + taken * (released - said)
         value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(at.records, value, True)
         apart = float(np.abs(value - released).max())
-        radius = self._bounds.single(question, measurement, record.charge, value, apart)
+        radius = self._bounds.single(question, measurement, record.charge, value, apart, record.within)
         number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
         self._expectations.numbers[question.key] = number
         spent = self._spending.after(at.spent, record)
@@ -476,6 +495,45 @@ class AnswerBook:
         if known is None:
             return None
         return self._without_test(question, known.again(question)[0], "repeat", known, "known")
+
+    def meets(self, question: Question, within: Within) -> bool:
+        """Return whether what was released answers a question as exactly as is wished."""
+        return (
+            question.constant is not None
+            or self._told_within(question, within)
+            or self._known_within(question, within)
+        )
+
+    def _told_within(self, question: Question, within: Within) -> bool:
+        told = self.told(question)
+        return told is not None and within.meets(told.error_bound, told.expected_error)
+
+    def _known_within(self, question: Question, within: Within) -> bool:
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        if within.certain:
+            bound = stated(self.estimates, question, value, math.inf, self._bounds.slack).error_bound
+            return within.meets(bound, None)
+        return within.meets(math.inf, self._expectations.told(question, value))
+
+    def within(self, question: Question, within: Within) -> Answer | None:
+        """Return an answer that meets a wish by what was released, or None."""
+        if question.constant is not None or self._told_within(question, within):
+            return self.recalled(question)
+        if not self._known_within(question, within):
+            return None
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        return self._without_test(question, value, "untested", math.inf, "within")
+
+    def wide(self, question: Question) -> Answer:
+        """Return the hypothesis's answer where a wish cannot be paid.
+
+        Raises:
+            SessionExhaustedError: Where nothing is answered that way.
+        """
+        if self.raises:
+            raise SessionExhaustedError(self.used_up())
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        return self._without_test(question, value, "untested", math.inf, "budget")
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.

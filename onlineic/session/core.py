@@ -43,12 +43,15 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, SparseState, steps_down
+
+MOST_HEARD = 4096  # questions of a call that tables are looked for
 
 
 def same(bought: Question | None, asked: Question) -> bool:
@@ -82,7 +85,8 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
-        self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
+        near = prices.sparse.neighbours
+        self.purchases = Purchases(purchases, ledger, data.domain, self._n, near, book.tested_beta)
         self._planned, self.till = opens_with(purchases) is not None, Till(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
@@ -136,39 +140,82 @@ class Core:
             if (named := self.purchases.next(questions)) is None:
                 break
             payer, alone = purse, is_single(named, questions)
-            guess: Guess = 0
             # what one question asks serves it alone, whatever else is due
             if purse is not None and not alone and self.purchases.due is not None:
                 if not any(map(self._pays_for, questions[:1])):
                     return False
                 payer = None
-            used = self.prices.unfinished(self._state.threshold_noise is not None)
-            if payer is not None and not self.till.affords(
-                named.charge.amount + (used.amount if used else 0)
-            ):
+            if not self._purchase(named, questions, payer):
                 return False
-            length = len(self._ledger)
-            advance("tables", 0, 1)  # who stops it here has changed nothing
-            if len(self._ledger) > length:
-                continue  # who asked here has moved what is named, and what tests have used up
-            sparse, domain = self.prices.sparse, self._data.domain
-            tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
-            if alone:
-                self.book.catch_up()  # the guess is what the record before it teaches
-                guess = self.book.guesses(questions)[0]
-                self.fetching.before_number(questions[0])
-            else:
-                self.fetching.before_tables(tables.partitions)
-            if used is not None and self.till.settle(payer, used, tables.charge):
-                continue  # of what is left the rule names something else, or nothing
-            self._ledger.reserve(tables.charge)
-            if alone:
-                self.seal.run(partial(self._measure_single, tables, questions[0], guess, payer))
-            else:
-                self.seal.run(partial(self._measure_tables, tables, questions, payer))
-            advance("tables", 1, 1)
-            if alone:
-                break  # it is answered
+        return True
+
+    def answer_within(self, questions: Sequence[Question], within: Within) -> list[Answer]:
+        """Answer the questions of one call, each as exactly as was wished, for no more than that costs.
+
+        The call is fixed before anything of it is bought: so tables for all of it may answer each of its
+        questions by their own noise. A question that these leave open is bought by itself.
+        """
+        self.seal.check()
+        new = {one.key: one for one in questions if not self.book.meets(one, within)}
+        if len(new) > 1:
+            self._buy_within((*new.values(),)[:MOST_HEARD], within)
+        return [self._within(question, within) for question in questions]
+
+    def _within(self, question: Question, within: Within) -> Answer:
+        """Return the answer to one question, after what it needs was bought, if that can be paid."""
+        while True:
+            bought = self.book.catch_up()
+            if bought is not None and same(bought.query, question):
+                return bought
+            if (known := self.book.within(question, within)) is not None:
+                return known
+            self.seal.check()
+            if not self._buy_within((question,), within):
+                return self.book.wide(question)
+
+    def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
+        """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
+        named = None if self.till.empty else self.purchases.within(questions, within)
+        return named is not None and self._purchase(named, questions, self.till.purse, within)
+
+    def _purchase(
+        self,
+        named: FirstTables,
+        questions: tuple[Question, ...],
+        payer: Purse | None,
+        within: Within | None = None,
+    ) -> bool:
+        """Reserve, draw and record what a rule named, and return True, or False if its payer cannot pay.
+
+        True also where it is to be named anew: who is told of the progress asked meanwhile, or what tests
+        have used up was paid.
+        """
+        alone = is_single(named, questions)
+        guess: Guess = 0
+        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        if payer is not None and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
+            return False
+        length = len(self._ledger)
+        advance("tables", 0, 1)  # who stops it here has changed nothing
+        if len(self._ledger) > length:
+            return True  # who asked here has moved what is named, and what tests have used up
+        sparse, domain = self.prices.sparse, self._data.domain
+        tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
+        if alone:
+            self.book.catch_up()  # the guess is what the record before it teaches
+            guess = self.book.guesses(questions)[0]
+            self.fetching.before_number(questions[0])
+        else:
+            self.fetching.before_tables(tables.partitions)
+        if used is not None and self.till.settle(payer, used, tables.charge):
+            return True  # of what is left the rule names something else, or nothing
+        self._ledger.reserve(tables.charge)
+        if alone:
+            step = partial(self._measure_single, tables, questions[0], guess, payer, within)
+        else:
+            step = partial(self._measure_tables, tables, questions, payer, within)
+        self.seal.run(step)
+        advance("tables", 1, 1)
         return True
 
     def _known(self, questions: Sequence[Question]) -> bool:
@@ -230,16 +277,23 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None) -> None:
+    def _measure_tables(
+        self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None, within: Within | None
+    ) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
-        self._record(self._state, [Opened(released, tables.charge, heard)], payer)
+        self._record(self._state, [Opened(released, tables.charge, heard, within)], payer)
 
     def _measure_single(
-        self, tables: FirstTables, question: Question, guess: Guess, payer: Purse | None
+        self,
+        tables: FirstTables,
+        question: Question,
+        guess: Guess,
+        payer: Purse | None,
+        within: Within | None,
     ) -> None:
         (target,) = tables.targets
         (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
-        self._record(self._state, [Single(question, guess, released, tables.charge)], payer)
+        self._record(self._state, [Single(question, guess, released, tables.charge, within)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

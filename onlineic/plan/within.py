@@ -1,0 +1,197 @@
+"""What meets a wish at the least expected price: a number, or tables, from public facts alone.
+
+A question that is not known well enough is bought by itself, with just the noise that its wish allows; a
+call is bought as a whole, where tables that answer all of it cost less. Numbers are rents: each time that
+they have cost an eighth more, tables are looked for that would have saved more of these rents than they cost,
+if as many questions are to come as were asked.
+
+Proof: docs/theory/within.md.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from onlineic.interactions.demand import Demand, asked_of
+from onlineic.interactions.designs import Design, cheapest
+from onlineic.interactions.predictor import Predictor
+from onlineic.known_noise.instalments import Instalments
+from onlineic.noise.laws import normal_quantile
+from onlineic.plan.first_tables import FirstTables, precision_of, single_at, tables_at
+from onlineic.plan.listened import Listened, Rent
+from onlineic.plan.purchases import Facts
+from onlineic.queries.marginals import Question
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
+from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within
+
+GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction of a second
+PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
+TO_COME = 2  # times the rents that tables would have saved: as many questions are to come as were asked
+LATEST = 192  # rents that are looked at: the older ones are like them
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
+UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
+MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
+
+
+def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
+    """Return the deviation of the noise, records, that a certain wish allows the number of a question.
+
+    It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
+
+    Args:
+        beta: That the bound may fail with, of all that the wish speaks of.
+    """
+    left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
+    each = beta / within.parts
+    return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
+
+
+def number_within(facts: Facts[Listened], question: Question) -> FirstTables | None:
+    """Return a number, or table, with the most noise that the wish allows, or None if none can be drawn."""
+    within, pure = _wish(facts), facts.account.order is None
+    if within.certain:
+        deviation = deviation_within(within, question, facts.n, facts.beta, pure)
+    else:
+        known = _predictor(facts).error(question)
+        # the answer lies between the number and what was said before, by the precision of both
+        left = within.expected**-2 - (known**-2 if 0.0 < known < 1.0 else 0.0)
+        deviation = facts.n * (left**-0.5 if left > 0.0 else 1.0)
+    return single_at(question, deviation, facts.account, facts.neighbours)
+
+
+def bought_within(facts: Facts[Listened], demand: Demand | None, reach: Reach | None) -> FirstTables | None:
+    """Return what to buy for questions that are not known within their wish, or None: what is left is less.
+
+    Args:
+        demand: Of the stream, as the rule expects it.
+    """
+    asked = [one for one in facts.questions if one.constant is None]
+    numbers = [number_within(facts, one) for one in asked]
+    cost = sum((one.charge.amount for one in numbers if one is not None), Fraction(0))
+    if len(asked) > 1:
+        return _of_call(facts, asked, cost, reach)
+    if not asked:
+        return None
+    (number,) = numbers
+    tables = None if number is None or demand is None else _for_rents(facts, asked[0], cost, demand, reach)
+    best = tables or number
+    return best if best is not None and best.charge.amount <= facts.account.left else None
+
+
+def _of_call(
+    facts: Facts[Listened], asked: Sequence[Question], cost: Fraction, reach: Reach | None
+) -> FirstTables | None:
+    """Return tables that answer all questions of a call within its wish, if they cost less than numbers."""
+    within, queries = _wish(facts), [one for one in asked if isinstance(one, Query)]
+    if not cost or len(queries) < 2:
+        return None
+    demand = Demand.of_these(facts.domain, [*map(asked_of, queries)])
+    if not within.certain:
+        return _least(facts, queries, demand, min(cost, facts.account.left), reach)
+    if facts.account.order is None:  # of sums of Laplace noises no such bound is proven
+        return None
+    design = cheapest(Predictor(facts.domain), demand, UNBOUNDED * facts.n**2, reach)
+    tables = _made(facts, design, cost)
+    if tables is None:
+        return None
+    worst = _times_too_wide(facts, tables, queries)
+    most = cost * Fraction(MARGIN * worst**2) if worst < math.inf else cost
+    return _made(facts, design, most) if most < min(cost, facts.account.left) else None
+
+
+def _times_too_wide(facts: Facts[Listened], tables: FirstTables, queries: Iterable[Query]) -> float:
+    """Return how many times the deviation that a wish allows that of the worst question has."""
+    within, n = _wish(facts), facts.n
+    blank = [
+        Measurement(
+            table, np.zeros(table.blocks), deviation
+        )  # the law of the noise is known before it is drawn
+        for table, deviation in zip(tables.partitions, tables.deviations(n), strict=True)
+    ]
+    known, worst = Instalments().then(blank, n, facts.beta, pure=False), 0.0
+    for query in queries:
+        point = known.point(query)
+        if point is None:
+            return math.inf
+        worst = max(worst, n * point[1] / deviation_within(within, query, n, facts.beta, pure=False))
+    return worst
+
+
+def _least(
+    facts: Facts[Listened], queries: Sequence[Query], demand: Demand, most: Fraction, reach: Reach | None
+) -> FirstTables | None:
+    """Return the cheapest tables with which the expected error of each is small enough, below `most`."""
+    found: FirstTables | None = None
+    low, high = most / 1024, most
+    while high > low * Fraction(9, 8):
+        middle = Fraction(math.sqrt(float(low) * float(high)))
+        known, design = _after(facts, _predictor(facts), demand, middle, reach)
+        if all(known.error(query) <= _wish(facts).expected for query in queries):
+            high, found = middle, _made(facts, design, middle)
+        else:
+            low = middle
+    return found
+
+
+def _for_rents(
+    facts: Facts[Listened], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
+) -> FirstTables | None:
+    """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
+    heard = facts.heard
+    rents = [*heard.rents, Rent(question, cost, _wish(facts))]
+    total, before = float(heard.rented + cost), float(heard.rented)
+    if before and math.floor(math.log(total, GROWN)) == math.floor(math.log(before, GROWN)):
+        return None
+    open_ones = [one for one in rents[-LATEST:] if not _known(facts, _predictor(facts), one)]
+    over = len(rents) / min(LATEST, len(rents))
+    own = Demand.of_these(facts.domain, [asked_of(one.question) for one in open_ones])
+    best: tuple[float, FirstTables] | None = None
+    for wanted in (demand, own):
+        for part in PARTS:
+            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0)) / TO_COME
+            if price < cost or price > facts.account.left:
+                continue
+            known, design = _after(facts, _predictor(facts), wanted, price, reach)
+            saved = over * sum(float(one.cost) for one in open_ones if _known(facts, known, one))
+            gain = TO_COME * saved - float(price)
+            if gain >= 0.0 and (best is None or gain > best[0]):
+                tables = _made(facts, design, price)
+                best = best if tables is None else (gain, tables)
+    return None if best is None else best[1]
+
+
+def _known(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> bool:
+    """Return whether a question is expected to be known within its wish by what a predictor holds."""
+    if not rent.within.certain:
+        return predictor.error(rent.question) <= rent.within.expected
+    return UNION * predictor.noise(rent.question) <= rent.within.radius
+
+
+def _after(
+    facts: Facts[Listened], predictor: Predictor, demand: Demand, price: Fraction, reach: Reach | None
+) -> tuple[Predictor, Design]:
+    """Return what is known with the best tables for a price, and these."""
+    pure = facts.account.order is None
+    budget = precision_of(facts.account, price, facts.neighbours) * facts.n**2
+    design = cheapest(predictor, demand, budget, reach, laplace=pure)
+    known = [(key, budget * (one**2 if pure else one)) for key, one in design.parts.items()]
+    return predictor.with_planned(known), design
+
+
+def _made(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables | None:
+    if not design.parts or most > facts.account.left:
+        return None
+    return tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
+
+
+def _predictor(facts: Facts[Listened]) -> Predictor:
+    return facts.heard.predictor or Predictor(facts.domain)
+
+
+def _wish(facts: Facts[Any]) -> Within:
+    return facts.within if facts.within is not None else Within(1.0)
