@@ -19,6 +19,7 @@ from onlineic.ledger.records import (
     Annotation,
     BlockBegun,
     Burned,
+    Certified,
     Checkpoint,
     Closed,
     CountPaid,
@@ -198,17 +199,15 @@ EASY = _object(Easy, _is_of_its_blocks, query=QUESTION, guess=GUESS)
 
 def _hard_to_json(one: Hard | Single) -> Line:
     released = _measurement_to_json(one.measurement, one.query)
-    return {**EASY.write(one), "released": released, "charge": CHARGE.write(one.charge)}
-
-
-def _single_to_json(one: Single) -> Line:
-    return {**_hard_to_json(one), **WISH.write(one)}
+    charge = CHARGE.write(one.charge)
+    return {**EASY.write(one), "released": released, "charge": charge, **WISH.write(one)}
 
 
 def _hard(line: Line, domain: Domain) -> Hard:
     asked = EASY.read(line, domain)
     released = _measurement(line["released"], domain, asked.query)
-    return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain))
+    wish = WISH.read(line, domain)
+    return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain), **wish)
 
 
 def _single(line: Line, domain: Domain) -> Single:
@@ -216,7 +215,7 @@ def _single(line: Line, domain: Domain) -> Single:
     own = one.query.partition if isinstance(one.query, BoundMarginal) else one.query
     if one.measurement.target != own:
         raise ValueError
-    return Single(one.query, one.guess, one.measurement, one.charge, **WISH.read(line, domain))
+    return Single(one.query, one.guess, one.measurement, one.charge, one.within)
 
 
 def _batch_to_json(batch: EasyBatch) -> Line:
@@ -268,9 +267,13 @@ TAKEN = _object(TableCharge, charge=CHARGE, apart=FRACTION)
 DRAWN = _object(dict, budget=BUDGET, account=_or_none(ACCOUNT), what=_one_of("session", "release"), file=FILE)
 KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "easy": (Easy, EASY),
+    "certified": _kind(
+        Certified, lambda one: isinstance(one.query, Query) and isinstance(one.guess, int),
+        query=QUESTION, guess=GUESS, within=WITHIN._replace(left_out=...),
+    ),
     "easy_batch": (EasyBatch, _Form(_batch_to_json, _batch)),
     "hard": (Hard, _Form(_hard_to_json, _hard)),
-    "single": (Single, _Form(_single_to_json, _single)),
+    "single": (Single, _Form(_hard_to_json, _single)),
     "opened": _kind(Opened, released=("measurements", TABLES), charge=CHARGE, heard=HEARD, within=WITHIN),
     "reserved": _kind(Reserved, charge=CHARGE),
     "burned": _kind(Burned, charge=CHARGE, reason=_one_of("interrupted", "restarted", "closed", "bought")),

@@ -20,6 +20,7 @@ from onlineic.errors import InternalError, set_fields
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
 from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 from onlineic.queries.tables import immutable
 from onlineic.queries.within import Within
 
@@ -39,6 +40,21 @@ class Easy:
 
     query: Question
     guess: Guess
+
+
+@final
+@attrs.frozen
+class Certified:
+    """A query answered by the hypothesis after a test at a height that certifies a wish.
+
+    Attributes:
+        guess: As of `Easy`.
+        within: The wish, with the steepness of the test.
+    """
+
+    query: Query
+    guess: int
+    within: Within
 
 
 @final
@@ -67,12 +83,17 @@ class EasyBatch:
 @final
 @attrs.frozen
 class Hard:
-    """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
+    """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up.
+
+    Attributes:
+        within: The wish that the test was made for, with its steepness, if there was one.
+    """
 
     query: Question
     guess: Guess
     measurement: Measurement
     charge: Charge
+    within: Within | None = None
 
 
 @final
@@ -271,6 +292,7 @@ class NodeOpened:
 
 Committed = (
     Easy
+    | Certified
     | EasyBatch
     | Hard
     | Opened
@@ -348,7 +370,8 @@ def measured(record: Record) -> tuple[Measurement, ...]:
         return record.measurements
     if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
         return (record.measurement,)
-    return (record.measurement,) if isinstance(record, Hard) else ()
+    alone = isinstance(record, Hard) and record.within is not None  # as a number that was bought
+    return (record.measurement,) if isinstance(record, Hard) and not alone else ()
 
 
 Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself

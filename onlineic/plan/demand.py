@@ -37,9 +37,10 @@ from onlineic.ledger.records import Bought, Opened, Record
 from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
 from onlineic.plan.listened import Listened
 from onlineic.plan.purchases import Facts, PurchaseRule
-from onlineic.plan.within import LATEST, bought_within
+from onlineic.plan.within import LATEST, bought_within, test_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within
 
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
@@ -292,6 +293,9 @@ class DemandPurchases(PurchaseRule[Listened]):
             return None
         demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def test(self, facts: Facts[Listened]) -> Within | None:
+        return test_within(facts)
 
     def _rents(self, heard: Listened, account: Filter) -> bool:
         """Whether questions are bought by themselves."""

@@ -9,7 +9,7 @@ import attrs
 
 from onlineic.interactions.demand import Asked, Axes, asked_of
 from onlineic.interactions.predictor import Predictor
-from onlineic.ledger.records import Bought, Easy, EasyBatch, Hard, Record, Single, measured
+from onlineic.ledger.records import Bought, Certified, Easy, EasyBatch, Hard, Record, Single, measured
 from onlineic.queries.marginals import Question
 from onlineic.queries.within import Within
 
@@ -59,18 +59,18 @@ class Listened:
             found = attrs.evolve(found, spent=found.spent + record.charge.amount)
             if isinstance(record, Single):
                 found = attrs.evolve(found, rented=found.rented + record.charge.amount)
-                if record.within is not None:
-                    rent = Rent(record.query, record.charge.amount, record.within)
-                    found = attrs.evolve(found, rents=(*found.rents, rent))
             elif len(record.heard) > 1:
                 found = attrs.evolve(found, served=found.served + len(record.heard))
             if tables := measured(record):
                 before = found.predictor or Predictor(tables[0].target.domain)
                 found = attrs.evolve(found, predictor=before.after(tables))
+        if isinstance(record, Single | Hard) and record.within is not None:
+            rent = Rent(record.query, record.charge.amount, record.within)
+            found = attrs.evolve(found, rents=(*found.rents, rent))
         questions: Iterable[Question] = ()
         if isinstance(record, EasyBatch):
             questions = record.queries
-        elif isinstance(record, Easy | Hard | Single):
+        elif isinstance(record, Easy | Certified | Hard | Single):
             questions = (record.query,)
         more = tuple(map(asked_of, itertools.islice(questions, max(0, most - len(found.asked)))))
         if not more:

@@ -15,6 +15,7 @@ from onlineic.display.text import probability, records, shortened, upward
 from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
+from onlineic.plan.defaults import EASY_OR_HARD as EASY_OR_HARD
 from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.older import BoughtBefore
@@ -29,7 +30,7 @@ Rule = UpdateRule[Any]
 
 # beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
-EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
+ALL_EASY, ALL_HARD = 0.9, 0.1
 # where first tables are bought, those are shares of what is left beside the bounds of their noise
 KNOWN = 0.3
 # .. and of a session with a wish: each fresh number has the rest, and would be dearer

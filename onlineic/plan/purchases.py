@@ -20,6 +20,7 @@ from onlineic.plan.first_tables import FirstTables, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.queries.within import Within
 from onlineic.slips import public
+from onlineic.sparse.base import NumericSparse
 
 S = TypeVar("S")
 
@@ -37,6 +38,7 @@ class Facts(Generic[S]):
             many in all as the rule hears. None before one is asked.
         within: How exact their answers are to be, if that was said.
         beta: That the bound of a number may fail with.
+        sparse: The mechanism of the plan, whose scale and height a test for a wish replaces.
     """
 
     domain: Domain
@@ -47,6 +49,7 @@ class Facts(Generic[S]):
     questions: tuple[Question, ...] = ()
     within: Within | None = None
     beta: float = 0.05
+    sparse: NumericSparse | None = None
 
     @property
     def question(self) -> Question | None:
@@ -78,6 +81,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def next(self, facts: Facts[S]) -> FirstTables | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
+
+    def test(self, facts: Facts[S]) -> Within | None:
+        """Return the wish with the steepness of a test of the question at hand, or None for no test."""
+        return None
 
     def holds(self, record: Opened, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
@@ -147,11 +154,11 @@ class Purchases:
         ledger: Ledger,
         domain: Domain,
         n: int,
-        neighbours: Neighbours,
-        beta: float = 0.05,
+        sparse: NumericSparse,
+        beta: float,
     ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
-        self._neighbours, self._beta = neighbours, beta
+        self._neighbours, self._sparse, self._beta = sparse.neighbours, sparse, beta
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, FirstTables | None] = (None, None)
@@ -195,10 +202,18 @@ class Purchases:
 
     def within(self, questions: Sequence[Question], within: Within) -> FirstTables | None:
         """Return what the rule names for questions that are not known within a wish, or None."""
-        account, heard, near = self._ledger.account, self.heard, self._neighbours
-        facts = Facts(self._domain, self._n, account, near, heard, tuple(questions), within, self._beta)
-        named = self._rule.next(facts)
+        named = self._rule.next(self._facts(questions, within))
         return None if named is None else checked_tables(named)
+
+    def test(self, question: Question, within: Within) -> Within | None:
+        """Return the wish with the steepness of the test that is likely cheaper than a number, or None."""
+        return self._rule.test(self._facts((question,), within))
+
+    def _facts(self, questions: Sequence[Question], within: Within) -> Facts[Any]:
+        account, near, asked = self._ledger.account, self._neighbours, tuple(questions)
+        return Facts(
+            self._domain, self._n, account, near, self.heard, asked, within, self._beta, self._sparse
+        )
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

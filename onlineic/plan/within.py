@@ -11,15 +11,22 @@ Proof: docs/theory/within.md.
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
+import attrs
 import numpy as np
+from scipy.special import ndtri
 
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.interactions.designs import Design, cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.instalments import Instalments
+from onlineic.noise.gumbel import SCALE_LIMIT
 from onlineic.noise.laws import normal_quantile
+from onlineic.noise.sources import SIGMA_LIMIT
+from onlineic.plan.calibration import rounded_down
+from onlineic.plan.defaults import EASY_OR_HARD
 from onlineic.plan.first_tables import FirstTables, precision_of, single_at, tables_at
 from onlineic.plan.listened import Listened, Rent
 from onlineic.plan.purchases import Facts
@@ -27,7 +34,9 @@ from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
 from onlineic.queries.reach import Reach
-from onlineic.queries.within import Within
+from onlineic.queries.within import MOST_STEEP, Within
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.gumbel import GumbelSparse
 
 GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction of a second
 PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
@@ -36,6 +45,7 @@ LATEST = 192  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
+GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its quantiles
 
 
 def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
@@ -49,6 +59,92 @@ def deviation_within(within: Within, question: Question, n: int, beta: float, pu
     left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
     each = beta / within.parts
     return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
+
+
+@lru_cache(maxsize=4096)
+def tester_within(
+    sparse: NumericSparse | None, query: Query, within: Within, beta: float
+) -> GumbelSparse | None:
+    """Return the test of a query that certifies a wish if it is easy, and measures within it if not, or None.
+
+    An easy answer is off by at most T + b ln ln(2/beta), T = steepness b; a hit's number carries half of beta
+    too. Scales may differ from test to test in one filter: each hit is charged at its own (theory 3.2, 4.5).
+    """
+    if not isinstance(sparse, GumbelSparse) or not within.steepness:
+        return None
+    unit, part = sparse.n << sparse.grid_bits, EASY_OR_HARD * beta / within.parts
+    steps = rounded_down(sparse)
+    most = within.radius * (1.0 - 1e-9) - query.rounding - steps
+    scale = Fraction(math.floor(most * unit / (within.steepness + math.log(-math.log(part))) * 2**10), 2**10)
+    bits = sparse.bits_of(query)
+    sigma = math.floor((most - 1.0 / sparse.n) * (sparse.n << bits) / normal_quantile(part / 2.0))
+    sigma = min(sigma, SIGMA_LIMIT >> (sparse.grid_bits - bits))
+    moved = sparse.widest
+    if (
+        sigma < 1
+        or scale * within.steepness < 1
+        or moved > scale * math.log1p(0.99 / float(sparse.order - 1))
+    ):
+        return None  # so small a height has no price at this order
+    if max(scale.as_integer_ratio()) >= SCALE_LIMIT:
+        return None
+    return attrs.evolve(
+        sparse,
+        scale=scale,
+        threshold=math.floor(scale * within.steepness),
+        ratio=Fraction(sigma << (sparse.grid_bits - bits)) / scale,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tests(
+    sparse: NumericSparse | None, query: Query, within: Within, beta: float
+) -> tuple[tuple[Within, float, float], ...]:
+    """Return (wish, scale in records, price of a hit) of each test that can be made."""
+    found = []
+    for steepness in range(2, MOST_STEEP + 1):
+        wish = attrs.evolve(within, steepness=steepness)
+        tester = tester_within(sparse, query, wish, beta)
+        if tester is not None:
+            found.append(
+                (wish, float(tester.scale) / (1 << tester.grid_bits), float(tester.price(query).amount))
+            )
+    return tuple(found)
+
+
+def test_within(facts: Facts[Listened]) -> Within | None:
+    """Return the wish with the steepness of the test whose expected price is least, or None.
+
+    None where a number costs less than that, or no test can be made: of a cross table, at delta = 0, and for
+    a wish that is not certain, which needs none.
+    """
+    (question,), within = facts.questions, _wish(facts)
+    number = number_within(facts, question)
+    if number is None or not within.certain or not isinstance(question, Query):
+        return None
+    wish, price = _cheapest_test(facts, question, _predictor(facts).error(question))
+    if wish is None or price >= number.charge.amount:
+        return None
+    tester = tester_within(facts.sparse, question, wish, facts.beta)
+    payable = tester is not None and facts.account.affords(tester.price(question))
+    return wish if payable else None
+
+
+def _cheapest_test(facts: Facts[Listened], query: Query, error: float) -> tuple[Within | None, float]:
+    """Return the best test of a question, and what it is expected to cost: a hit with its chance.
+
+    The answer is expected to be off by a normal error.
+    """
+    tests = _tests(facts.sparse, query, _wish(facts), facts.beta)
+    if not tests or error >= 1.0:
+        return None, math.inf
+    steep = np.array([wish.steepness for wish, _, _ in tests])[:, None]
+    gaps = facts.n * error * GAPS / np.array([scale for _, scale, _ in tests])[:, None]
+    # P(|gap| + b G >= T) of standard Gumbel noise G
+    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))).mean(axis=1)
+    prices = hits * np.array([price for _, _, price in tests])
+    best = int(np.argmin(prices))
+    return tests[best][0], float(prices[best])
 
 
 def number_within(facts: Facts[Listened], question: Question) -> FirstTables | None:
@@ -157,12 +253,21 @@ def _for_rents(
             if price < cost or price > facts.account.left:
                 continue
             known, design = _after(facts, _predictor(facts), wanted, price, reach)
-            saved = over * sum(float(one.cost) for one in open_ones if _known(facts, known, one))
+            saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)
             gain = TO_COME * saved - float(price)
             if gain >= 0.0 and (best is None or gain > best[0]):
                 tables = _made(facts, design, price)
                 best = best if tables is None else (gain, tables)
     return None if best is None else best[1]
+
+
+def _price_by(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> float:
+    """Return what a question would be expected to cost by what a predictor holds, at most what it did."""
+    if _known(facts, predictor, rent):
+        return 0.0
+    if not rent.within.certain or not isinstance(rent.question, Query):
+        return float(rent.cost)
+    return min(float(rent.cost), _cheapest_test(facts, rent.question, predictor.error(rent.question))[1])
 
 
 def _known(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import SessionExhaustedError
+from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
@@ -29,6 +29,7 @@ from onlineic.ledger.records import (
     IN_ORDER,
     Bought,
     Burned,
+    Certified,
     Closed,
     Easy,
     EasyBatch,
@@ -45,6 +46,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import Plan
 from onlineic.plan.spending import Spent, hits_left
+from onlineic.plan.within import tester_within
 from onlineic.queries.answers import Answer, Reason, Stated, Status
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
@@ -71,6 +73,7 @@ from onlineic.session.columns import (
 from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
 from onlineic.session.singles import Singles
+from onlineic.sparse.base import NumericSparse
 
 KIN_OF = 256  # questions, from which those like them are made
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -154,6 +157,11 @@ class AnswerBook:
         The book tells an answer again only while the hypothesis is the same.
         """
         return self._taken.belief.version if self._plan.textbook else self._taken.instalments
+
+    @property
+    def mechanism(self) -> NumericSparse:
+        """That of the plan."""
+        return self._plan.sparse
 
     @property
     def tested_beta(self) -> float:
@@ -244,6 +252,11 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
+        if isinstance(record, Certified):
+            value = stated_value(record.query, record.guess, self._n)
+            answer = self._released(record.query, "easy", value, self._radii(record)[0], at.spent)
+            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
+            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -339,7 +352,8 @@ class AnswerBook:
         else:
             released, weights = derived(question, measurement)
         value = released
-        if fits := self._bounds.is_fitted(target):
+        # of a wish the number itself is told, whose bound was settled before it was drawn
+        if fits := record.within is None and self._bounds.is_fitted(target):
             within = self._bounds.measured_together(target, weights, spent)
             with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
                 fitted = self._checkpoints.learned_of(place, question, learned, self._n)
@@ -347,12 +361,26 @@ class AnswerBook:
                 value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(place, value, fits)
         apart = float(np.abs(value - released).max())
-        radius = self._bounds.hard(question, target, weights, value, apart, spent)
+        if record.within is None:
+            radius = self._bounds.hard(question, target, weights, value, apart, spent)
+        else:
+            self._bounds.single(question, measurement, record.charge, value, apart)  # of all at once
+            radius = self._radii(record)[1]
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
         number = Measured(radius, spread * measurement.scale, fitted=apart > 0.0)
         self._expectations.numbers[question.key] = number
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
+
+    def _radii(self, record: Certified | Hard) -> tuple[float, float]:
+        """Return the radii of an easy and a measured answer of a test that was made for a wish."""
+        sparse, query, within = self._plan.sparse, record.query, record.within
+        tester = None
+        if isinstance(query, Query) and within is not None:
+            tester = tester_within(sparse, query, within, self._plan.tested_beta)
+        if tester is None or within is None:
+            raise InternalError("a test that was made for a wish must have a height.")
+        return self._bounds.certified(tester, query, within)
 
     def _single(self, record: Single) -> tuple[Singles, Answer]:
         """Return what is known of numbers with this one, and the answer that it is."""
@@ -432,7 +460,7 @@ class AnswerBook:
             return None
         asked: list[Asked] = []
         for record in self._ledger.merged(0, self._taken.records):
-            if isinstance(record, EasyBatch | Easy | Hard | Single):
+            if isinstance(record, EasyBatch | Easy | Certified | Hard | Single):
                 tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
                 asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
             if len(asked) == KIN_OF:
@@ -738,7 +766,7 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Single):
+        if not isinstance(record, Easy | Certified | Hard | Single):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)

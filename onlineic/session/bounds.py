@@ -30,6 +30,7 @@ from onlineic.queries.query import Query
 from onlineic.queries.within import Within
 from onlineic.session.columns import cut, known_bound, of_all
 from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.gumbel import GumbelSparse
 
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
@@ -231,6 +232,16 @@ class Bounds:
     def within(self, deviation: float, within: Within) -> float:
         """Return the radius of a number, or of each cell by itself, that was bought for a wish."""
         return self.of_noise(deviation, 1, self._plan.tested_beta / within.parts)
+
+    def certified(self, tester: GumbelSparse, question: Query, within: Within) -> tuple[float, float]:
+        """Return the radius of an easy answer of a test that was made for a wish, and of a measured one.
+
+        Keeps that of the first among all at once, as tests of the plan have it.
+        """
+        beta, steps, plan = EASY_OR_HARD * self._plan.tested_beta / within.parts, self._plan.steps, self._plan
+        together = tester.easy_radius(ALL_EASY * plan.tested_beta, plan.max_queries) + steps
+        self._hardest = max(self._hardest, together)
+        return tester.easy_radius(beta) + steps, tester.hard_radius(question, beta) + steps
 
     def of_call(self, question: Query, within: Within) -> tuple[float, float, float] | None:
         """Return (value, deviation, radius) of a question of the call that the latest tables were bought for.

@@ -32,12 +32,13 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Opened, Single
+from onlineic.ledger.records import Certified, Easy, EasyBatch, Hard, Ledger, Opened, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables, check_bought, is_single
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
+from onlineic.plan.within import tester_within
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -49,7 +50,7 @@ from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
-from onlineic.sparse.base import Hit, SparseState, steps_down
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
 
 MOST_HEARD = 4096  # questions of a call that tables are looked for
 
@@ -85,8 +86,7 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
         self._n = data.mass if n is None else n
-        near = prices.sparse.neighbours
-        self.purchases = Purchases(purchases, ledger, data.domain, self._n, near, book.tested_beta)
+        self.purchases = Purchases(purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta)
         self._planned, self.till = opens_with(purchases) is not None, Till(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
@@ -170,8 +170,41 @@ class Core:
             if (known := self.book.within(question, within)) is not None:
                 return known
             self.seal.check()
+            if self._test_within(question, within):
+                return self.book.answered()
             if not self._buy_within((question,), within):
                 return self.book.wide(question)
+
+    def _test_within(self, question: Question, within: Within) -> bool:
+        """Test a question at the height that certifies a wish, if that is likely to cost less than a number.
+
+        What stands reserved is replaced: at delta > 0 easy tests have used up nothing of it.
+        """
+        wish = None if self.till.empty else self.purchases.test(question, within)
+        if wish is None or not isinstance(question, Query):
+            return False
+        tester = tester_within(self.book.mechanism, question, wish, self.book.tested_beta)
+        if tester is None or not self.till.affords(tester.price(question).amount):
+            return False
+        (guess,) = self.book.guesses((question,))
+        self.fetching.before_tests((question,))
+        self._ledger.reserve(tester.price(question))
+        self.seal.run(partial(self._measure_within, tester, question, guess, wish))
+        return True
+
+    def _measure_within(self, tester: NumericSparse, query: Query, guess: Guess, within: Within) -> None:
+        """Read, test at this height, measure if it is hard, record: from here on frames hold secrets."""
+        counts, charge = self._data.exact_counts(query), self._ledger.reserved
+        if charge is None or not isinstance(guess, int):
+            raise InternalError("a test must be reserved before the data are read.")
+        gap = steps_down(counts - guess, query.grid_bits, tester.grid_bits)
+        state, hit = tester.step(self._state, gap, tester.tested_by(query), self._noise)
+        record: Certified | Hard = Certified(query, guess, within)
+        if hit is not None:
+            record = Hard(
+                query, guess, tester.measure(hit, query, guess, counts, self._noise), charge, within
+            )
+        self._record(state, [record], self.till.purse)
 
     def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
         """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
