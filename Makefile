@@ -19,7 +19,7 @@ serve-demo: $(VENV)/.serve
 	  printf 'open http://127.0.0.1:$(PORT) with the token '; \
 	  $(BIN)/python -m onlineic user add demo --users $$folder/users.db 2>/dev/null; \
 	  $(BIN)/python -m onlineic serve $$folder/census.db --data adult5 --domain $$folder/domain.json \
-	    --table "Adult, shipped" --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo --listen 127.0.0.1:$(PORT)
+	    --table "Adult, shipped" --new --epsilon 1 --delta 1e-9 --users $$folder/users.db --curator demo --listen 127.0.0.1:$(PORT)
 
 # Of the page, for the guide: needs Chromium.
 pictures: $(VENV)/.browser

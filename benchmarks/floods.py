@@ -78,7 +78,7 @@ class Server:
             self.port = free.getsockname()[1]
         words = ["serve", str(folder / "c.db"), "--data", str(folder / "people.csv"), "--table", "people"]
         words += ["--domain", str(folder / "domain.json"), "--users", str(folder / "users.db")]
-        words += ["--listen", f"127.0.0.1:{self.port}", "--epsilon", "1", "--delta", "1e-9"]
+        words += ["--listen", f"127.0.0.1:{self.port}", "--new", "--epsilon", "1", "--delta", "1e-9"]
         self.log = open(folder / "log", "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "onlineic", *words], env=self.environment, stderr=self.log, cwd=folder

@@ -235,6 +235,10 @@ class LedgerRollbackError(LedgerError):
     """The ledger is older than its receipt."""
 
 
+class LedgerCopyError(LedgerError):
+    """The ledger is a copy, and its original may still be gone on with."""
+
+
 class LedgerWriteError(LedgerError):
     """A record could not be made durable."""
 

@@ -241,7 +241,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--output", metavar="NEW", help="a new file; default standard output")
         action.set_defaults(run=run)
     for name, run, text in (
-        ("backup", _backup, "copy it and the users file of a server that is down into a new folder"),
+        ("backup", _backup, "copy it and the users file into a new folder, also while a server has them"),
         ("restore", _restore, "put both back from such a folder, where neither is"),
     ):
         action = actions.add_parser(name, allow_abbrev=False, help=text, description=text)

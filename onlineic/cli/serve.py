@@ -3,6 +3,8 @@
 import argparse
 import contextlib
 import datetime
+import json
+import logging
 import sys
 from typing import Any
 
@@ -15,10 +17,13 @@ from onlineic.errors import (
     InvalidParameterError,
     LedgerMismatchError,
     MissingExtraError,
+    SessionStateError,
+    checked_integer,
     shown,
 )
 from onlineic.ledger.place import exists
-from onlineic.ledger.sqlite import read
+from onlineic.ledger.settings import package_version
+from onlineic.ledger.sqlite import SqliteLedger, read
 from onlineic.ledger.total import TableBudget, total_of
 from onlineic.periods.periods import Periods
 from onlineic.periods.served import ServedPeriods
@@ -28,7 +33,7 @@ from onlineic.session.session import OnlineIC
 SERVE = """\
 The table stays in this process; analysts ask over HTTP, by a page in the browser, by
 onlineic.connect in Python, or by curl. All share one budget; each has a part of it.
-The ledger is made at the first start, which needs --epsilon, and gone on with at the next.
+The ledger is made at the first start, by --new and --epsilon, and gone on with at the next.
 A root ledger of onlineic periods is served with all of its periods."""
 
 
@@ -47,6 +52,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 def _served_there(arguments: argparse.Namespace) -> int:
+    _check_new(arguments)
     if exists(arguments.ledger) and read(arguments.ledger).beginning.get("periods"):
         return _serve_periods(arguments)
     if arguments.domain is None:
@@ -59,10 +65,29 @@ def _served_there(arguments: argparse.Namespace) -> int:
         return _served(arguments, data)
 
 
+def _check_new(arguments: argparse.Namespace) -> None:
+    """Refuse to begin a ledger in silence where one was lost, and to begin one that is there."""
+    there = exists(arguments.ledger)
+    if arguments.new and there:
+        raise InvalidParameterError(
+            f"--new must be left out for a ledger that has begun, got one at {shown(arguments.ledger, 200)}."
+        )
+    if arguments.new and arguments.instead_of is not None:
+        raise InvalidParameterError("--new must be left out with --instead-of, got both; leave one out.")
+    if not (there or arguments.new):
+        raise InvalidParameterError(
+            f"ledger must be there, got none at {shown(arguments.ledger, 200)}: a lost one is not begun "
+            "anew, since its budget would be spent twice. Restore a copy; at the very first start add --new."
+        )
+    if arguments.spent is not None and arguments.instead_of is None:
+        raise InvalidParameterError("--spent must be left out without --instead-of, got one.")
+
+
 def _serve_periods(arguments: argparse.Namespace) -> int:
     """Serve a table that grows: its settings stand in its root ledger."""
     for name, option in (
         ("total", "--total"),
+        ("instead_of", "--instead-of"),
         ("epsilon", "--epsilon"),
         ("domain", "--domain"),
         ("rows_per_person", "--rows-per-person"),
@@ -115,6 +140,7 @@ def _check_first(arguments: argparse.Namespace) -> None:
 def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
     if exists(arguments.ledger):
         check_options(read(arguments.ledger).beginning, arguments, left_out=False)
+        _take_over(arguments)
         session = OnlineIC.resume(
             arguments.ledger, data, table=arguments.table, receipt=arguments.receipt, durability="all"
         )
@@ -132,33 +158,63 @@ def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
     return _go(arguments, session)
 
 
+def _take_over(arguments: argparse.Namespace) -> None:
+    """Let a copy take the place of a lost original, where that is said."""
+    if arguments.instead_of is None:
+        return
+    charge = SqliteLedger.take_over(
+        arguments.ledger,
+        arguments.instead_of,
+        package_version(),
+        receipt=arguments.receipt,
+        spent=arguments.spent,
+    )
+    said = "nothing" if charge is None else "what the lost original may have spent"
+    print(f"onlineic: the copy is the ledger from here on; it has paid for {said}", file=sys.stderr)
+
+
 def _go(arguments: argparse.Namespace, session: Any) -> int:
     """Serve a session, or what has the face of one, until the process is told to end."""
+    from onlineic.service import logs
+    from onlineic.service.control import heard
     from onlineic.service.serving import check_served, serve
 
     try:
         check_served(session)
+        logs.to_stderr(arguments.log, logging.INFO if arguments.log_requests else logging.WARNING)
         said = repr(session)
 
         def begun(address: str) -> None:
             print(f"onlineic: serving on {address}; {said}", file=sys.stderr, flush=True)
 
-        serve(
-            session,
-            arguments.users,
-            listen=arguments.listen,
-            line=arguments.line,
-            begun=begun,
-            hosts=tuple(arguments.host),
-            ssl_certfile=arguments.ssl_certfile,
-            ssl_keyfile=arguments.ssl_keyfile,
-            behind_proxy=arguments.behind_proxy,
-            after_crashes=arguments.after_crashes,
-            curators=tuple(arguments.curator),
-        )
+        acts = {"copy": lambda sent: {"receipt": _copied(session, sent["path"])}}
+        with heard(arguments.ledger, acts):
+            serve(
+                session,
+                arguments.users,
+                listen=arguments.listen,
+                line=arguments.line,
+                begun=begun,
+                hosts=tuple(arguments.host),
+                ssl_certfile=arguments.ssl_certfile,
+                ssl_keyfile=arguments.ssl_keyfile,
+                behind_proxy=arguments.behind_proxy,
+                after_crashes=arguments.after_crashes,
+                curators=tuple(arguments.curator),
+            )
     finally:
         session.close()
     return 0
+
+
+def _copied(session: Any, path: str) -> str:
+    """Copy the ledger of a session that is served, and return the receipt of the copy."""
+    if isinstance(session, ServedPeriods):
+        raise SessionStateError(
+            "a table that grows must be copied, and a period added, while its server is down, got a running "
+            "one: its ledgers are several, and what lies between two of them is no copy. End it first."
+        )
+    return str(session.copy_to(path))
 
 
 def _user_add(arguments: argparse.Namespace) -> int:
@@ -204,6 +260,30 @@ def _user_quota(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _user_log(arguments: argparse.Namespace) -> int:
+    since = 0.0 if arguments.since is None else arguments.since.timestamp()
+    with contextlib.closing(Users(arguments.users)) as users:
+        for when, line in users.since(since, arguments.user):
+            time = datetime.datetime.fromtimestamp(when, datetime.UTC).isoformat(timespec="seconds")
+            said: dict[str, Any] = {"time": time, "user": line.user, "question": line.digest}
+            said |= {"from": line.start, "to": line.stop, "statuses": line.statuses}
+            print(json.dumps(said) if arguments.json else "\t".join(map(str, said.values())))
+    return 0
+
+
+def _user_forget(arguments: argparse.Namespace) -> int:
+    days = checked_integer("days", arguments.days, at_least=1, at_most=36_500)
+    before = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)
+    with contextlib.closing(Users(arguments.users)) as users:
+        print(f"onlineic: {users.forget(before.timestamp()):,} lines of the log removed", file=sys.stderr)
+    return 0
+
+
+def _day(text: str) -> datetime.datetime:
+    found = datetime.datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic serve` takes."""
     parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
@@ -228,7 +308,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--questions", type=int, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument("--hard-answers", type=int, metavar="C", help="how many measured answers to plan for")
+    parser.add_argument("--new", action="store_true", help="at the very first start: make the ledger")
     parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")
+    parser.add_argument(
+        "--instead-of", metavar="ORIGINAL", help="once: the ledger is a copy, and this one is lost for good"
+    )
+    parser.add_argument(
+        "--spent",
+        type=float,
+        metavar="PART",
+        help="the most of the budget that the lost one can have spent; default all, nothing by its newest "
+        "--receipt",
+    )
     parser.add_argument(
         "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"
     )
@@ -242,22 +333,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"
     )
+    parser.add_argument(
+        "--log", choices=("text", "json"), default="text", help="form of the log, on standard error"
+    )
+    parser.add_argument("--log-requests", action="store_true", help="a line for every request, too")
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)
 
 
 def add_user_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic user` takes."""
-    acts = parser.add_subparsers(required=True, metavar="{add,list,renew,revoke,quota}")
+    acts = parser.add_subparsers(required=True, metavar="{add,list,renew,revoke,quota,log,forget}")
     for name, run, text in (
         ("add", _user_add, "add a user and print the token, once"),
         ("list", _user_list, "list users and their parts"),
         ("renew", _user_renew, "print another token; the old one ends"),
         ("revoke", _user_revoke, "let a user ask no more"),
         ("quota", _user_quota, "give a user another part or rate"),
+        ("log", _user_log, "print the log: time, user, digest of the question, records, statuses"),
+        ("forget", _user_forget, "cut the log and the histories by age"),
     ):
         act = acts.add_parser(name, allow_abbrev=False, help=text)
-        if name != "list":
+        if name == "log":
+            act.add_argument("--user", metavar="NAME", help="of this user alone")
+            act.add_argument("--since", type=_day, metavar="DATE", help="such as 2026-05-01, in UTC")
+            act.add_argument("--json", action="store_true", help="one JSON object a line")
+        elif name == "forget":
+            act.add_argument("--days", type=int, required=True, metavar="D", help="older lines are removed")
+        elif name != "list":
             act.add_argument("name", metavar="NAME")
         act.add_argument("--users", required=True, metavar="FILE.db")
         if name in ("add", "quota"):

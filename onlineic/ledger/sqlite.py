@@ -8,6 +8,7 @@ Proof: docs/theory/ledger-and-restarts.md, 5.4.
 """
 
 import contextlib
+import datetime
 import os
 import sqlite3
 import sys
@@ -15,6 +16,7 @@ import threading
 import urllib.parse
 import weakref
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Literal, final
 
 import attrs
@@ -25,13 +27,17 @@ from onlineic.errors import (
     BudgetError,
     ForkedSessionError,
     InternalError,
+    InvalidParameterError,
+    LedgerCopyError,
     LedgerCorruptError,
     LedgerError,
     LedgerLockedError,
     LedgerMismatchError,
+    LedgerRollbackError,
     LedgerWriteError,
     SessionStateError,
     check_choice,
+    checked_ratio,
     shown,
 )
 from onlineic.ledger.book import Book, check_claim, check_commit
@@ -78,6 +84,7 @@ CREATE TABLE line (at INTEGER PRIMARY KEY, text TEXT NOT NULL CHECK (typeof(text
                    chain BLOB NOT NULL CHECK (typeof(chain) = 'blob' AND length(chain) = 32));
 CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), lines INTEGER NOT NULL, chain BLOB NOT NULL);
 """
+COPIED = "CREATE TABLE copied (one INTEGER PRIMARY KEY CHECK (one = 1), time TEXT NOT NULL)"
 Durability = Literal["hits", "all"]
 
 
@@ -229,8 +236,26 @@ class SqliteLedger(Ledger):
             LedgerLockedError: If a session has it.
             LedgerCorruptError: If there is none, or it is not whole.
             LedgerRollbackError: If it does not go on from the receipt.
+            LedgerCopyError: If it is a copy, which has not taken the place of its original.
             LedgerError: If it cannot be read and written; the message names the cause.
         """
+        made = cls._there(path, durability, receipt)
+        try:
+            if (since := made._copied()) is not None:
+                raise LedgerCopyError(
+                    f"ledger must be the original to be gone on with, got a copy of {since} at "
+                    f"{shown(made.path, 200)}: two live copies are two budgets. If the original is lost, "
+                    "write onlineic serve FILE --instead-of ORIGINAL once."
+                )
+            return made
+        except BaseException:
+            made.release()
+            raise
+
+    @classmethod
+    def _there(
+        cls, path: str | os.PathLike[str], durability: Durability, receipt: Receipt | str | None = None
+    ) -> "SqliteLedger":
         real = _there(path)
         _register()
         held = lock(real)
@@ -240,6 +265,103 @@ class SqliteLedger(Ledger):
         except BaseException:
             unlock(held)
             raise
+
+    @classmethod
+    def take_over(
+        cls,
+        path: str | os.PathLike[str],
+        original: str | os.PathLike[str],
+        version: str,
+        *,
+        receipt: Receipt | str | None = None,
+        spent: Any = None,
+    ) -> Charge | None:
+        """Let a copy take the place of its original, which is lost; return what that costs.
+
+        What the original spent after the copy was made is not in it. All that it can have spent is spent
+        here too, before anything is tested: then both together spend no more than the budget (theory 5.4).
+
+        Args:
+            original: Where it was: nothing may be there, but this copy.
+            version: Of the package.
+            receipt: The newest of the original. One that is that of the copy: nothing was spent since.
+            spent: The most, of the budget, that the original can have spent. None: all of it.
+
+        Raises:
+            InvalidParameterError: If this is no copy, or the original is there.
+            LedgerRollbackError: If the receipt is another than that of the copy.
+        """
+        there = file_at(os.path.realpath(os.fspath(original)))
+        made = cls._there(path, "all", receipt)
+        try:
+            if made._copied() is None:
+                raise InvalidParameterError(
+                    "--instead-of must be left out for a ledger that is no copy, got one at "
+                    f"{shown(made.path, 200)}."
+                )
+            if there is not None and there != made._place:
+                raise InvalidParameterError(
+                    f"the original must be lost before a copy takes its place, got a file at "
+                    f"{shown(os.fspath(original), 200)}; go on with that, or remove it for good."
+                )
+            if receipt is not None and str(receipt) != str(made.receipt):
+                raise LedgerRollbackError(
+                    "the copy must be as long as the newest receipt to cost nothing, got an older receipt; "
+                    "say by --spent how much the original can have spent."
+                )
+            part = checked_ratio("spent", 1 if spent is None else spent, at_least=0.0, at_most=1.0)
+            made.restart(version)  # what stood reserved is spent
+            charge = None if receipt is not None else made._lost_to(part)
+            if charge is not None:
+                made.reserve(charge)
+                made.restart(version)
+            with made._gate:
+                made._connection.execute("DROP TABLE copied")
+            return charge
+        except sqlite3.Error as error:
+            raise unusable(error, made.path, LedgerWriteError) from None
+        finally:
+            made.release()
+
+    def _lost_to(self, part: Fraction) -> Charge | None:
+        """Return the charge after which this part of the budget is spent, if it is not already."""
+        account = self.account
+        missing = account.capacity * part - account.spent
+        event = "what a lost original may have spent"
+        return Charge(missing, event, account.unit, account.order) if missing > 0 else None
+
+    def _copied(self) -> str | None:
+        """Return when this copy was made, or None: it is the original."""
+        with self._gate:
+            try:
+                named = "SELECT 1 FROM sqlite_master WHERE name = 'copied'"
+                if self._connection.execute(named).fetchone() is None:
+                    return None
+                return str(self._connection.execute("SELECT time FROM copied").fetchone()[0])
+            except (sqlite3.Error, TypeError) as error:
+                raise _unreadable(self._path, error) from None
+
+    def copy_to(self, path: str | os.PathLike[str]) -> Receipt:
+        """Write what is durable to a new file, marked as a copy, and return its receipt; from any thread.
+
+        The session goes on: it waits for the copy where it writes, and nowhere else.
+
+        Raises:
+            LedgerError: If there is a file, it cannot be written, or this ledger is closed or not whole.
+        """
+        made = os.fspath(path)
+        with self._gate:
+            self._check()
+            self._check_place()
+            try:
+                os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                with contextlib.closing(sqlite3.connect(made, isolation_level=None)) as copy:
+                    self._connection.backup(copy)
+            except (sqlite3.Error, OSError) as error:
+                raise unusable(error, made, LedgerWriteError) from None
+            receipt = self.receipt
+        mark_copy(made)
+        return receipt
 
     @classmethod
     def _opened(
@@ -509,14 +631,33 @@ class SqliteLedger(Ledger):
         return f"SqliteLedger({self._path!r}, {len(self)} records)"
 
 
+def mark_copy(path: str) -> None:
+    """Mark a file as a copy: it is read as ever, and not gone on with before it has taken a place."""
+    time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    try:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            copy.execute("BEGIN IMMEDIATE")
+            if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'copied'").fetchone() is None:
+                copy.execute(COPIED)
+                copy.execute("INSERT INTO copied VALUES (1, ?)", (time,))
+            copy.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise unusable(error, path, LedgerWriteError) from None
+
+
 def receipt_of(ledger: Ledger, owner: str) -> Receipt:
     """Return the receipt of a ledger file, or raise `SessionStateError` if the owner's is in memory."""
+    return file_of(ledger, owner).receipt
+
+
+def file_of(ledger: Ledger, owner: str) -> SqliteLedger:
+    """Return a ledger that is a file, or raise `SessionStateError` if the owner's is in memory."""
     if not isinstance(ledger, SqliteLedger):
         raise SessionStateError(
             f"{owner} must have a ledger file for a receipt, got one in memory; open it with "
             "ledger='FILE.db', table='LABEL'."
         )
-    return ledger.receipt
+    return ledger
 
 
 def _losses(records: Sequence[Record], durability: str) -> list[int]:

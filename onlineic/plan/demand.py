@@ -261,6 +261,10 @@ class DemandPurchases(PurchaseRule[Listened]):
         rents = self.first is None and self._rents(heard, account)
         return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
 
+    def price_alone(self, heard: Listened, account: Filter) -> Fraction:
+        rents = self.first is None and self._rents(heard, account)
+        return self.single * (self.planned(account) - heard.spent) if rents else Fraction(0)
+
     def next(self, facts: Facts[Listened]) -> FirstTables | None:
         heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
         if facts.within is not None:

@@ -111,6 +111,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the part of that which whoever asks pays: of what is bought for one question alone."""
         return Fraction(0)
 
+    def price_alone(self, heard: S, account: Filter) -> Fraction:
+        """Return the most that a number which is bought by itself costs now; 0: none is bought."""
+        return Fraction(0)
+
 
 def planned_by(rule: PurchaseRule[Any], account: Filter) -> Fraction:
     """Return what all purchases of a rule may cost by its own word, if an account can pay that, or raise."""
@@ -228,3 +232,8 @@ class Purchases:
     def owed_alone(self) -> Fraction:
         """The part of that which whoever asks pays."""
         return min(self.owed, self._rule.owed_alone(self.heard, self._ledger.account))
+
+    @property
+    def price_alone(self) -> Fraction:
+        """The most that a number which is bought by itself costs now; 0: none is bought."""
+        return self._rule.price_alone(self.heard, self._ledger.account)

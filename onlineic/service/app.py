@@ -7,7 +7,6 @@ value is logged.
 
 import asyncio
 import json
-import logging
 import math
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,11 +29,13 @@ from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError
 from onlineic.ledger.settings import package_version
 from onlineic.queries.answers import Answer
 from onlineic.questions.synthetic import synthetic
+from onlineic.service import logs
 from onlineic.service.bodies import body_of, member, number, parsed
 from onlineic.service.desk import CELLS, Desk, Job
 from onlineic.service.face import ALL, Grown, Servable, Span, over, span_of
 from onlineic.service.forms import EXPLAINED
 from onlineic.service.gate import Gate, Limits
+from onlineic.service.metrics import metrics_of
 from onlineic.service.office import Office
 from onlineic.service.openapi import openapi
 from onlineic.service.refusals import Problem, RefusedError
@@ -64,7 +65,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 ADDED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-_log = logging.getLogger("onlineic.service")
+_log = logs.log
 
 
 @final
@@ -161,16 +162,23 @@ class Service:
 
     def app(self) -> ASGIApp:
         """Return the application: the routes behind the checks that hold for all of them."""
+        paths = frozenset(route.path for route in self.routes)
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 await self._app(scope, receive, send)
                 return
 
+            named = logs.begin()
+
             async def sending(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     self._requests[message["status"]] += 1
-                    message = {**message, "headers": [*message["headers"], *ADDED]}
+                    own = (b"x-request-id", named.name.encode())
+                    message = {**message, "headers": [*message["headers"], *ADDED, own]}
+                    # never the query, which can be a question, and no path but those that there are
+                    path = scope["path"] if scope["path"] in paths else "-"
+                    _log.info("%s %s %d", scope["method"], path, message["status"])
                 await send(message)
 
             hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
@@ -179,7 +187,7 @@ class Service:
                 await shown(Request(scope), problem)(scope, receive, sending)
                 return
             try:
-                await self._app(scope, receive, sending)
+                await _while_heard(self._app, scope, receive, sending)
             except Exception as error:  # Starlette raises again what it has answered as 500
                 _log.error("request failed: %s", type(error).__name__)
 
@@ -538,26 +546,38 @@ class Service:
 
     async def metrics(self, request: Request, user: User) -> Response:
         """Tell numbers in the text form of Prometheus: all of them public."""
-        desk, statistics = self._desk, self._desk.view.statistics
-        lines = ["# TYPE onlineic_answers_total counter"]
-        given, replies = sorted(desk.answered.items()), sorted(self._requests.items())
-        lines += [f'onlineic_answers_total{{status="{name}"}} {many}' for name, many in given]
+        return PlainTextResponse(
+            metrics_of(self._desk, self._requests), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
-        lines.append("# TYPE onlineic_responses_total counter")
-        lines += [f'onlineic_responses_total{{code="{code}"}} {many}' for code, many in replies]
 
-        for name, kind, value in (
-            ("waiting", "gauge", desk.waiting),
-            ("uncounted", "gauge", desk.uncounted),
-            ("turns_total", "counter", desk.turns),
-            ("records", "gauge", desk.view.length),
-            ("budget_spent", "gauge", statistics.spent),
-            ("measured_answers_left", "gauge", statistics.hard_left),
-            ("sealed", "gauge", int(statistics.sealed)),
-            ("ready", "gauge", int(desk.ready)),
-        ):
-            lines += [f"# TYPE onlineic_{name} {kind}", f"onlineic_{name} {value}"]
-        return PlainTextResponse("\n".join([*lines, ""]))
+async def _while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run an application until its client goes: a request without a key is given up then."""
+    whole = asyncio.Event()
+
+    async def receiving() -> Message:
+        message = await receive()
+        if not message.get("more_body"):
+            whole.set()
+        return message
+
+    async def going() -> None:
+        await whole.wait()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    if scope["method"] != "POST":
+        await app(scope, receive, send)
+        return
+    act, gone = asyncio.ensure_future(app(scope, receiving, send)), asyncio.ensure_future(going())
+    try:
+        await asyncio.wait({act, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if act.done():
+            await act
+    finally:
+        for one in (act, gone):
+            one.cancel()
+        await asyncio.gather(act, gone, return_exceptions=True)
 
 
 # -- refusals -----------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Ledger and users file together: copied while no server runs, and put back as one or not at all.
+"""Ledger and users file together: copied also while a server runs, and put back as one or not at all.
 
-A copy is checked whole before it counts, and again before it is put back. What it cannot tell is that it is
-old: the total of the table knows, or a receipt that was kept elsewhere.
+A copy is checked whole before it counts, and again before it is put back. It is marked as one, since two live
+copies are two budgets: it is not gone on with before it has taken the place of a lost original. What it
+cannot tell is that it is old: the total of the table knows, or a receipt that was kept elsewhere.
 """
 
 import contextlib
@@ -13,11 +14,12 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from onlineic.errors import InvalidParameterError, LedgerCorruptError, shown
+from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerLockedError, shown
 from onlineic.ledger.lines import Receipt
 from onlineic.ledger.place import checked_path, exists, lock, sync_folder, unlock
-from onlineic.ledger.sqlite import read
+from onlineic.ledger.sqlite import mark_copy, read
 from onlineic.ledger.total import last_heard
+from onlineic.service.control import asked
 from onlineic.service.users import Users
 
 LEDGER, USERS, NOTE = "ledger.db", "users.db", "backup.json"
@@ -31,31 +33,45 @@ def back_up(ledger: Path, users: Path, folder: Path) -> Receipt:
         folder: That is not there yet.
 
     Raises:
-        LedgerLockedError: If a server or a session has the ledger: a copy of a file in use is not refused
-            later.
-        LedgerError: If the ledger is not whole.
-        InvalidParameterError: If the folder is there, or the users file is not.
+        LedgerError: If the ledger is not whole, or something has it that is no server of this user.
+        InvalidParameterError: If the folder is there, the users file is not, or the table grows, whose
+            ledgers are several.
     """
-    written = read(ledger)
     real, target = checked_path(ledger), os.path.abspath(os.fspath(folder))
-    held = lock(real)
+    with contextlib.closing(Users(users)) as names, _made(target) as made:
+        receipt = _copied(real, made(LEDGER))
+        names.copy_to(made(USERS))
+        written = read(made(LEDGER))
+        if str(written.receipt) != receipt:
+            raise LedgerCorruptError("ledger must be copied whole, got another copy; make it once more.")
+        if written.beginning.get("periods"):
+            raise InvalidParameterError(
+                "ledger must be that of one session, got the root ledger of periods, which has others beside "
+                "it; end the server, and copy the folder of all of them."
+            )
+        note = {
+            "created": datetime.datetime.now(datetime.UTC).isoformat(),
+            "table": written.beginning.get("table"),
+            "receipt": receipt,
+            **{name: _digest(made(name)) for name in (LEDGER, USERS)},
+        }
+        with open(made(NOTE), "w", encoding="utf-8") as file:
+            json.dump(note, file, indent=1)
+    return written.receipt
+
+
+def _copied(real: str, target: str) -> str:
+    """Copy a ledger, by itself or by the server that has it, mark the copy, and return the receipt."""
     try:
-        with contextlib.closing(Users(users)) as names, _made(target) as made:
-            shutil.copyfile(real, made(LEDGER))
-            names.copy_to(made(USERS))
-            if read(made(LEDGER)).receipt != written.receipt:
-                raise LedgerCorruptError("ledger must be copied whole, got another copy; make it once more.")
-            note = {
-                "created": datetime.datetime.now(datetime.UTC).isoformat(),
-                "table": written.beginning.get("table"),
-                "receipt": str(written.receipt),
-                **{name: _digest(made(name)) for name in (LEDGER, USERS)},
-            }
-            with open(made(NOTE), "w", encoding="utf-8") as file:
-                json.dump(note, file, indent=1)
+        written, held = read(real), lock(real)
+    except LedgerLockedError:
+        return str(asked(real, "copy", path=target)["receipt"])
+    try:
+        shutil.copyfile(real, target)
+        mark_copy(target)
+        return str(written.receipt)
     finally:
         unlock(held)
-    return written.receipt
 
 
 def restore(
@@ -126,6 +142,7 @@ def _made(folder: str) -> Iterator[Any]:
     if exists(folder):
         raise InvalidParameterError(f"folder must be new, got one at {shown(folder, 200)}; name another.")
     making = folder + ".new"
+    shutil.rmtree(making, ignore_errors=True)  # of a process that died here
     os.mkdir(making, 0o700)
     try:
         yield lambda name: os.path.join(making, name)

@@ -78,6 +78,7 @@ NOT_SERVED = {  # what a session at hand has besides, and what to do instead
     "paid_by": "who pays stands in the token",
     "plan": "see statistics() and summary()",
     "receipt": "the curator has it",
+    "copy_to": "the curator has the ledger",
     "reserved": "see statistics()",
     "resume": "connect again",
     "textbook": "the curator chooses the session",

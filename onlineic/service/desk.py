@@ -10,6 +10,7 @@ number: so whoever orders them is one adaptive analyst (docs/theory/session.md, 
 which decides when a reply leaves, and nothing else.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import logging
@@ -65,6 +66,7 @@ class Job:
         digest: Of what was sent, for the log.
         asked, done: Cost so far of what it became, and of what of that was answered.
         found: Statuses and codes.
+        left: Whether nobody waits for it any more: what of it was not asked yet is not asked.
     """
 
     user: User
@@ -74,6 +76,7 @@ class Job:
     done: int = 0
     started: int | None = None
     stopped: int = 0
+    left: bool = False
     found: Counter[str] = attrs.field(factory=Counter)
 
     @classmethod
@@ -270,8 +273,9 @@ class Desk:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what waits, and end; derived questions that are not worked out yet are given up."""
+        """End with the part that is answered now: whoever waited was told before, or has gone."""
         self._closing = True
+        self._reply(self._give_up(), UnreadyError("the server must go on to answer, got one that ends."))
         self.working.stop()
         with self._wake:
             self._stopping = True
@@ -391,7 +395,11 @@ class Desk:
             finally:
                 self._end(job)
 
-        return await self.working.run(job.user.name, run)
+        try:
+            return await self.working.run(job.user.name, run)
+        except asyncio.CancelledError:
+            job.left = True
+            raise
 
     async def look(self, user: User, act: Callable[[Any], T], view: Shown | None = None) -> T:
         """Return what an act makes of the view, in a thread beside that which answers: it waits for no refit.
@@ -457,10 +465,12 @@ class Desk:
             while self._waiting:
                 name = min(self._waiting, key=lambda one: self._served[one])
                 batch = self._waiting[name][0]
-                if batch.future.cancelled():  # nobody waits for it any more
+                if batch.future.cancelled() or batch.job.left:  # nobody waits for it any more
                     self._cost[name] -= batch.cost
                     batch.parts.clear()
                     self._leave(name)
+                    with contextlib.suppress(InvalidStateError):  # a thread that works it out ends
+                        batch.future.set_exception(UnreadyError("who asked has gone; nothing was asked."))
                     continue
                 cost, act = batch.parts.popleft()
                 if not batch.parts:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 
 from onlineic.errors import OnlineICError
 from onlineic.noise.sources import SystemNoise
+from onlineic.service import logs
 from onlineic.service.rates import Rates
 from onlineic.service.refusals import RefusedError, UnreadyError
 from onlineic.service.users import User, Users, digest_of
@@ -79,6 +80,7 @@ class Gate:
         if user is None:
             said = {"WWW-Authenticate": "Bearer"}
             raise RefusedError(401, "unauthorized", "a token must be given that is valid.", **said)
+        logs.known(user.name)
         return user
 
     def _unread(self, error: OnlineICError) -> UnreadyError:

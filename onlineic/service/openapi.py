@@ -6,7 +6,7 @@ import attrs
 
 VERSION = "1"
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}
-NUMBERS = {"description": "a number; of a cross table nested lists", "type": ["number", "array"]}
+NUMBERS = {"description": "a number; of a cross table nested lists", "type": ["number", "array"], "items": {}}
 TEXT, COUNT, YES = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 FREE: dict[str, Any] = {"type": "object"}
 
@@ -51,12 +51,12 @@ SCHEMAS: dict[str, Any] = {
             "status": {"enum": ["easy", "hard", "repeat", "untested"]},
             "error_bound": NUMBER,
             "count_bound": NUMBER,
-            "bracket": {"type": "array", "minItems": 2, "maxItems": 2},
+            "bracket": {"type": "array", "items": {}, "minItems": 2, "maxItems": 2},
             "private": YES,
         },
         reason={"enum": ["covered", "test", "bought", "known", None]},
-        expected_error={"type": ["number", "array", "null"]},
-        count_expected_error={"type": ["number", "array", "null"]},
+        expected_error={"type": ["number", "array", "null"], "items": {}},
+        count_expected_error={"type": ["number", "array", "null"], "items": {}},
         at={"type": ["integer", "null"], "description": "place in the record"},
     ),
     "Error": _object({"error": _object({"code": TEXT, "message": TEXT})}),

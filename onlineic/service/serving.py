@@ -236,7 +236,7 @@ def standing(
         http=Deadlined,
         ws="none",
         lifespan="off",
-        log_level="warning",
+        log_config=None,  # as the command says
         access_log=False,
         server_header=False,
         proxy_headers=False,

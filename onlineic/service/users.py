@@ -321,6 +321,36 @@ class Users:
         for row in self._run(lambda: self._connection.execute(sql, (most,)).fetchall()):
             yield row[-1], Asked(*row)
 
+    def since(self, start: float, name: str | None = None) -> Iterator[tuple[float, Asked]]:
+        """Go through the lines of the log from a time on, of one user or all, oldest first, with times."""
+        sql = "SELECT user, digest, start, stop, statuses, time FROM audit WHERE time >= ?"
+        sql, of = (sql, (start,)) if name is None else (sql + " AND user = ?", (start, name))
+        for row in self._run(lambda: self._connection.execute(sql + " ORDER BY rowid", of).fetchall()):
+            yield row[-1], Asked(*row)
+
+    def forget(self, before: float) -> int:
+        """Delete lines of the log, and questions of histories, that are older; return how many lines.
+
+        Who may ask stays, and who paid: that stands in the ledger.
+        """
+
+        def cut() -> int:
+            self._held()
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                many = self._connection.execute("DELETE FROM audit WHERE time < ?", (before,)).rowcount
+                self._connection.execute("DELETE FROM question WHERE time < ?", (before,))
+                newest = "(SELECT rowid FROM start ORDER BY rowid DESC LIMIT ?)"
+                old = f"DELETE FROM start WHERE time < ? AND rowid NOT IN {newest}"
+                self._connection.execute(old, (before, CRASHES))
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            return many
+
+        return self._run(cut)
+
     def begin(self, *, after_crashes: bool = False) -> None:
         """Note that a server starts.
 

@@ -374,13 +374,12 @@ class AnswerBook:
 
     def _radii(self, record: Certified | Hard) -> tuple[float, float]:
         """Return the radii of an easy and a measured answer of a test that was made for a wish."""
-        sparse, query, within = self._plan.sparse, record.query, record.within
-        tester = None
+        query, within = record.query, record.within
         if isinstance(query, Query) and within is not None:
-            tester = tester_within(sparse, query, within, self._plan.tested_beta)
-        if tester is None or within is None:
-            raise InternalError("a test that was made for a wish must have a height.")
-        return self._bounds.certified(tester, query, within)
+            tester = tester_within(self._plan.sparse, query, within, self._plan.tested_beta)
+            if tester is not None:
+                return self._bounds.certified(tester, query, within)
+        raise InternalError("a test that was made for a wish must have a height.")
 
     def _single(self, record: Single) -> tuple[Singles, Answer]:
         """Return what is known of numbers with this one, and the answer that it is."""

@@ -40,7 +40,7 @@ class Batches:
     def answer(self, parts: Sequence[Queries | BoundMarginal], whole: bool) -> Answers | list[Answer]:
         """Answer parts of a batch in order; of one that is `whole` as columns."""
         answers: list[Answer] = []
-        if self._core.till.purse is None and (heard := self._heard(parts)):  # no purse pays for all at once
+        if heard := self._heard(parts):
             self._core.buy(heard)
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
         for part in parts:

@@ -128,10 +128,10 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what is bought whatever is asked; the questions of somebody who could pay for a test
-        are heard for it. Return False where who asks may not spend that price, which sets nothing of this in
-        motion, or that of a number or tables that are named for their question alone. A number is bought
-        last: it is the answer.
+        No purse pays for what is bought whatever is asked: the questions of somebody who has something left
+        are heard for it. Who cannot pay for the number, or the tables, of their question alone has what is
+        bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
+        to who asks: that sets nothing in motion. A number is bought last: it is the answer.
         """
         purse = self.till.purse
         if self.till.empty:
@@ -139,14 +139,17 @@ class Core:
         while self.seal.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer, alone = purse, is_single(named, questions)
+            payer, heard, alone = purse, questions, is_single(named, questions)
             # what one question asks serves it alone, whatever else is due
             if purse is not None and not alone and self.purchases.due is not None:
-                if not any(map(self._pays_for, questions[:1])):
-                    return False
                 payer = None
-            if not self._purchase(named, questions, payer):
-                return False
+            elif not self._affords(named):
+                if not alone or (due := self.purchases.due) is None:
+                    return False
+                named, payer, heard = due, None, ()
+            if payer is not purse and not any(one.constant is None for one in questions[:1]):
+                return False  # a question that nobody needs to ask
+            self._purchase(named, heard, payer)
         return True
 
     def answer_within(self, questions: Sequence[Question], within: Within) -> list[Answer]:
@@ -209,7 +212,15 @@ class Core:
     def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
         """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
         named = None if self.till.empty else self.purchases.within(questions, within)
-        return named is not None and self._purchase(named, questions, self.till.purse, within)
+        if named is None or not self._affords(named):
+            return False
+        self._purchase(named, questions, self.till.purse, within)
+        return True
+
+    def _affords(self, named: FirstTables) -> bool:
+        """Return whether who asks may spend what this costs, and what tests have used up before it."""
+        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        return self.till.affords(named.charge.amount + (used.amount if used else 0))
 
     def _purchase(
         self,
@@ -217,21 +228,19 @@ class Core:
         questions: tuple[Question, ...],
         payer: Purse | None,
         within: Within | None = None,
-    ) -> bool:
-        """Reserve, draw and record what a rule named, and return True, or False if its payer cannot pay.
+    ) -> None:
+        """Reserve, draw and record what a rule named.
 
-        True also where it is to be named anew: who is told of the progress asked meanwhile, or what tests
-        have used up was paid.
+        Nothing is bought where it is to be named anew: who is told of the progress asked meanwhile, or what
+        tests have used up was paid.
         """
         alone = is_single(named, questions)
         guess: Guess = 0
         used = self.prices.unfinished(self._state.threshold_noise is not None)
-        if payer is not None and not self.till.affords(named.charge.amount + (used.amount if used else 0)):
-            return False
         length = len(self._ledger)
         advance("tables", 0, 1)  # who stops it here has changed nothing
         if len(self._ledger) > length:
-            return True  # who asked here has moved what is named, and what tests have used up
+            return  # who asked here has moved what is named, and what tests have used up
         sparse, domain = self.prices.sparse, self._data.domain
         tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
         if alone:
@@ -241,7 +250,7 @@ class Core:
         else:
             self.fetching.before_tables(tables.partitions)
         if used is not None and self.till.settle(payer, used, tables.charge):
-            return True  # of what is left the rule names something else, or nothing
+            return  # of what is left the rule names something else, or nothing
         self._ledger.reserve(tables.charge)
         if alone:
             step = partial(self._measure_single, tables, questions[0], guess, payer, within)
@@ -249,7 +258,6 @@ class Core:
             step = partial(self._measure_tables, tables, questions, payer, within)
         self.seal.run(step)
         advance("tables", 1, 1)
-        return True
 
     def _known(self, questions: Sequence[Question]) -> bool:
         """Return whether all of these need no test: the answer of the first may be the last record."""
@@ -258,10 +266,6 @@ class Core:
             if isinstance(last, Single) and last.query.key == questions[0].key:
                 return True
         return bool(questions) and all(map(self.book.remembers, questions))
-
-    def _pays_for(self, question: Question) -> bool:
-        """Return whether who asks may spend the price of this question, which is no constant."""
-        return question.constant is None and self.till.affords(self.prices.cost(question))
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""

@@ -5,7 +5,7 @@ are told, and the most that can be spent.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, final
 
@@ -206,6 +206,22 @@ class Prospect:
 
 @final
 @attrs.frozen
+class Buying:
+    """What would be bought before questions.
+
+    Attributes:
+        tables: If any are.
+        shared: Whether they are bought for everybody: no purse pays for them.
+        alone: What is bought of a question by itself, by its key.
+    """
+
+    tables: FirstTables | None = None
+    shared: bool = False
+    alone: Mapping[Any, FirstTables] = attrs.field(factory=dict)
+
+
+@final
+@attrs.frozen
 class Outlook:
     """What a session knows of questions not asked yet.
 
@@ -213,6 +229,7 @@ class Outlook:
         persons: Whom answers count.
         plan, book, prices, account: Of the session, or as they stood at one moment.
         owed: The charge of tables that questions will buy, by this plan.
+        owed_alone, price_alone: The part of that which whoever asks pays, and what a number costs now.
         sealed: Whether nothing can be tested.
         beta: Failure probability of one answer's bound.
         n_bound: How far n may be from the number of records; 0 where that is public.
@@ -230,6 +247,8 @@ class Outlook:
     prices: Prices
     account: Filter
     owed: Fraction
+    owed_alone: Fraction
+    price_alone: Fraction
     sealed: bool
     beta: float
     n_bound: int
@@ -255,6 +274,8 @@ class Outlook:
             loop.core.prices,
             account,
             loop.owed,
+            loop.owed_alone,
+            loop.core.purchases.price_alone,
             sealed,
             loop.beta,
             n_bound,
@@ -276,15 +297,25 @@ class Outlook:
         return attrs.evolve(self, purse=purse, paid=paid, seen={})
 
     @property
+    def own(self) -> Fraction:
+        """What who asks may spend, by their purse."""
+        return self.account.left if self.purse is None else max(Fraction(0), self.purse.limit - self.paid)
+
+    @property
     def left(self) -> Fraction:
         """What who asks can spend on hits: no release has used it up, or will with the first question."""
         left = self.account.left - self.owed
-        return left if self.purse is None else max(Fraction(0), min(left, self.purse.limit - self.paid))
+        return left if self.purse is None else max(Fraction(0), min(left, self.own))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that who asks can still pay."""
-        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
+        """Hits of the largest price that who asks can still pay, or numbers that are bought by themselves."""
+        if self.sealed:
+            return 0
+        hits = self.prices.hard_left(self.account.left - self.left, self.account)
+        if self.purse is None or not self.price_alone:
+            return hits
+        return max(hits, int(min(self.own, self.owed_alone) / self.price_alone))
 
     @property
     def restarts_left(self) -> int | None:
@@ -308,10 +339,8 @@ class Outlook:
 
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
-        predictor = self.book.predictor
-        tables, alone = self.buys(questions)
-        if tables is not None and not any(self.bought(next(iter(self._new(questions).values()), None))):
-            tables = None  # who asks buys nothing
+        predictor, buying = self.book.predictor, self.buys(questions)
+        tables, alone = buying.tables, buying.alone
         known = any(self.prospect(question).known for question in questions)
         if predictor is None or not (tables or alone or predictor.releases or known):
             return None
@@ -327,16 +356,27 @@ class Outlook:
             largest = max(largest, error)
         return largest
 
-    def buys(self, questions: Sequence[Question]) -> tuple[FirstTables | None, dict[Any, FirstTables]]:
-        """Return the tables that would be bought before questions, and what would be of each by itself."""
+    def buys(self, questions: Sequence[Question]) -> "Buying":
+        """Return what would be bought before questions, and of each by itself, of what who asks can pay."""
         new = self._new(questions)
-        if self.sealed or not new:
-            return None, {}
-        tables = self.named([*new.values()])
-        if tables is not None and not is_single(tables, [*new.values()]):
-            return tables, {}
-        named = {key: self.named((question,)) for key, question in new.items()}
-        return None, {key: one for key, one in named.items() if one and is_single(one, (new[key],))}
+        if self.sealed or not new or not self.own:
+            return Buying()
+        due, own, alone = self.named(()), self.own, dict[Any, FirstTables]()
+        together = self.named([*new.values()])
+        several = together is not None and not is_single(together, [*new.values()])
+        if together and several and (not self.purse or due or together.charge.amount <= own):
+            return Buying(together, due is not None)
+        for key, question in new.items():
+            if (named := self.named((question,))) is None:
+                continue
+            payable = self.purse is None or named.charge.amount <= own
+            if is_single(named, (question,)) and payable:
+                alone[key], own = named, own - named.charge.amount
+            elif not is_single(named, (question,)) and (payable or due is not None):
+                return Buying(named, due is not None, alone) if self.purse else Buying(alone=alone)
+            else:
+                return Buying(due, due is not None, alone)
+        return Buying(alone=alone)
 
     def _new(self, questions: Sequence[Question]) -> dict[Any, Question]:
         """Return the questions that no answer is known of, by their keys."""
@@ -375,19 +415,6 @@ class Outlook:
                 hard = joint = answer.error_bound
             self.seen[key] = Prospect(answer, hard, joint, price / self.account.capacity, known)
         return self.seen[key]
-
-    def bought(self, question: Question | None) -> tuple[Fraction, Fraction]:
-        """Return what a new question buys first, in the unit of the account: for everybody, and for itself.
-
-        Who cannot pay for a measured answer sets nothing of it in motion.
-        """
-        none = Fraction(0)
-        if question is None or self.sealed or (named := self.named((question,))) is None:
-            return none, none
-        charge, payable = named.charge.amount, self.prices.cost(question) <= self.left
-        if not is_single(named, (question,)) and self.named(()) is not None:
-            return (charge if self.purse is None or payable else none), none
-        return none, (charge if self.purse is None or charge <= self.left else none)
 
 
 @final
@@ -520,7 +547,8 @@ def _explanation(
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
     easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
-    tables, alone = outlook.buys(questions)
+    buying = outlook.buys(questions)
+    alone = buying.alone
     names: dict[str, None] = {}
     for question in questions:
         names |= dict.fromkeys(_attributes(question))
@@ -545,8 +573,7 @@ def _explanation(
             largest = max(largest, prospect.price)
             total += prospect.price
     one = questions[0] if len(questions) == 1 else None
-    new = (each for each in questions if each.constant is None and not outlook.prospect(each).known)
-    shared, own = outlook.bought(None if tables is None else next(new, None))
+    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / outlook.account.capacity)
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -567,8 +594,8 @@ def _explanation(
         payable=payable,
         restarts_left=outlook.restarts_left,
         expected=outlook.expected(questions),
-        shared=float(shared / outlook.account.capacity),
-        tables=float(own / outlook.account.capacity),
+        shared=tables if buying.shared else 0.0,
+        tables=0.0 if buying.shared else tables,
         bought=len(alone),
     )
 

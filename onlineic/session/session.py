@@ -44,7 +44,7 @@ from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import FrozenLedger, Ledger
 from onlineic.ledger.settings import check_beginning, package_version
 from onlineic.ledger.settings import check_kind as check_kind_of_file
-from onlineic.ledger.sqlite import SqliteLedger, receipt_of
+from onlineic.ledger.sqlite import SqliteLedger, file_of, receipt_of
 from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.announced import Questions
@@ -822,6 +822,20 @@ class OnlineIC(Answering):
             SessionStateError: Without a ledger file.
         """
         return receipt_of(self._loop.ledger, "session")
+
+    def copy_to(self, path: str | os.PathLike[str]) -> Receipt:
+        """Write a copy of the ledger file while the session goes on, from any thread; return its receipt.
+
+        The copy is read as any ledger; it is gone on with once it has taken the place of a lost original.
+
+        Args:
+            path: Of a file that is not there yet.
+
+        Raises:
+            LedgerError: If it cannot be written.
+            SessionStateError: Without a ledger file.
+        """
+        return file_of(self._loop.ledger, "session").copy_to(path)
 
     def close(self) -> None:
         """Answer nothing more, give back what is reserved for the next hit, and let the ledger file go.

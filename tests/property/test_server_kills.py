@@ -75,6 +75,7 @@ class Nursery:
         )
         words += f" --total {self.folder / 'total.db'} --table t --epsilon 1 --delta 1e-6 --hard-answers 20"
         words += f" --users {self.folder / 'u.db'} --listen 127.0.0.1:{port} --after-crashes"
+        words += "" if (self.folder / "a.db").exists() else " --new"
         return self.told("start", *words.split())
 
     def end(self, server, how):

@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import (
     InvalidParameterError,
+    LedgerCopyError,
     LedgerCorruptError,
     LedgerError,
     LedgerLockedError,
     LedgerRollbackError,
+    SessionStateError,
 )
-from onlineic.ledger import TableBudget, read
+from onlineic.ledger import SqliteLedger, TableBudget, read
 from onlineic.service import Users
 from onlineic.service.backup import back_up, restore
+from onlineic.service.control import asked, heard
 
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"])
 TABLE = np.full(DOMAIN.shape, 500)
@@ -60,6 +64,9 @@ def test_what_is_put_back_goes_on_where_it_was(folder):
     moved(folder)
     assert kept == restore(folder / "copy", folder / "a.db", folder / "u.db", total=folder / "total.db")
 
+    with pytest.raises(LedgerCopyError, match="--instead-of"):
+        run(folder, {"sex": "F"})
+    assert SqliteLedger.take_over(folder / "a.db", folder / "lost-a.db.gone", "1", receipt=kept) is None
     assert "repeat" == run(folder, {"sex": "F"}).status
     assert (
         0o600
@@ -85,6 +92,7 @@ def test_an_older_copy_is_refused_by_the_total_and_by_a_receipt(folder):
     assert not (folder / "a.db").exists()
     assert not (folder / "u.db").exists()
     restore(folder / "copy", folder / "a.db", folder / "u.db")  # nothing tells here that it is old
+    SqliteLedger.take_over(folder / "a.db", folder / "a.db", "1", spent=0.0)
     with pytest.raises(LedgerRollbackError):  # the total does, before anything is read
         run(folder, {"age": [22, 30]})
 
@@ -96,6 +104,112 @@ def test_a_ledger_that_is_open_is_not_copied(folder):
     ):
         back_up(folder / "a.db", folder / "u.db", folder / "copy")
     assert not (folder / "copy").exists()
+
+
+def opened(path):
+    return ic.OnlineIC(ic.PrivateData(TABLE, DOMAIN), WHOLE, ledger=path, table="t", durability="all")
+
+
+def resumed(path):
+    return ic.OnlineIC.resume(path, ic.PrivateData(TABLE, DOMAIN), durability="all")
+
+
+def served_copy(session):
+    return {"copy": lambda sent: {"receipt": str(session.copy_to(sent["path"]))}}
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A users file alone."""
+    users = Users(tmp_path / "u.db", create=True)
+    users.add("ann")
+    users.close()
+    return tmp_path
+
+
+def test_a_copy_is_made_while_a_server_has_the_ledger(bare):
+    path = bare / "b.db"
+    with opened(path) as session, heard(path, served_copy(session)):
+        before = session.answer({"sex": "F"})
+        receipt = back_up(path, bare / "u.db", bare / "copy")
+        after = session.answer({"age": [21, 30]})
+        assert receipt.lines < session.receipt.lines
+    report = verified(read(bare / "copy" / "ledger.db"))
+
+    assert report.whole
+    assert report.receipt == receipt
+    assert 1 == report.easy + report.hard
+    os.rename(path, bare / "lost.db")
+    restore(bare / "copy", path, bare / "v.db")
+    SqliteLedger.take_over(path, path, "1", spent=1.0)
+    with resumed(path) as session:  # what the copy holds is a repeat, and nothing more is measured
+        assert ("repeat", before.value) == (session.answer({"sex": "F"}).status, before.value)
+        assert 0 == session.statistics().hard_left
+        assert session.answer({"age": [21, 30]}).status in ("easy", "untested")
+    assert after is not None
+    assert verified(read(path)).whole
+
+
+@pytest.mark.parametrize("told", [0.3, 0.6, None])
+def test_a_copy_pays_for_what_its_original_can_have_spent(bare, told):
+    path = bare / "b.db"
+    with opened(path) as session:
+        session.answer({"sex": "F"})
+        session.copy_to(bare / "c.db")
+    held = float(verified(read(bare / "c.db")).spent)
+
+    path.unlink()
+    SqliteLedger.take_over(bare / "c.db", path, "1", spent=told)
+    report = verified(read(bare / "c.db"))
+
+    assert report.whole
+    assert 0 == report.reserved
+    assert float(report.spent) >= max(held, 1.0 if told is None else told)
+    with pytest.raises(InvalidParameterError, match="no copy"):
+        SqliteLedger.take_over(bare / "c.db", path, "1")
+
+
+def test_a_copy_takes_no_place_while_its_original_is_there(bare):
+    with opened(bare / "b.db") as session:
+        session.copy_to(bare / "c.db")
+    with pytest.raises(InvalidParameterError, match="must be lost"):
+        SqliteLedger.take_over(bare / "c.db", bare / "b.db", "1")
+    with pytest.raises(LedgerCopyError):
+        resumed(bare / "c.db")
+    with resumed(bare / "b.db") as session:
+        session.answer({"sex": "F"})
+        newest = session.receipt
+    (bare / "b.db").unlink()
+    with pytest.raises(LedgerRollbackError):
+        SqliteLedger.take_over(bare / "c.db", bare / "b.db", "1", receipt=newest)
+    older = read(bare / "c.db").receipt
+    shutil.copy(bare / "c.db", bare / "d.db")
+    assert SqliteLedger.take_over(bare / "d.db", bare / "b.db", "1", receipt=older) is None
+
+
+def test_a_copy_that_fails_leaves_the_session_and_no_folder(bare):
+    path = bare / "b.db"
+    with opened(path) as session:
+        (bare / "full").write_text("")
+        with pytest.raises(LedgerError, match="EEXIST"):
+            session.copy_to(bare / "full")
+        with heard(path, {}), pytest.raises(SessionStateError):  # a server of another version
+            back_up(path, bare / "u.db", bare / "copy")
+        assert not list(bare.glob("copy*"))
+        (bare / "copy.new").mkdir()  # of a backup that was killed
+        with heard(path, served_copy(session)):
+            back_up(path, bare / "u.db", bare / "copy")
+        session.answer({"sex": "F"})
+    with pytest.raises(LedgerLockedError):
+        asked(path, "copy", path=str(bare / "other"))
+    with ic.OnlineIC(ic.PrivateData(TABLE, DOMAIN), WHOLE) as session, pytest.raises(SessionStateError):
+        session.copy_to(bare / "memory")
+
+
+def test_a_root_ledger_of_periods_is_no_whole_copy(bare):
+    ic.Periods(bare / "root.db", DOMAIN, WHOLE, table="t").release()
+    with pytest.raises(InvalidParameterError, match="periods"):
+        back_up(bare / "root.db", bare / "u.db", bare / "copy")
 
 
 def test_what_is_there_is_not_written_over(folder):

@@ -238,7 +238,7 @@ def test_the_address_of_a_question_shows_the_form_and_what_was_told_and_asks_not
     )
 
 
-@pytest.mark.parametrize("columns", ["AVG(age)", "sex, COUNT(*)"])
+@pytest.mark.parametrize("columns", ["AVG(age)", "sex, COUNT(*), AVG(age)"])
 def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybody(fresh, columns):
     page, server = Browser(fresh.port), fresh
     page.login(server.tokens["ann"])

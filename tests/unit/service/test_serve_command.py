@@ -37,6 +37,7 @@ def folder(tmp_path):
 def command(folder, *more, first=True):
     files = ["--data", f"{folder}/rows.csv", "--domain", f"{folder}/domain.json", "--users", f"{folder}/u.db"]
     begin = ["--epsilon", "1", "--delta", "1e-6"] if first else []
+    begin += ["--new"] if first and not (folder / "a.db").exists() else []
     free = ["--listen", "127.0.0.1:0"]
     return ["serve", f"{folder}/a.db", *files, "--table", "t", *begin, *free, *more]
 
@@ -126,6 +127,39 @@ def test_where_it_serves_is_said_once_it_takes_requests(folder, capfd):
         process.stderr.read()
         process.stderr.close()
     assert 0 == process.wait()
+
+
+def test_a_ledger_is_begun_by_that_word_alone_and_once(served_by, folder, capsys):
+    begin = [one for one in command(folder) if one != "--new"]
+    assert 2 == main(begin)
+    assert "a lost one is not begun anew" in capsys.readouterr().err
+    assert not (folder / "a.db").exists()
+    served_by(lambda remote, *_: remote.answer({"sex": "F"}))
+    assert 2 == main(command(folder, "--new"))
+    assert "--new must be left out" in capsys.readouterr().err
+
+
+def test_a_copy_of_a_server_that_runs_takes_its_place_once_it_is_lost(served_by, folder, capsys):
+    files = [f"{folder}/a.db", f"{folder}/copy", "--users", f"{folder}/u.db"]
+
+    def asked(remote, *_):
+        answer = remote.answer({"sex": "F"})
+        assert 0 == main(["ledger", "backup", *files])
+        return answer
+
+    answer = served_by(asked)
+    assert 0 == main(["ledger", "verify", f"{folder}/copy/ledger.db"])
+    (folder / "a.db").rename(folder / "lost.db")
+    (folder / "u.db").unlink()
+    assert 0 == main(["ledger", "restore", *files])
+    assert 1 == main(command(folder, first=False))
+    assert "--instead-of" in capsys.readouterr().err
+    assert 2 == main(command(folder, "--instead-of", f"{folder}/lost.db", first=False))
+    (folder / "lost.db").unlink()
+    there = ["--instead-of", f"{folder}/a.db", "--spent", "0.5"]
+    again = served_by(lambda remote, *_: remote.answer({"sex": "F"}), *there, first=False)
+    assert ("repeat", answer.value) == (again.status, again.value)
+    assert 2 == main(command(folder, *there, first=False))
 
 
 def test_another_budget_than_that_of_the_ledger_is_refused_and_not_passed_over(served_by, folder, capsys):

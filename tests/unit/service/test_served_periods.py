@@ -312,4 +312,6 @@ def test_the_command_knows_a_root_ledger(tmp_path, monkeypatch, capsys):
             main([*command, *more])
     assert 0 != main([*command, str(tmp_path / "{}.csv"), "--table", "other"])
     with pytest.raises(SystemExit):
-        main(["serve", str(tmp_path / "new.db"), "--users", str(tmp_path / "u.db"), "--data", "x.csv"])
+        main(
+            ["serve", str(tmp_path / "new.db"), "--new", "--users", str(tmp_path / "u.db"), "--data", "x.csv"]
+        )

@@ -561,7 +561,9 @@ def test_health_and_numbers_for_prometheus(server):
     assert b"ready\n" == call(server, "GET", "/ready", who=None)[2]
     body = call(server, "GET", "/metrics")[2].decode()
     for line in body.splitlines():
-        assert line.startswith("# TYPE onlineic_") or math.isfinite(float(line.rpartition(" ")[2])), line
+        assert line.startswith(("# TYPE onlineic_", "# HELP onlineic_")) or math.isfinite(
+            float(line.rpartition(" ")[2])
+        ), line
 
 
 def test_the_record_is_told_in_pages(server):

@@ -80,12 +80,14 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
 def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
     session = opened(purchases=settled(WIDE, N, BUDGET, hard_answers=20))
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
-    poor = session.paid_by(Purse("ann", price * 99 / 100))  # who cannot pay a test sets nothing in motion
+    broke = session.paid_by(Purse("ann", Fraction(0)))  # who has nothing left sets nothing in motion
+    poor = session.paid_by(Purse("bob", price * 99 / 100))
 
-    assert ["untested"] == [one.status for one in poor.answer_many(QUESTIONS[:1])]
-    assert (1.0, "untested") == (poor.answer(ic.where()).value, poor.answer(QUESTIONS[1]).status)
+    assert ["untested"] == [one.status for one in broke.answer_many(QUESTIONS[:1])]
+    assert (1.0, "untested") == (broke.answer(ic.where()).value, broke.answer(QUESTIONS[1]).status)
+    assert 1.0 == poor.answer(ic.where()).value
     assert ((), 0) == (session.transcript, session.account.spent)
-    session.paid_by(Purse("bob", session.account.capacity)).answer(QUESTIONS[0])
+    assert "untested" == poor.answer(QUESTIONS[0]).status
     assert Opened in map(type, session.transcript)
     assert {} == session.view().paid
 

@@ -54,15 +54,35 @@ def test_the_one_new_question_of_a_call_is_bought_once(before, asked, statuses):
 def test_who_asks_pays_for_what_one_question_asks():
     session = opened()
     price = Fraction(session.explain(FIRST).price) * session.account.capacity
-    ann = session.paid_by(Purse("ann", 3 * price))
-    many = ann.explain([ic.where(a=0, c=code) for code in range(12)])
-    statuses = [ann.answer(ic.where(a=0, c=code)).status for code in range(12)]
+    purse, last = Purse("ann", 31 * price / 10), ic.where(a=0, c=4)
+    ann = session.paid_by(purse)
+    lefts = [session.view().hits_left(purse)]
+    for code in range(3):
+        assert "hard" == ann.answer(ic.where(a=0, c=code)).status
+        lefts.append(session.view().hits_left(purse))
+    alone, told = session.account.spent, session.view().explain(last, purse=purse)
+    after = ann.answer(last).status
 
-    assert 0.0 == many.shared  # nothing for which nobody pays
-    assert statuses == sorted(statuses)  # "hard" until the purse is empty, then "untested"
-    assert {"hard", "untested"} == set(statuses)
-    assert {"ann": session.account.spent} == session.view().paid
-    assert session.account.spent <= 3 * price
+    assert [3, 2, 1, 0] == lefts  # told before each question
+    assert {"ann": alone} == session.view().paid  # of tables, which serve everybody, nobody pays
+    assert alone <= 3 * price
+    assert ("untested", Opened, ()) == (after, type(session.transcript[-1]), session.transcript[-1].heard)
+    assert told.shared == pytest.approx(float((session.account.spent - alone) / session.account.capacity))
+    assert (0, 0.0, False) == (told.bought, told.tables, told.payable)
+
+
+def test_questions_of_one_call_are_heard_together_whoever_asks():
+    session = opened()
+    price = Fraction(session.explain(FIRST).price) * session.account.capacity
+    session.answer(FIRST)
+    purse, several = Purse("ann", 5 * price / 4), [ic.where(a=0, c=code) for code in range(2)]
+    told, spent = session.view().explain(several, purse=purse), session.account.spent
+    statuses = [one.status for one in session.paid_by(purse).answer_many(several)]
+
+    assert ["easy", "easy"] == statuses
+    assert [2] == [len(one.heard) for one in session.transcript if isinstance(one, Opened)]
+    assert told.shared == pytest.approx(float((session.account.spent - spent) / session.account.capacity))
+    assert {} == session.view().paid
 
 
 def test_tables_that_many_numbers_are_worth_are_paid_by_no_purse():

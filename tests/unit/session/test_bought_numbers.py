@@ -331,7 +331,7 @@ def test_no_rule_buys_a_number_of_something_else_or_of_another_price(made):
     assert session.transcript == ()
 
 
-def test_who_asks_pays_for_the_number_and_an_empty_purse_buys_none(tmp_path):
+def test_who_asks_pays_for_the_number_and_who_cannot_buys_none(tmp_path):
     session = opened()
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
     ann, bob = Purse("ann", 6 * price / 5), Purse("bob", price / 2)
@@ -339,8 +339,9 @@ def test_who_asks_pays_for_the_number_and_an_empty_purse_buys_none(tmp_path):
     (third,) = session.paid_by(bob).outcomes(QUESTIONS[2:3])
 
     assert [one.answer.status for one in (first, second, third)] == ["hard", "untested", "untested"]
-    assert session.view().paid == {"ann": session.account.spent}
+    assert session.view().paid == {"ann": bought(session)[0].charge.amount}
     assert len(bought(session)) == 1
+    assert [record.heard for record in bought(session, Opened)] == [()]  # for everybody, in its place
 
 
 def test_a_file_goes_on_with_what_was_bought_and_can_be_verified(tmp_path):
