@@ -41,6 +41,7 @@ from onlineic.sparse.gumbel import GumbelSparse
 GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction of a second
 PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
 TO_COME = 2  # times the rents that tables would have saved: as many questions are to come as were asked
+MOST_HEARD = 4096  # questions of a call that tables are looked for
 LATEST = 192  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6

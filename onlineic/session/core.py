@@ -38,7 +38,7 @@ from onlineic.plan.demand import opens_with
 from onlineic.plan.first_tables import FirstTables, check_bought, is_single
 from onlineic.plan.kinds import check_supported
 from onlineic.plan.purchases import PurchaseRule, Purchases
-from onlineic.plan.within import tester_within
+from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
@@ -51,8 +51,6 @@ from onlineic.session.prices import Prices
 from onlineic.session.purse import Purse, Till
 from onlineic.session.seal import Seal
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
-
-MOST_HEARD = 4096  # questions of a call that tables are looked for
 
 
 def same(bought: Question | None, asked: Question) -> bool:
