@@ -123,7 +123,7 @@ def test_within(facts: Facts[Listened]) -> Within | None:
     number = number_within(facts, question)
     if number is None or not within.certain or not isinstance(question, Query):
         return None
-    wish, price = _cheapest_test(facts, question, _predictor(facts).error(question))
+    wish, price = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
     if wish is None or price >= number.charge.amount:
         return None
     tester = tester_within(facts.sparse, question, wish, facts.beta)
@@ -154,7 +154,7 @@ def number_within(facts: Facts[Listened], question: Question) -> FirstTables | N
     if within.certain:
         deviation = deviation_within(within, question, facts.n, facts.beta, pure)
     else:
-        known = _predictor(facts).error(question)
+        known = _error(facts, _predictor(facts), question)
         # the answer lies between the number and what was said before, by the precision of both
         left = within.expected**-2 - (known**-2 if 0.0 < known < 1.0 else 0.0)
         deviation = facts.n * (left**-0.5 if left > 0.0 else 1.0)
@@ -228,7 +228,7 @@ def _least(
     while high > low * Fraction(9, 8):
         middle = Fraction(math.sqrt(float(low) * float(high)))
         known, design = _after(facts, _predictor(facts), demand, middle, reach)
-        if all(known.error(query) <= _wish(facts).expected for query in queries):
+        if all(_error(facts, known, query) <= _wish(facts).expected for query in queries):
             high, found = middle, _made(facts, design, middle)
         else:
             low = middle
@@ -241,6 +241,8 @@ def _for_rents(
     """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
     heard = facts.heard
     rents = [*heard.rents, Rent(question, cost, _wish(facts))]
+    if heard.housed == len(rents) - 1:
+        return None  # nothing was rented since
     total, before = float(heard.rented + cost), float(heard.rented)
     if before and math.floor(math.log(total, GROWN)) == math.floor(math.log(before, GROWN)):
         return None
@@ -268,13 +270,15 @@ def _price_by(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> float
         return 0.0
     if not rent.within.certain or not isinstance(rent.question, Query):
         return float(rent.cost)
-    return min(float(rent.cost), _cheapest_test(facts, rent.question, predictor.error(rent.question))[1])
+    return min(
+        float(rent.cost), _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))[1]
+    )
 
 
 def _known(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> bool:
     """Return whether a question is expected to be known within its wish by what a predictor holds."""
     if not rent.within.certain:
-        return predictor.error(rent.question) <= rent.within.expected
+        return _error(facts, predictor, rent.question) <= rent.within.expected
     return UNION * predictor.noise(rent.question) <= rent.within.radius
 
 
@@ -293,6 +297,11 @@ def _made(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables
     if not design.parts or most > facts.account.left:
         return None
     return tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
+
+
+def _error(facts: Facts[Listened], predictor: Predictor, question: Question) -> float:
+    """Return the expected error of an answer, larger where what was said before proved to be farther off."""
+    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
 
 
 def _predictor(facts: Facts[Listened]) -> Predictor:

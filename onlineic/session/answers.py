@@ -45,6 +45,7 @@ from onlineic.ledger.records import (
 from onlineic.ledger.transcript import Transcript
 from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import Plan
+from onlineic.plan.singles import Singles
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.plan.within import tester_within
 from onlineic.queries.answers import Answer, Reason, Stated, Status
@@ -72,7 +73,6 @@ from onlineic.session.columns import (
 )
 from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
-from onlineic.session.singles import Singles
 from onlineic.sparse.base import NumericSparse
 
 KIN_OF = 256  # questions, from which those like them are made

@@ -19,7 +19,7 @@ from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.first_tables import check_bought
 from onlineic.plan.numbers import NUMBER_BITS, least_number, number_price
 from onlineic.session.core import Core
-from onlineic.session.singles import Singles
+from onlineic.plan.singles import Singles
 from onlineic.sparse.base import steps_down
 from support.ledgers import LABEL, quick_folder
 from support.noise import Wrapped

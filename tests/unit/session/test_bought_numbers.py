@@ -21,7 +21,7 @@ from onlineic.plan import DemandPurchases, PurchaseRule
 from onlineic.plan.first_tables import FirstTables, single
 from onlineic.plan.numbers import least_number, number_price
 from onlineic.session import Purse
-from onlineic.session.singles import Singles
+from onlineic.plan.singles import Singles
 
 SIZES = {"a": range(40), "b": 6, "c": range(30), "d": 5, "e": 4, "f": 3, "g": 4, "h": 2}
 DOMAIN = ic.Domain.of(SIZES)  # of many cells, so that tables of all say nothing
