@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 QUICK := $(EXPERIMENTS:experiments/%.py=quick/%)
 
-.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills browser mutants bench bench-full bench-quick waits measures experiments experiments-quick fresh rivals tables
+.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills operations browser mutants bench bench-full bench-quick waits measures experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -51,6 +51,10 @@ fuzz: $(VENV)/.test
 # A server killed by signal 9 while eight clients ask, and a table that grows; more by ONLINEIC_KILLS=1000 make kills (half an hour).
 kills: $(VENV)/.test
 	$(BIN)/python -m pytest -m kills tests/property/test_server_kills.py tests/property/test_periods_kills.py
+
+# Behind nginx and Caddy, several tables, the scripts of docs/operating.md, ten disasters and a month of copies.
+operations: $(VENV)/.test
+	$(BIN)/python -m pytest -s -m operations tests/unit/service tests/property/test_disasters.py
 
 # The page in Chromium.
 browser: $(VENV)/.browser

@@ -69,7 +69,7 @@ class Server:
         made_table(folder / "people.csv")
         (folder / "domain.json").write_text(json.dumps(DOMAIN), encoding="utf-8")
         self.environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-        rate = ["--per-minute", str(per_minute)]
+        rate = ["--per-minute", str(per_minute), "--share", "1"]  # all may pay: else nothing is tested
         self.tokens = {
             name: self.run("user", "add", name, "--users", str(folder / "users.db"), *rate) for name in users
         }
@@ -78,7 +78,8 @@ class Server:
             self.port = free.getsockname()[1]
         words = ["serve", str(folder / "c.db"), "--data", str(folder / "people.csv"), "--table", "people"]
         words += ["--domain", str(folder / "domain.json"), "--users", str(folder / "users.db")]
-        words += ["--listen", f"127.0.0.1:{self.port}", "--new", "--epsilon", "1", "--delta", "1e-9"]
+        words += ["--listen", f"127.0.0.1:{self.port}", "--epsilon", "1", "--delta", "1e-9"]
+        words += ["--new"] * ("--new" in self.run("serve", "--help"))  # older trees have no such option
         self.log = open(folder / "log", "ab")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "onlineic", *words], env=self.environment, stderr=self.log, cwd=folder
@@ -340,6 +341,15 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
         headers = {"Authorization": f"Bearer {server.tokens['u0']}"}
         warm = {"questions": [{"sex": "Male"}, *({"age": 17 + at} for at in range(70))]}
         call(server.port, "POST", "/v1/answers", warm, headers)
+        chance = random.Random(1)  # and what is bought for the first thousand questions
+        for _ in range(5):
+            call(
+                server.port,
+                "POST",
+                "/v1/answers",
+                {"questions": [plain(chance) for _ in range(256)]},
+                headers,
+            )
         for kind in kinds or LOADS:
             for many in counts:
                 told = mp.Queue()

@@ -36,7 +36,7 @@ from study.sources import Stream
 from study.streams import Sizes, budget_of, makers
 
 import onlineic as ic
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import TestsOnly, planning
 
@@ -133,7 +133,7 @@ def followed(make: Callable[[Any], Any], stream: Stream, seed: int) -> dict[str,
             records = session.transcript.records
             paid = [
                 sum((one.charge.amount for one in records if isinstance(one, kind)), Fraction(0)) / capacity
-                for kind in (Opened, Hard)
+                for kind in (BoughtTables, Hard)
             ]
             rms = float(np.sqrt(np.mean(np.square(errors))))
             along.append({"asked": place, "tables": float(paid[0]), "hits": float(paid[1]), "rms": rms})

@@ -26,7 +26,7 @@ from study.streams import Sizes, budget_of, makers, quick_sizes, runs_of, stream
 import onlineic as ic
 from onlineic.evaluate import exact_values, random_stream
 from onlineic.known_noise import Instalments
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
 
@@ -136,7 +136,7 @@ def arenas(config: Config):
 
 def opening(session: ic.OnlineIC, beta: float) -> Instalments | None:
     """Return what anybody can compute from the public record: brackets of the first tables, if any."""
-    record = next((record for record in session.transcript if isinstance(record, Opened)), None)
+    record = next((record for record in session.transcript if isinstance(record, BoughtTables)), None)
     if record is None:
         return None
     plan = session.plan

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineic.ledger.total import TableBudget as TableBudget
     from onlineic.periods.periods import Periods as Periods
     from onlineic.plan.forecasts import forecast as forecast
-    from onlineic.plan.purchases import TestsOnly as TestsOnly
+    from onlineic.plan.purchase_rule import TestsOnly as TestsOnly
     from onlineic.queries.answers import Answer as Answer
     from onlineic.queries.expressions import at_least as at_least
     from onlineic.queries.expressions import below as below
@@ -75,7 +75,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "TableBudget": "ledger.total",
     "Periods": "periods.periods",
     "forecast": "plan.forecasts",
-    "TestsOnly": "plan.purchases",
+    "TestsOnly": "plan.purchase_rule",
     "Answer": "queries.answers",
     "at_least": "queries.expressions",
     "below": "queries.expressions",
@@ -109,9 +109,9 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
 }
 _WINGS = {
     "accounting", "ask", "audit", "baselines", "bounds", "cli", "data", "datasets", "display", "domain",
-    "door", "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms",
-    "noise", "offline", "periods", "plan", "progress", "queries", "questions", "service", "session", "slips",
-    "sparse", "testing", "updates",
+    "errors", "evaluate", "hypothesis", "interactions", "known_noise", "ledger", "mechanisms", "noise",
+    "offline", "periods", "plan", "progress", "queries", "questions", "reentry", "service", "session",
+    "slips", "sparse", "testing", "updates",
 }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def test_the_map_is_the_table_of_rows():
 def test_every_wing_has_its_line_and_its_face():
     lines = re.findall(r"^\| (\w+) \| [a-z].+ \|$", DESIGN.split("**Faces.**")[0], re.M)
 
-    assert sorted({*WINGS, "errors", "door", "progress", "slips"}) == sorted(set(lines) - {"wing"})
+    assert sorted({*WINGS, "errors", "progress", "reentry", "slips"}) == sorted(set(lines) - {"wing"})
     assert [] == [wing for wing in WINGS if not importlib.import_module(f"onlineic.{wing}").__all__]
 
 
@@ -99,7 +99,7 @@ def test_who_may_read_counts_is_told_as_it_is_tested():
 def test_the_glossary_has_each_word_once_in_order():
     words = re.findall(r"^\* \*\*(.+?)\*\*: ", DESIGN.split("## Glossary")[1], re.M)
 
-    assert len(words) > 50
+    assert 0 < len(words) <= 20
     assert sorted(set(words), key=str.lower) == words
 
 

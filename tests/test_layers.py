@@ -15,7 +15,7 @@ import onlineic
 # rows; from another wing it takes no private name. A new wing gets a place here first.
 ROWS = (
     {"errors", "_typing"},
-    {"display", "door", "slips"},
+    {"display", "reentry", "slips"},
     {"domain", "noise", "accounting", "progress"},
     {"queries", "bounds", "datasets"},
     {"ask", "hypothesis", "interactions", "known_noise", "sparse", "mechanisms", "ledger"},

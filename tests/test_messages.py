@@ -21,7 +21,7 @@ WHOLE = {  # file: why its f-strings may write `!r`
     "data/problems.py",  # the curator's own report: code that is to be copied whole
 }
 REPRS = ("repr", "ascii", "reprlib.repr")
-OWN = ("self", "session", "outlook", "query", "answer")  # shown as they are, by commands and reprs
+OWN = ("self", "session", "explanation", "query", "answer")  # shown as they are, by commands and reprs
 
 
 def spoken(node):

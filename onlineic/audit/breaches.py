@@ -28,11 +28,11 @@ from onlineic.ledger.kinds import line_of
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
+    BoughtTables,
     Closed,
     Committed,
     Hard,
     Ledger,
-    Opened,
     Record,
 )
 from onlineic.ledger.settings import beginning_of, package_version, settings_to_json
@@ -192,7 +192,7 @@ class RecordBreach:
         book, start = Book(plan.sparse.account()), plan.sparse.start_charge()
         cost = Fraction(0) if plan.first_tables is None else plan.first_tables.charge.amount
         cost += sum(
-            record.charge.amount for record in [one for one in records if isinstance(one, Opened)][1:]
+            record.charge.amount for record in [one for one in records if isinstance(one, BoughtTables)][1:]
         )
         if start is not None and any(isinstance(record, Hard) for record in records):
             cost += start.amount  # paid with the first of them
@@ -310,8 +310,8 @@ class _Kept(Ledger):
     def commit(self, records: Sequence[Committed]) -> None:
         self._kept.commit(records)
 
-    def burn(self) -> None:
-        self._kept.burn()
+    def forfeit(self) -> None:
+        self._kept.forfeit()
 
     def pay(self, kept: Charge) -> None:
         self._kept.pay(kept)
@@ -336,7 +336,7 @@ class _Forgetful(_Kept):
 
     def commit(self, records: Sequence[Committed]) -> None:
         *before, last = records
-        if isinstance(last, Opened) and self._kept.reserved is not None:
+        if isinstance(last, BoughtTables) and self._kept.reserved is not None:
             last = attrs.evolve(last, charge=self._kept.reserved)
         self._kept.commit([*before, last])
 

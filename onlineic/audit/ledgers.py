@@ -26,14 +26,14 @@ from onlineic.ledger.lines import Receipt, Written, canonical_text, record_of
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,
-    Burned,
+    BoughtTables,
     Certified,
     Checkpoint,
     Closed,
     Easy,
     EasyBatch,
+    Forfeited,
     Hard,
-    Opened,
     Paid,
     Record,
     Resumed,
@@ -45,11 +45,11 @@ from onlineic.ledger.records import (
 from onlineic.ledger.settings import check_kind, settings_from_json, settings_to_json
 from onlineic.noise.sources import SimulatedNoise
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.older import BoughtBefore, of_other_rules
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.spending import Spent
 from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.queries.counted import Counted, divided, divided_beta
@@ -97,7 +97,7 @@ class LedgerReport:
         budget: Of a person with `rows_per_person` rows.
         records, easy, hard, resumed: Records; easy and hard answers; how often a process went on with it.
         spent, reserved: Shares of the whole budget: recorded charges, and the standing reservation.
-        burned: Share, among `spent`, that was used up without an answer.
+        forfeited: Share, among `spent`, that was used up without an answer.
         replayed: Whether the hypothesis was computed again: its rule is of this package, or was brought.
         numbers, differing: Numbers that the replay computed again, and how many of them had other bits.
         largest: Largest difference among those, fraction of records.
@@ -118,7 +118,7 @@ class LedgerReport:
     resumed: int
     spent: Fraction
     reserved: Fraction
-    burned: Fraction
+    forfeited: Fraction
     replayed: bool = False
     numbers: int = 0
     differing: int = 0
@@ -154,7 +154,9 @@ def summarised(written: Written) -> LedgerReport:
         except (BudgetError, InternalError):
             problems = (f"record {place}: a charge that was not reserved, or could not be paid",)
             break
-    burned = sum((record.charge.amount for record in records if isinstance(record, Burned)), Fraction(0))
+    forfeited = sum(
+        (record.charge.amount for record in records if isinstance(record, Forfeited)), Fraction(0)
+    )
     easy = sum(
         len(one) if isinstance(one, EasyBatch) else isinstance(one, Easy | Certified) for one in records
     )
@@ -172,7 +174,7 @@ def summarised(written: Written) -> LedgerReport:
         resumed=sum(isinstance(record, Resumed) for record in records),
         spent=book.account.spent / account.capacity,
         reserved=standing / account.capacity,
-        burned=burned / account.capacity,
+        forfeited=forfeited / account.capacity,
         problems=problems,
         rows_per_person=rows_of(beginning),
         unit=unit_of(beginning),
@@ -402,7 +404,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             drawn = start is not None or isinstance(sparse, LaplaceSparse)
         if isinstance(record, Closed) and drawn and standing and sparse.unfinished(standing, due):
             wrong(place, "closed without what tests of a kept threshold have used up")
-        if isinstance(record, Opened):
+        if isinstance(record, BoughtTables):
             if drawn and due:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
@@ -416,7 +418,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 if (unpaid := rule.unpaid(record, heard, sparse)) is not None:
                     wrong(place, unpaid)
             elif not isinstance(rule, BoughtBefore) and len(record.heard) > (
-                rule.hears(heard) if record.within is None else MOST_HEARD
+                rule.lookahead(heard) if record.within is None else MOST_HEARD
             ):
                 wrong(place, f"{which} for more questions than the rule hears")
             elif not bought:
@@ -437,10 +439,10 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 found = _misbought(record, rule.next(facts(record.query, within=record.within)), sparse)
             if found is not None:
                 wrong(place, found)
-        if isinstance(record, Burned):
+        if isinstance(record, Forfeited):
             kept = sparse.unfinished(standing, due) if record.reason in IN_ORDER else standing
             if record.charge.amount != kept:
-                wrong(place, f"{record.charge.amount} burned in the place of {kept}")
+                wrong(place, f"{record.charge.amount} forfeited in the place of {kept}")
             if record.reason == "bought":  # the threshold goes on, and is paid
                 due = Fraction(0)
         for released in measured(record):
@@ -448,8 +450,8 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 pairs |= sets_of(released.target)
         book, spent = book.after(record), spending.after(spent, record)
         heard = rule.heard(heard, record)
-    if isinstance(last, Burned) and last.reason in ("closed", "restarted"):
-        wrong(len(records), "a line is missing after what was burned, which was written with it")
+    if isinstance(last, Forfeited) and last.reason in ("closed", "restarted"):
+        wrong(len(records), "a line is missing after what was forfeited, which was written with it")
     return problems
 
 
@@ -481,7 +483,7 @@ def _mistested(
     return None
 
 
-def _misbought(record: Single, named: FirstTables | None, sparse: NumericSparse) -> str | None:
+def _misbought(record: Single, named: Purchase | None, sparse: NumericSparse) -> str | None:
     """Return in words what is wrong with a question that was bought by itself, or None.
 
     Its price is worked out once more, from the deviation of its noise and how far a neighbour moves it.
@@ -511,7 +513,7 @@ def _next(last: Record | None) -> tuple[type[Any], ...]:
     """Return what may follow a record: a run that has ended goes on as another, which is paid anew."""
     if isinstance(last, Closed):
         return (Resumed,)
-    if isinstance(last, Burned):
+    if isinstance(last, Forfeited):
         # of a release that was recorded before the interrupted test the update may fail later
         behind = {"closed": (Closed,), "restarted": (Resumed,), "interrupted": (Resumed, UpdateFailed)}
         return behind.get(last.reason, (object,))

@@ -36,7 +36,6 @@ from onlineic.data.release import (
 )
 from onlineic.display.html import card, facts
 from onlineic.domain.domain import Domain
-from onlineic.door import Door
 from onlineic.errors import (
     ForkedSessionError,
     InvalidParameterError,
@@ -55,6 +54,7 @@ from onlineic.queries.memory import AnswerMemory
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.tables import Tables
+from onlineic.reentry import NonReentrantLock
 
 PREFIX_CELLS = 2**22
 MAX_CELLS = 2**26  # of a table
@@ -173,7 +173,7 @@ class PerQueryNoise:
                 "a baseline must be used in the process that made it, got a forked one; make another there."
             )
         asked = list(queries)  # a generator may ask on its own
-        return self._shell.door.run(lambda: self._answered(asked))
+        return self._shell.lock.run(lambda: self._answered(asked))
 
     def _answered(self, queries: list[Any]) -> list[Answer]:
         bound = self._shell.bound(queries)
@@ -234,7 +234,7 @@ class PerQueryNoise:
         return answer
 
     def statistics(self) -> BaselineStatistics:
-        return self._shell.door.run(
+        return self._shell.lock.run(
             lambda: self._shell.statistics(
                 left=0 if self._sealed else self._left,
                 spent=(self._paid - self._left) / self._paid,
@@ -316,7 +316,7 @@ class NoisyTables:
 
     def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]:
         asked = list(queries)  # a generator may ask on its own
-        return self._shell.door.run(lambda: self._answered(asked))
+        return self._shell.lock.run(lambda: self._answered(asked))
 
     def _answered(self, queries: list[Any]) -> list[Answer]:
         bound = self._shell.bound(queries)
@@ -355,7 +355,7 @@ class NoisyTables:
         return self._shell.answer(query, "hard", count / n, radius / n + query.rounding)
 
     def statistics(self) -> BaselineStatistics:
-        return self._shell.door.run(lambda: self._shell.statistics(None, 1.0, sealed=False))
+        return self._shell.lock.run(lambda: self._shell.statistics(None, 1.0, sealed=False))
 
     def __repr__(self) -> str:
         return f"NoisyTables({self._shell.describe()}, {len(self._held)} tables)"
@@ -388,7 +388,7 @@ def noisy_histogram(
 class _Shell:
     """What all baselines share: checked arguments, the law, binding and counting."""
 
-    __slots__ = ("_counts", "beta", "budget", "data", "door", "law", "n", "noise", "off", "private")
+    __slots__ = ("_counts", "beta", "budget", "data", "law", "lock", "n", "noise", "off", "private")
 
     def __init__(
         self,
@@ -406,7 +406,7 @@ class _Shell:
         self.law: GridNoise = least_noise(most_of(data), budget, moved[0], law, moved[1])
         self.noise = checked_noise(noise)
         self.private = is_private(self.noise) and (counted is None or counted.private)
-        self.door = Door("a baseline")
+        self.lock = NonReentrantLock("a baseline")
         self._counts: dict[Status, int] = {"easy": 0, "hard": 0, "repeat": 0, "untested": 0}
 
     def bound(self, queries: Iterable[Any]) -> list[Query]:

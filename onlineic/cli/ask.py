@@ -195,10 +195,10 @@ def _agreed(session: "OnlineIC | Remote", asked: Asked) -> bool:
     """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True
-    outlook = session.explain(asked.question)
-    if outlook.free or outlook.at_most <= LARGE:
+    explanation = session.explain(asked.question)
+    if explanation.free or explanation.at_most <= LARGE:
         return True
-    print(f"{outlook!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{explanation!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

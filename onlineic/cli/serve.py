@@ -5,13 +5,17 @@ import contextlib
 import datetime
 import json
 import logging
+import os
+import signal
 import sys
+import threading
 from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.going_on import check_options
 from onlineic.cli.periods import loader
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
+from onlineic.cli.tables import serve_folder
 from onlineic.data.private import PrivateData
 from onlineic.errors import (
     InvalidParameterError,
@@ -44,9 +48,14 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise MissingExtraError(
             "starlette, uvicorn and jinja2 must be installed to serve; write pip install 'onlineic[serve]'."
         ) from None
+    if os.path.isdir(arguments.ledger):
+        return serve_folder(arguments)
+    if arguments.data is None:
+        arguments.parser.error("--data must be given")
     tls, proxy = arguments.ssl_certfile is not None, arguments.behind_proxy
     host, port = host_and_port(arguments.listen, tls=tls, behind_proxy=proxy)
     Users(arguments.users).close()
+    _trusted(arguments)
     with contextlib.closing(bound(host, port)) as arguments.line:  # before a ledger is made
         return _served_there(arguments)
 
@@ -183,6 +192,8 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
         check_served(session)
         logs.to_stderr(arguments.log, logging.INFO if arguments.log_requests else logging.WARNING)
         said = repr(session)
+        if arguments.while_stdin:
+            threading.Thread(target=_end_with_stdin, name="onlineic-stdin", daemon=True).start()
 
         def begun(address: str) -> None:
             print(f"onlineic: serving on {address}; {said}", file=sys.stderr, flush=True)
@@ -201,10 +212,39 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
                 behind_proxy=arguments.behind_proxy,
                 after_crashes=arguments.after_crashes,
                 curators=tuple(arguments.curator),
+                trusted=_trusted(arguments),
             )
     finally:
         session.close()
     return 0
+
+
+def _trusted(arguments: argparse.Namespace) -> Any:
+    """Return what a proxy may say of who asks, or None."""
+    from onlineic.service.trust import Trusted
+
+    if arguments.trust_header is None:
+        if arguments.trust_secret or arguments.trust_groups or arguments.group:
+            raise InvalidParameterError("--trust-header must be given with what goes with it, got none.")
+        return None
+    secret = None
+    if arguments.trust_secret is not None:
+        with open(arguments.trust_secret, encoding="ascii") as file:
+            secret = file.read().strip()
+    return Trusted.checked(
+        arguments.trust_header,
+        on_socket=arguments.listen.startswith("unix:"),
+        secret=secret,
+        groups_header=arguments.trust_groups,
+        groups=tuple(arguments.group),
+    )
+
+
+def _end_with_stdin() -> None:
+    """End this process in order once nobody holds the other end of its standard input."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _copied(session: Any, path: str) -> str:
@@ -220,6 +260,8 @@ def _copied(session: Any, path: str) -> str:
 def _user_add(arguments: argparse.Namespace) -> int:
     with contextlib.closing(Users(arguments.users, create=True)) as users:
         token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
+    if arguments.no_token:
+        return 0
     print(token)
     print("onlineic: this token is not shown again; the file holds its digest", file=sys.stderr)
     return 0
@@ -288,12 +330,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic serve` takes."""
     parser.description, parser.formatter_class = SERVE, argparse.RawDescriptionHelpFormatter
     parser.add_argument(
-        "ledger", metavar="FILE.db", help="the ledger, made at the first start; or that of periods"
+        "ledger",
+        metavar="FILE.db",
+        help="the ledger, made at the first start; or that of periods; or a folder of NAME.toml, one a table",
     )
     parser.add_argument(
         "--data",
         "--csv",
-        required=True,
         metavar="FILE",
         help="CSV or Parquet; of periods NAME{}.csv; adult5: shipped",
     )
@@ -323,12 +366,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"
     )
-    parser.add_argument("--listen", default="127.0.0.1:8765", metavar="HOST:PORT")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:8765", metavar="HOST:PORT", help="or unix:PATH, for a proxy"
+    )
     parser.add_argument("--host", action="append", default=[], metavar="NAME", help="a name of it; again")
     parser.add_argument("--ssl-certfile", metavar="FILE.pem")
     parser.add_argument("--ssl-keyfile", metavar="FILE.pem")
     parser.add_argument(
         "--behind-proxy", action="store_true", help="a proxy ends TLS; nobody else comes here"
+    )
+    parser.add_argument("--trust-header", metavar="NAME", help="the proxy names who asks in this header")
+    parser.add_argument("--trust-secret", metavar="FILE", help="of the proxy, which sends x-onlineic-secret")
+    parser.add_argument("--trust-groups", metavar="NAME", help="the header in which it names their groups")
+    parser.add_argument(
+        "--group",
+        action="append",
+        default=[],
+        metavar="NAME=PART",
+        help="who is in it may ask, and has this part from the first time on; again",
     )
     parser.add_argument(
         "--curator", action="append", default=[], metavar="NAME", help="a user who sees all users; again"
@@ -337,6 +392,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--log", choices=("text", "json"), default="text", help="form of the log, on standard error"
     )
     parser.add_argument("--log-requests", action="store_true", help="a line for every request, too")
+    parser.add_argument("--while-stdin", action="store_true", help="end when standard input ends")
     parser.add_argument("--after-crashes", action="store_true", help="in spite of three crashes")
     parser.set_defaults(run=_serve, parser=parser)
 
@@ -366,4 +422,6 @@ def add_user_arguments(parser: argparse.ArgumentParser) -> None:
         if name in ("add", "quota"):
             act.add_argument("--share", type=float, metavar="S", help="of what hits can spend, 0 to 1")
             act.add_argument("--per-minute", type=int, metavar="M", help="questions")
+        if name == "add":
+            act.add_argument("--no-token", action="store_true", help="a proxy or a login names them")
         act.set_defaults(run=run, parser=act)

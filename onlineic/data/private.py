@@ -33,7 +33,6 @@ from onlineic.domain.columns import source_of
 from onlineic.domain.domain import Domain, Records, check_domain
 from onlineic.domain.misfits import loader
 from onlineic.domain.unit import Unit, check_unit, cut_anew, parts_of, persons_of, protected, whose
-from onlineic.door import Door
 from onlineic.errors import (
     BudgetsAddWarning,
     DomainMismatchError,
@@ -63,6 +62,7 @@ from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, totals
 from onlineic.queries.reach import Axes, Reach
 from onlineic.queries.tables import Tables
+from onlineic.reentry import NonReentrantLock
 from onlineic.slips import Spelled, public
 
 MAX_CELLS = 2**26  # dense counts: 512 MB; of more cells the rows are kept
@@ -116,7 +116,7 @@ class PrivateData(metaclass=Spelled):
     """
 
     __slots__ = (
-        "__weakref__", "_door", "_mass", "_read", "_reads", "_spent", "_tables",
+        "__weakref__", "_lock", "_mass", "_read", "_reads", "_spent", "_tables",
         "domain", "loading", "n_at_most", "neighbours", "unit", "whole",
     )  # fmt: skip
 
@@ -199,7 +199,7 @@ class PrivateData(metaclass=Spelled):
 
     def renew_locks(self) -> None:
         """Let no read hold up another: for forked processes, where the one that ran is not."""
-        self._door = Door("data")
+        self._lock = NonReentrantLock("data")
 
     @classmethod
     @loader
@@ -308,7 +308,7 @@ class PrivateData(metaclass=Spelled):
         """Return this table, of which all that is spent is paid by the account of this payer."""
         GATE.run(self._settle)
         same = type(self).__new__(type(self))._begin(self.domain, self._mass, self._tables)
-        same._door, same._spent = self._door, Spent(self._spent.loads, payer)
+        same._lock, same._spent = self._lock, Spent(self._spent.loads, payer)
         same.neighbours, same.n_at_most = self.neighbours, self.n_at_most
         same.unit, same.whole, same.loading = self.unit, self.whole, self.loading
         return same
@@ -444,16 +444,16 @@ class PrivateData(metaclass=Spelled):
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
+        from onlineic.data.formats import file_columns
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
-        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
         check_unit(
             unit, (*domain.names, *domain.columns), n_private=True
         )  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
-        if is_workbook(table):
-            table = workbook_columns(table)
+        if (columns := file_columns(table)) is not None:
+            table = columns
         elif is_frame(table):
             held = dict.fromkeys(source_of(name, kind) for name, kind in kinds)
             held |= {} if count is None else {count: None}
@@ -505,13 +505,12 @@ class PrivateData(metaclass=Spelled):
                 Nothing is dropped.
             MissingExtraError: If the extra, or a reader of Parquet files, is not installed.
         """
+        from onlineic.data.formats import file_columns
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
-        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         chosen = _check_counting(counting, sets, domain, unit, neighbours)
-        if chosen is None and is_workbook(table):
-            columns = workbook_columns(table)
+        if chosen is None and (columns := file_columns(table)) is not None:
             return cls.from_records(columns, domain, unit=unit, neighbours=neighbours, n_at_most=n_at_most)
         if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
             chosen = _check_counting("at load", sets, domain, unit, neighbours)
@@ -600,7 +599,7 @@ class PrivateData(metaclass=Spelled):
         """
         tables = self._tables
         if isinstance(tables, StandingTables):
-            self._door.run(lambda: tables.fetch(sets, partitions))
+            self._lock.run(lambda: tables.fetch(sets, partitions))
 
     def fitting(self, sets: Iterable[Axes]) -> int:
         """Return for how many of the leading sets `fetch` keeps the tables together."""
@@ -731,7 +730,7 @@ class PrivateData(metaclass=Spelled):
             target: Bound to this domain, with m 2^grid_bits <= 2^53.
         """
         self._check_domain(target.domain, target.grid_bits)
-        return self._door.run(partial(self._counted, target))
+        return self._lock.run(partial(self._counted, target))
 
     def _counted(self, target: Query | Partition) -> int | Ints:
         self._reads += 1
@@ -749,7 +748,7 @@ class PrivateData(metaclass=Spelled):
         else:
             for query in queries:
                 self._check_domain(query.domain, query.grid_bits)
-        return self._door.run(partial(self._counted_many, queries))
+        return self._lock.run(partial(self._counted_many, queries))
 
     def _counted_many(self, queries: Sequence[Query]) -> Ints:
         self._reads += len(queries)
@@ -768,7 +767,7 @@ class PrivateData(metaclass=Spelled):
 
         Whatever a handler asks of this table asks this before it spends anything.
         """
-        self._door.check()
+        self._lock.check()
 
     def _check_domain(self, other: Domain, grid_bits: int) -> None:
         if other is not self.domain and (other.shape != self.domain.shape or other != self.domain):

@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeVar, final
 import attrs
 
 from onlineic.accounting.budget import Budget, Filter
-from onlineic.door import Door
 from onlineic.errors import InvalidParameterError
 from onlineic.ledger.forks import renewed_by_forks, this_process
 from onlineic.ledger.lines import Receipt
@@ -18,6 +17,7 @@ from onlineic.ledger.records import Ledger
 from onlineic.ledger.sessions import Sessions
 from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.ledger.total import TableBudget
+from onlineic.reentry import NonReentrantLock
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Gate:
 
     def renew_locks(self) -> None:
         """Make a new lock, which nobody holds."""
-        self._door = Door("a table")
+        self._lock = NonReentrantLock("a table")
 
     def run(self, act: Callable[[], T]) -> T:
         """Return what `act` returns, alone.
@@ -46,7 +46,7 @@ class Gate:
         Raises:
             SessionStateError: If the thread is inside already; nothing is run.
         """
-        return self._door.run(act)
+        return self._lock.run(act)
 
 
 GATE = Gate()

@@ -27,7 +27,7 @@ from onlineic.plan.announced import announcement
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import counted_out
 from onlineic.plan.planning import settled_purchases
-from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.purchase_rule import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.progress import advance
 from onlineic.queries.query import session_grid_bits

@@ -23,7 +23,7 @@ from onlineic.errors import (
 )
 from onlineic.evaluate.streams import exact_values
 from onlineic.plan.plan import Plan
-from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.purchase_rule import TestsOnly
 from onlineic.queries.answers import Answer
 
 CHUNK = 256  # queries between two reports of progress

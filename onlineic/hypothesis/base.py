@@ -16,6 +16,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain, check_domain
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooLargeError
 from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
@@ -58,6 +59,17 @@ class SupportsMany(Protocol):
 
     def supports_many(self, queries: Queries) -> bool:
         """Whether `evaluate` takes all of these queries."""
+
+
+def check_answers(hypothesis: Hypothesis, question: Question | Queries) -> None:
+    """Raise `InvalidQueryError` unless a hypothesis answers a question, or all of a batch."""
+    if isinstance(question, BoundMarginal):
+        if not isinstance(hypothesis, HasBlocks):
+            raise InvalidQueryError(NO_BLOCKS)
+    elif not (
+        supports_all(hypothesis, question) if type(question) is Queries else hypothesis.supports(question)
+    ):
+        raise InvalidQueryError("query must be supported by the hypothesis, got one that is not.")
 
 
 def supports_all(hypothesis: Hypothesis, queries: Queries) -> bool:

@@ -12,12 +12,12 @@ import attrs
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.errors import InternalError, LedgerMismatchError
 from onlineic.ledger.records import (
-    Burned,
     Certified,
     Closed,
     Drawn,
     Easy,
     EasyBatch,
+    Forfeited,
     Record,
     Release,
     Reserved,
@@ -55,9 +55,9 @@ class Book:
                 raise InternalError("a release must be reserved before it is committed, and come last.")
             # the whole reservation goes: a hit costs what was set aside for it
             return Book(self.account.charge(self.reserved), None)
-        if isinstance(record, Burned):
+        if isinstance(record, Forfeited):
             if self.reserved is None or record.charge.amount > self.reserved.amount:
-                raise InternalError("what is burned must have been reserved.")
+                raise InternalError("what is forfeited must have been reserved.")
             return Book(self.account.charge(record.charge), None)
         if isinstance(record, Drawn):
             return Book(self.account.charge(record.taken.charge), self.reserved)

@@ -15,12 +15,12 @@ from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
     Annotation,
-    Burned,
     Certified,
     Closed,
     Committed,
     Easy,
     EasyBatch,
+    Forfeited,
     Hard,
     Ledger,
     Paid,
@@ -95,15 +95,15 @@ class MemoryLedger(Ledger):
             check_commit(records)
         self._write(records)
 
-    def burn(self) -> None:
+    def forfeit(self) -> None:
         if self.reserved is not None:
-            self._write([Burned(self.reserved, "interrupted")])
+            self._write([Forfeited(self.reserved, "interrupted")])
 
     def pay(self, kept: Charge) -> None:
-        self._write([Burned(kept, "bought")])
+        self._write([Forfeited(kept, "bought")])
 
     def close(self, kept: Charge | None, record: Closed) -> None:
-        self._write([record] if kept is None else [Burned(kept, "closed"), record])
+        self._write([record] if kept is None else [Forfeited(kept, "closed"), record])
 
     def _write(self, records: Sequence[Record]) -> None:
         at = self._state

@@ -98,7 +98,7 @@ class Hard:
 
 @final
 @attrs.frozen
-class Opened:
+class BoughtTables:
     """Tables that were bought without a test, and what they cost together.
 
     Attributes:
@@ -148,7 +148,7 @@ IN_ORDER = ("closed", "bought")  # reasons for which tests of a kept threshold a
 
 @final
 @attrs.frozen
-class Burned:
+class Forfeited:
     """A reservation, or a part of it, that was used up without an answer.
 
     Attributes:
@@ -295,7 +295,7 @@ Committed = (
     | Certified
     | EasyBatch
     | Hard
-    | Opened
+    | BoughtTables
     | Single
     | UpdateFailed
     | Drawn
@@ -305,8 +305,8 @@ Committed = (
     | BlockBegun
     | NodeOpened
 )
-Record = Committed | Reserved | Burned | Closed | Resumed
-Bought = Opened | Single  # without a test
+Record = Committed | Reserved | Forfeited | Closed | Resumed
+Bought = BoughtTables | Single  # without a test
 Release = Hard | Bought
 # what stands in the file of a total, or of a table that grows, and in no other
 OfTotal = Drawn | Noted | Shared | CountPaid | BlockBegun | NodeOpened
@@ -353,7 +353,7 @@ class Paid:
     """Who asked for a release, and so pays for it; written in the transaction of the release.
 
     Attributes:
-        record: Place of the release among the records, or of the burned reservation if it failed.
+        record: Place of the release among the records, or of the forfeited reservation if it failed.
         name: A public name.
     """
 
@@ -366,7 +366,7 @@ def measured(record: Record) -> tuple[Measurement, ...]:
 
     A number that was bought answers its own question, and no others are read from it.
     """
-    if isinstance(record, Opened):
+    if isinstance(record, BoughtTables):
         return record.measurements
     if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
         return (record.measurement,)
@@ -429,7 +429,7 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def burn(self) -> None:
+    def forfeit(self) -> None:
         """Use up the reservation without an answer."""
 
     @abc.abstractmethod
@@ -540,7 +540,7 @@ class FrozenLedger(Ledger):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise InternalError("a ledger of one moment takes no records.")
 
-    claim = give_back = reserve = commit = burn = pay = close = keep = _refuse
+    claim = give_back = reserve = commit = forfeit = pay = close = keep = _refuse
 
     @property
     def account(self) -> Filter:

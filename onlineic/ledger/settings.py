@@ -30,8 +30,14 @@ from onlineic.queries.exact import partition_from_json, partition_to_json
 from onlineic.queries.partitions import Partition
 
 Known = Mapping[str, type[Any]]
+NAMES_IN_FILES = {"Purchase": "FirstTables"}  # of classes that are called otherwise today
 SHOWN = 4  # parts of a long tuple in a message, before its first part that is another
 NONCE = 4  # random words of 64 bits that no other file has
+
+
+def name_in_files(kind: type[Any]) -> str:
+    """Return the name by which settings of a class stand in files."""
+    return NAMES_IN_FILES.get(kind.__name__, kind.__name__)
 
 
 def settings_to_json(value: Any, known: Known) -> Any:
@@ -50,12 +56,13 @@ def settings_to_json(value: Any, known: Known) -> Any:
     if isinstance(value, Partition):
         return {"partition": partition_to_json(value)}
     kind = type(value)
-    if isinstance(value, Neighbours) and known.get(kind.__name__) is not kind:
+    is_known = known.get(name_in_files(kind)) is kind
+    if isinstance(value, Neighbours) and not is_known:
         raise InvalidParameterError(
             f"neighbours must be {REPLACE_ONE} in a ledger file, or those of the table, got {shown(value)}; "
             "leave the file out."
         )
-    if known.get(kind.__name__) is kind:
+    if is_known:
         fields = {
             field.name: settings_to_json(getattr(value, field.name), known)
             for field in attrs.fields(kind)
@@ -63,7 +70,7 @@ def settings_to_json(value: Any, known: Known) -> Any:
             if field.init
             and not (field.metadata.get("later") and getattr(value, field.name) == field.default)
         }
-        return {"class": kind.__name__, "fields": fields}
+        return {"class": name_in_files(kind), "fields": fields}
     return {"brought": f"{kind.__module__}.{kind.__qualname__}"}
 
 

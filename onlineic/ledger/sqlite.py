@@ -60,12 +60,12 @@ from onlineic.ledger.place import (
 )
 from onlineic.ledger.records import (
     Annotation,
-    Burned,
     Checkpoint,
     Closed,
     Committed,
     Easy,
     EasyBatch,
+    Forfeited,
     Ledger,
     Paid,
     Record,
@@ -429,8 +429,8 @@ class SqliteLedger(Ledger):
             version: Of the package.
         """
         reserved = self.reserved
-        burned = [] if reserved is None else [Burned(reserved, "restarted")]
-        self._append([*burned, Resumed(version, self._durability)], durable=True)
+        forfeited = [] if reserved is None else [Forfeited(reserved, "restarted")]
+        self._append([*forfeited, Resumed(version, self._durability)], durable=True)
         self._losses = _losses(self._records, self.beginning["durability"])
 
     def give_back(self, owner: object) -> None:
@@ -457,15 +457,15 @@ class SqliteLedger(Ledger):
         at_once = self._durability == "all" and not self._gathering
         self._append(records, durable=full or not easy or at_once)
 
-    def burn(self) -> None:
+    def forfeit(self) -> None:
         if self.reserved is not None:
-            self._append([Burned(self.reserved, "interrupted")], durable=True)
+            self._append([Forfeited(self.reserved, "interrupted")], durable=True)
 
     def pay(self, kept: Charge) -> None:
-        self._append([Burned(kept, "bought")], durable=True)
+        self._append([Forfeited(kept, "bought")], durable=True)
 
     def close(self, kept: Charge | None, record: Closed) -> None:
-        self._append([record] if kept is None else [Burned(kept, "closed"), record], durable=True)
+        self._append([record] if kept is None else [Forfeited(kept, "closed"), record], durable=True)
         self.release()
 
     @property
@@ -663,13 +663,13 @@ def file_of(ledger: Ledger, owner: str) -> SqliteLedger:
 def _losses(records: Sequence[Record], durability: str) -> list[int]:
     """Return the places after which a killed process may have lost easy answers.
 
-    It had a reservation standing, which every test needs, and whose hit or burn writes all that waits.
+    It had a reservation standing, which every test needs, and whose hit or forfeit writes all that waits.
     """
     places = []
     for place, record in enumerate(records):
         if isinstance(record, Resumed):
             durability = record.durability
-        elif isinstance(record, Burned) and record.reason == "restarted" and durability != "all":
+        elif isinstance(record, Forfeited) and record.reason == "restarted" and durability != "all":
             places.append(place)
     return places
 

@@ -23,7 +23,6 @@ from onlineic.accounting.neighbours import ADD_REMOVE, AddRemove
 from onlineic.accounting.of_table import TableCharge, per_person, per_row, share_of, table_charge
 from onlineic.accounting.renyi import renyi_capacity
 from onlineic.accounting.rounding import float_down
-from onlineic.door import Door
 from onlineic.errors import (
     BudgetExceededError,
     ForkedSessionError,
@@ -53,6 +52,7 @@ from onlineic.ledger.settings import (
     settings_to_json,
 )
 from onlineic.ledger.sqlite import SqliteLedger, receipt_of
+from onlineic.reentry import NonReentrantLock
 from onlineic.slips import public
 
 APART = Fraction(1, 10)  # of delta: costs less than a hundredth of the capacity
@@ -116,7 +116,7 @@ class TableBudget:
         settings = {"budget": budget, "order": wish, "apart": part, "rows_per_person": rows}
         written = {name: settings_to_json(value, KNOWN) for name, value in settings.items()}
         self._budget, self._rows = budget, rows
-        self._door, self._process, self._closed = Door("a total"), this_process(), False
+        self._lock, self._process, self._closed = NonReentrantLock("a total"), this_process(), False
         self._sessions = Sessions()
         self._ledger: SqliteLedger | MemoryLedger
         if ledger is None:
@@ -310,8 +310,8 @@ class TableBudget:
             SessionStateError: If a signal's handler draws while another draw runs: what is left was looked up
                 before it.
         """
-        self._check_process()  # before the door: in a forked process nobody may ever open it
-        self._door.run(functools.partial(self._draw, budget, account, what, file))
+        self._check_process()  # before the lock: in a forked process nobody may ever open it
+        self._lock.run(functools.partial(self._draw, budget, account, what, file))
 
     def _draw(
         self, budget: Budget, account: Filter | None, what: Literal["session", "release"], file: str
@@ -330,7 +330,7 @@ class TableBudget:
             SessionStateError: As `draw`.
         """
         self._check_open()
-        self._door.run(functools.partial(self._note, [ledger]))
+        self._lock.run(functools.partial(self._note, [ledger]))
 
     def _note(self, ledgers: Iterable[Ledger]) -> None:
         advanced = self._advanced(ledgers)
@@ -354,7 +354,7 @@ class TableBudget:
     def close(self) -> None:
         """Let the file go. Nothing can draw on it any more; sessions that are open go on."""
         if this_process() == self._process:  # else the file is the parent's
-            self._door.run(self._close)
+            self._lock.run(self._close)
 
     def _close(self) -> None:
         if not self._closed and self._ledger.held:

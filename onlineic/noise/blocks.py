@@ -12,8 +12,8 @@ from typing import final
 import numpy as np
 
 from onlineic._typing import Ints
-from onlineic.door import Door
 from onlineic.errors import checked_integer
+from onlineic.reentry import NonReentrantLock
 
 Key = tuple[int, int, int]
 
@@ -95,16 +95,16 @@ class Blocks:
         held: At least 2. Most blocks kept; None keeps all.
 
     Attributes:
-        door: Lets one thread draw at a time.
+        lock: Lets one thread draw at a time.
         calls: How many have drawn, whatever they drew: `unread` tells by it which call it is about.
     """
 
-    __slots__ = ("_by_key", "_held", "_latest", "_open", "calls", "door")
+    __slots__ = ("_by_key", "_held", "_latest", "_open", "calls", "lock")
 
     def __init__(self, opener: Callable[[Key], _Draw], *, held: int | None) -> None:
         self._open = opener
         self._held = held
-        self.door = Door("noise")
+        self.lock = NonReentrantLock("noise")
         self.calls = 0
         self.drop()
 
@@ -117,11 +117,11 @@ class Blocks:
         """Return the next `size` values of `key`."""
         if type(size) is not int or size < 0:
             size = checked_integer("size", size, at_least=0)
-        return self.door.run(lambda: self._turned_to(key).take(size))
+        return self.lock.run(lambda: self._turned_to(key).take(size))
 
     def take_one(self, key: Key) -> int:
         """Return the next value of `key`, as `take` of one does, without an array."""
-        return self.door.run(partial(self._taken_one, key))
+        return self.lock.run(partial(self._taken_one, key))
 
     def _taken_one(self, key: Key) -> int:
         block = self._latest
@@ -147,7 +147,7 @@ class Blocks:
 
         The call is the one that came after `since` others: if it is not the latest, all its values are used.
         """
-        self.door.run(lambda: self._put_back(count, since))
+        self.lock.run(lambda: self._put_back(count, since))
 
     def _put_back(self, count: int, since: int) -> None:
         if self.calls != since + 1:

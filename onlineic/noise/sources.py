@@ -150,7 +150,7 @@ class SystemNoise(Noise):
         self._owned().unread(count, since)
 
     def check_outside(self) -> None:
-        self._blocks.door.check()
+        self._blocks.lock.check()
 
     def __repr__(self) -> str:
         return "SystemNoise(<hidden>)"
@@ -224,7 +224,7 @@ class SimulatedNoise(Noise):
         self._blocks.unread(count, since)
 
     def check_outside(self) -> None:
-        self._blocks.door.check()
+        self._blocks.lock.check()
 
     def __repr__(self) -> str:
         return f"SimulatedNoise(seed={self.seed})"

@@ -4,12 +4,12 @@ from onlineic.periods.book import PeriodsBook, range_nats
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.periods import Periods, book_of
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import Bought, Known, chosen_radius, pooled
+from onlineic.periods.pooled import BlockPurchases, Known, chosen_radius, pooled
 from onlineic.periods.ranges import Range
 from onlineic.periods.served import ServedPeriods
 
 __all__ = [
-    "Bought",
+    "BlockPurchases",
     "Calendar",
     "Known",
     "Periods",

@@ -52,7 +52,7 @@ from onlineic.ledger.kinds import account_from_json
 from onlineic.ledger.lines import Receipt, Written
 from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.place import exists
-from onlineic.ledger.records import BlockBegun, CountPaid, NodeOpened, Noted, Opened
+from onlineic.ledger.records import BlockBegun, BoughtTables, CountPaid, NodeOpened, Noted
 from onlineic.ledger.settings import (
     beginning_of_total,
     check_label,
@@ -71,7 +71,7 @@ from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
 from onlineic.periods.calendar import Calendar
 from onlineic.periods.persons import Persons
-from onlineic.periods.pooled import Bought, Fit, Known
+from onlineic.periods.pooled import BlockPurchases, Fit, Known
 from onlineic.periods.ranges import NODE_SHARE, Range
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
@@ -192,8 +192,8 @@ class Periods:
         self._payer = object()  # of all that its sessions spend
         self._sessions: dict[str, OnlineIC] = {}
         # what nodes have bought, and what each had spent then: None of one that is not opened
-        self._bought: dict[str, tuple[Fraction | None, Bought | None]] = {}
-        self._fits: dict[tuple[str, ...], tuple[list[Bought], Fit | None]] = {}
+        self._bought: dict[str, tuple[Fraction | None, BlockPurchases | None]] = {}
+        self._fits: dict[tuple[str, ...], tuple[list[BlockPurchases], Fit | None]] = {}
         whole = _whole(budget)
         rows = 1 if persons is None else persons.rows
         self._persons, account = persons, BlockAccount(whole, rows=rows)
@@ -569,7 +569,7 @@ class Periods:
             max_queries=known.max_queries,
         )
 
-    def _tables_of(self, label: str) -> Bought | None:
+    def _tables_of(self, label: str) -> BlockPurchases | None:
         """Return the tables of a node, once it has bought some."""
         session, n = self._sessions.get(label), self._book.n(label)
         spent = None if session is None else session.account.spent
@@ -577,11 +577,11 @@ class Periods:
         if held is None or held[0] != spent:
             found = None
             if session is not None:
-                found = Bought.of(n, session.transcript.records, session.plan)
+                found = BlockPurchases.of(n, session.transcript.records, session.plan)
             elif self._path is not None:
                 _, written = self._node_file(label)
                 plan = planned(written.beginning, self._domain)
-                found = Bought.of(n, written.records(self._domain)[0], plan)
+                found = BlockPurchases.of(n, written.records(self._domain)[0], plan)
             held = self._bought[label] = spent, found
         return held[1]
 
@@ -775,7 +775,7 @@ class Periods:
             SessionStateError: If it has released nothing.
         """
         session = self.node(label)
-        if session.plan.buys and not any(isinstance(one, Opened) for one in session.transcript):
+        if session.plan.buys and not any(isinstance(one, BoughtTables) for one in session.transcript):
             raise SessionStateError(
                 f"the session of {label} must have released something to be drawn from, got none; ask it "
                 "first."

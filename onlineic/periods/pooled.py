@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Estimates, TableDesign
-from onlineic.ledger.records import Opened, Record
+from onlineic.ledger.records import BoughtTables, Record
 from onlineic.plan.plan import Plan
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
@@ -48,7 +48,7 @@ class Known:
 
 @final
 @attrs.frozen(eq=False)
-class Bought:
+class BlockPurchases:
     """The tables of a node, purchase by purchase, and its public number of records.
 
     Attributes:
@@ -60,10 +60,10 @@ class Bought:
     laplace: tuple[bool, ...]
 
     @classmethod
-    def of(cls, n: int, records: Iterable[Record], plan: Plan) -> "Bought | None":
+    def of(cls, n: int, records: Iterable[Record], plan: Plan) -> "BlockPurchases | None":
         """Return what a record says was bought; None before that."""
         account, rule = plan.sparse.account(), plan.purchases
-        found = [one for one in records if isinstance(one, Opened)]
+        found = [one for one in records if isinstance(one, BoughtTables)]
         laws = [rule.laplace(one, before, account) for before, one in enumerate(found)]
         return cls(n, tuple(one.measurements for one in found), tuple(laws)) if found else None
 
@@ -110,7 +110,7 @@ def _mean(same: Sequence[Measurement]) -> Measurement:
     return Measurement(same[0].target, values, 1.0 / math.sqrt(weights.sum()))
 
 
-def pooled(bought: Sequence[Bought]) -> tuple[Measurement, ...]:
+def pooled(bought: Sequence[BlockPurchases]) -> tuple[Measurement, ...]:
     """Return the tables of the union of disjoint blocks, from those that all of their nodes have.
 
     A table of the union is the sum of theirs, in records; so are the variances of its noise.
@@ -145,7 +145,7 @@ class Fit:
     predictor: Predictor
 
     @classmethod
-    def of(cls, rule: UpdateRule[Any], domain: Domain, bought: Sequence[Bought]) -> "Fit | None":
+    def of(cls, rule: UpdateRule[Any], domain: Domain, bought: Sequence[BlockPurchases]) -> "Fit | None":
         """Return that, or None where they have no table in common."""
         tables = pooled(bought)
         if not tables:

@@ -4,7 +4,6 @@ Every asker pays in each session for what their question makes it spend, by thei
 question over several periods is that many questions, in the order of the periods, whoever asks them.
 """
 
-import abc
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,22 +30,23 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import HasFacts, PublicFacts
 from onlineic.questions.synthetic import Synthetic
 from onlineic.session.asking import Asking, Outcome
 from onlineic.session.durable import Durability
-from onlineic.session.explain import Explanation, Prospect
-from onlineic.session.purse import Purse
+from onlineic.session.explain import Explanation, Preview
+from onlineic.session.quota import Quota
 from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.view import View
 
 LISTED = 10_000  # answers over ranges that are kept to be shown
-Kept = tuple[View, Any, Prospect]  # a node, what it was asked, and what is known of that
+Kept = tuple[View, Any, Preview]  # a node, what it was asked, and what is known of that
 PLACES = ("asked", "easy", "hard", "repeat", "untested", "hard_left", "update_failures")
 
 
 @final
-class Told:
+class RecentAnswers:
     """What was answered over ranges since the server started: the last of it, to be shown.
 
     What the sessions released stands in their ledgers, and is a repeat after a restart.
@@ -97,7 +97,7 @@ class _Rehearsed:
     view: View
     kept: list[Kept]
     most: int | None
-    purse: Purse | None = None
+    quota: Quota | None = None
 
     @property
     def plan(self) -> Plan:
@@ -110,16 +110,16 @@ class _Rehearsed:
                 raise TooLargeError(
                     f"a question must become at most {self.most:,} questions, got more; ask fewer."
                 )
-            prospect = self.view.prospect(query, self.purse)
-            self.kept.append((self.view, query, prospect))
-            found.append(prospect.answer)
+            preview = self.view.preview(query, self.quota)
+            self.kept.append((self.view, query, preview))
+            found.append(preview.answer)
         return found
 
     def told(self, question: Any) -> Answer:
-        return self.view.prospect(question, self.purse).answer
+        return self.view.preview(question, self.quota).answer
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        return np.array([self.view.prospect(query, self.purse).joint for query in queries])
+        return np.array([self.view.preview(query, self.quota).joint for query in queries])
 
 
 @final
@@ -162,47 +162,31 @@ class _Nodes:
         return self.periods.learned(label)
 
 
-class _OfRange(abc.ABC):
-    """The public facts of a range, on what hands its questions on."""
+class _OfRange(HasFacts):
+    """What hands questions on to a range of periods, and has its public facts."""
 
     _range: Range
 
     @property
-    def domain(self) -> Domain:
-        """With the period of a record as an attribute."""
-        return self._range.domain
-
-    @property
-    def n(self) -> int:
-        """Records of the range, as far as their number is known."""
-        return self._range.n
-
-    @property
-    def n_bound(self) -> int:
-        """How far `n` may be from that: 0 where numbers of records are public."""
-        return self._range.n_bound
-
-    @property
-    def beta(self) -> float:
-        """Of a bound over the range."""
-        return self._range.beta
+    def facts(self) -> PublicFacts:
+        return self._range.facts
 
 
 @final
 class PeriodsAsking(_OfRange, Answering):
-    """A range of periods with the purse of one asker: `session.Asking` of periods."""
+    """A range of periods with the quota of one asker: `session.Asking` of periods."""
 
-    def __init__(self, asked: Range, told: Told, over: Callable[[Any, Any], Range]) -> None:
-        self._range, self._told, self._over = asked, told, over
+    def __init__(self, asked: Range, recent: RecentAnswers, over: Callable[[Any, Any], Range]) -> None:
+        self._range, self._recent, self._over = asked, recent, over
 
     @property
     def length(self) -> int:
         """Answers over ranges that were told."""
-        return self._told.length
+        return self._recent.length
 
     def over(self, since: object, until: object) -> "PeriodsAsking":
-        """Return the periods from one to another, with the same purse."""
-        return PeriodsAsking(self._over(since, until), self._told, self._over)
+        """Return the periods from one to another, with the same quota."""
+        return PeriodsAsking(self._over(since, until), self._recent, self._over)
 
     def answer(self, query: Any) -> Answer:
         found: Answer = self.answer_many([query])[0]
@@ -210,7 +194,7 @@ class PeriodsAsking(_OfRange, Answering):
 
     def answer_many(self, queries: Any) -> Any:
         found = self._range.answer_many(queries)
-        self._told.add(found)
+        self._recent.add(found)
         return found
 
     def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
@@ -225,7 +209,7 @@ class PeriodsAsking(_OfRange, Answering):
 
     def count(self, told: Iterable[Answer]) -> None:
         """Take in what was told without a turn."""
-        self._told.add([*told])
+        self._recent.add([*told])
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         return self._range.joint_bounds(queries, answers)
@@ -249,7 +233,7 @@ class PeriodsView:
     views: Mapping[str, View]
     blocks: tuple[str, ...]
     length: int
-    _told: Told
+    _recent: RecentAnswers
 
     @property
     def n(self) -> int:
@@ -284,7 +268,7 @@ class PeriodsView:
 
     @property
     def pool(self) -> Fraction:
-        """What purses are parts of: all that hits can spend."""
+        """What quotas are parts of: all that hits can spend."""
         return Fraction(1)
 
     @cached_property
@@ -344,21 +328,21 @@ class PeriodsView:
         """Return the view of the periods from one to another."""
         return attrs.evolve(self, blocks=self.periods.book.span(since, until))
 
-    def hits_left(self, purse: Purse | None) -> int:
-        """Return how many hits of the largest price a purse can at least pay, in the poorest node."""
-        return min(view.hits_left(_own(purse, view)) for view in self.views.values())
+    def hits_left(self, quota: Quota | None) -> int:
+        """Return how many hits of the largest price a quota can at least pay, in the poorest node."""
+        return min(view.hits_left(_own(quota, view)) for view in self.views.values())
 
-    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
+    def explain(self, question: Any, most: int | None = None, quota: Quota | None = None) -> Explanation:
         """Return what a question over the range may cost, and what it is worth if all tests turn out easy.
 
         Price and what is left are those of the node that has least; `at_most` of the node that pays most.
-        The purse's limit is the part of what hits can spend in each node.
+        The quota's limit is the part of what hits can spend in each node.
         """
         kept: list[Kept] = []
 
         def rehearsed(label: str) -> _Rehearsed:
             view = self.views[label]
-            return _Rehearsed(view, kept, most, _own(purse, view))
+            return _Rehearsed(view, kept, most, _own(quota, view))
 
         nodes = _Nodes(self.periods, rehearsed)
         asked, result = Range(nodes, self.blocks), None
@@ -372,7 +356,7 @@ class PeriodsView:
         for view, query, one in kept:
             paid[id(view)] = paid.get(id(view), Fraction(0)) + (Fraction(0) if one.known else one.price)
             if id(view) not in first:
-                first[id(view)] = view.explain(query, purse=_own(purse, view))
+                first[id(view)] = view.explain(query, quota=_own(quota, view))
         left = min((one.left for one in first.values()), default=1.0)
         each = [one for _, _, one in kept]
         constants = sum(
@@ -419,7 +403,7 @@ class PeriodsView:
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
         """Return what was answered over ranges since the server started."""
-        return self._told.between(start, self.length if stop is None else min(stop, self.length))
+        return self._recent.between(start, self.length if stop is None else min(stop, self.length))
 
     def to_dict(self) -> dict[str, Any]:
         """Return n, statistics and length as plain values, which `json.dumps` takes."""
@@ -446,16 +430,16 @@ class ServedPeriods(_OfRange):
                 'periods must have a root ledger and durability="all" to be served, got others; write '
                 'Periods.resume(PATH, durability="all").'
             )
-        self._periods, self._told = periods, Told()
+        self._periods, self._recent = periods, RecentAnswers()
         self._range = periods.over()
         self._sessions: dict[str, OnlineIC] = {label: periods.node(label) for label in periods.nodes}
         self._views: dict[str, View] = {label: one.view() for label, one in self._sessions.items()}
         self._asked: set[str] = set()  # nodes whose view is not of now
 
     @property
-    def answers_tables(self) -> bool:
-        """Whether cross tables can be asked."""
-        return all(view.answers_tables for view in self._views.values())
+    def facts(self) -> PublicFacts:
+        tables = all(view.answers_tables for view in self._views.values())
+        return attrs.evolve(self._range.facts, answers_tables=tables)
 
     @property
     def durability(self) -> Durability | None:
@@ -476,26 +460,26 @@ class ServedPeriods(_OfRange):
             self._views[label] = self._sessions[label].view()
         self._asked = set()
         return PeriodsView(
-            self._periods, dict(self._views), self._range.blocks, self._told.length, self._told
+            self._periods, dict(self._views), self._range.blocks, self._recent.length, self._recent
         )
 
-    def paid_by(self, purse: Purse | None) -> PeriodsAsking:
+    def paid_by(self, quota: Quota | None) -> PeriodsAsking:
         """Return all periods as one of several askers has them.
 
         Args:
-            purse: Its limit is the part of every session that the asker may spend, of what hits can spend
+            quota: Its limit is the part of every session that the asker may spend, of what hits can spend
                 there.
         """
 
         def made(label: str) -> _Payer:
             session = self._sessions[label]
             self._asked.add(label)
-            return _Payer(session.paid_by(_own(purse, self._views[label])), session.plan, session.told)
+            return _Payer(session.paid_by(_own(quota, self._views[label])), session.plan, session.told)
 
         def over(since: object, until: object) -> Range:
             return Range(_Nodes(self._periods, made), self._periods.book.span(since, until))
 
-        return PeriodsAsking(over(None, None), self._told, over)
+        return PeriodsAsking(over(None, None), self._recent, over)
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -563,9 +547,9 @@ class PeriodsSummary:
         )
 
 
-def _own(purse: Purse | None, view: View) -> Purse | None:
-    """Return the purse of a node: a part of what hits can spend there."""
-    return None if purse is None else Purse(purse.name, purse.limit * view.pool)
+def _own(quota: Quota | None, view: View) -> Quota | None:
+    """Return the quota of a node: a part of what hits can spend there."""
+    return None if quota is None else Quota(quota.name, quota.limit * view.pool)
 
 
 def _attributes(answer: Answer | None) -> list[str]:

@@ -5,12 +5,12 @@ No module here can import the table (tests/test_layers.py).
 
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.forecasts import EngineForecast, Forecast, forecast
 from onlineic.plan.older import BoughtBefore, TablesBefore
 from onlineic.plan.plan import ALL_HARD, EASY_OR_HARD, KNOWN, Plan
 from onlineic.plan.planning import session_plan, settled_purchases
-from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly
+from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase_rule import Facts, PurchaseRule, TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.plan.spending import Spending, Spent
 from onlineic.sparse.kinds import SparseName
@@ -23,9 +23,9 @@ __all__ = [
     "DemandPurchases",
     "EngineForecast",
     "Facts",
-    "FirstTables",
     "Forecast",
     "Plan",
+    "Purchase",
     "PurchaseRule",
     "Settings",
     "SparseName",

@@ -33,10 +33,10 @@ from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_ax
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
-from onlineic.ledger.records import Bought, Opened, Record
-from onlineic.plan.first_tables import FirstTables, precision_of, single, tables_at
-from onlineic.plan.listened import Listened
-from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.ledger.records import Bought, BoughtTables, Record
+from onlineic.plan.purchase import Purchase, precision_of, single, tables_at
+from onlineic.plan.purchase_rule import Facts, PurchaseRule
+from onlineic.plan.record_summary import RecordSummary
 from onlineic.plan.within import LATEST, bought_within, test_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
@@ -54,7 +54,7 @@ THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a 
 
 @final
 @attrs.frozen
-class DemandPurchases(PurchaseRule[Listened]):
+class DemandPurchases(PurchaseRule[RecordSummary]):
     """Numbers for the first questions, then instalments of tables, and some for a publicly hard question.
 
     A question that comes alone is bought by itself, for a fixed part of what is left, where its noise is
@@ -95,7 +95,7 @@ class DemandPurchases(PurchaseRule[Listened]):
     announced: tuple[Axes, ...] = ()
     reach: Reach | None = attrs.field(default=None, metadata={"later": True})
     count: int | None = attrs.field(default=None, metadata={"later": True})
-    first: FirstTables | None = attrs.field(default=None, metadata={"later": True})
+    first: Purchase | None = attrs.field(default=None, metadata={"later": True})
     listed: tuple[Expected, ...] = attrs.field(default=(), metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
@@ -107,7 +107,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
             set_fields(self, count=checked_integer("count", self.count, at_least=1))
-        for name, held, kind in (("first", self.first, FirstTables), ("reach", self.reach, Reach)):
+        for name, held, kind in (("first", self.first, Purchase), ("reach", self.reach, Reach)):
             if held is not None and type(held) is not kind:  # totals, and counts, go by their word
                 raise InvalidParameterError(
                     f"{name} must be a {kind.__name__} or None, got a {type(held).__name__}; leave it out."
@@ -178,19 +178,19 @@ class DemandPurchases(PurchaseRule[Listened]):
     def planned(self, account: Filter) -> Fraction:
         return self.share * account.capacity
 
-    def start(self) -> Listened:
-        return Listened()
+    def start(self) -> RecordSummary:
+        return RecordSummary()
 
-    def heard(self, so_far: Listened, record: Record) -> Listened:
+    def heard(self, so_far: RecordSummary, record: Record) -> RecordSummary:
         return so_far.after(record, self._read)
 
     def _demand(self, domain: Domain, asked: Sequence[Asked]) -> Demand:
         return Demand.of(domain, asked, self.announced, self.listed)
 
-    def hears(self, heard: Listened) -> int:
+    def lookahead(self, heard: RecordSummary) -> int:
         return max(1, self._read - len(heard.asked))
 
-    def due_at(self, heard: Listened, questions: Iterable[Question], account: Filter) -> int | None:
+    def due_at(self, heard: RecordSummary, questions: Iterable[Question], account: Filter) -> int | None:
         told, sets, rents = len(heard.asked), heard.sets, self._rents(heard, account)
         if told >= self.after[-1] and not rents:
             return None  # all is bought, or will be with the next question
@@ -204,7 +204,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             sets = sets | {axes}
         return None
 
-    def expected(self, facts: Facts[Listened], questions: int) -> float:
+    def expected(self, facts: Facts[RecordSummary], questions: int) -> float:
         """Return the root-mean-square error expected of so many questions, fraction of records.
 
         Of questions over all attributes alike, or over the sets announced, none of which was asked before:
@@ -223,7 +223,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         answered = np.diff(np.minimum([0, *self.after[1:], questions], questions))
         return math.sqrt(float(errors @ answered) / questions)
 
-    def settled(self, facts: Facts[Listened]) -> "DemandPurchases":
+    def settled(self, facts: Facts[RecordSummary]) -> "DemandPurchases":
         """Return the same rule with all that it buys settled beforehand, for the questions told."""
         parts: dict[Key, float] = {}
         for _, bought in self._foreseen(facts, self._demand(facts.domain, ()), self.parts):
@@ -234,7 +234,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         return attrs.evolve(self, after=(1,), parts=(Fraction(1),), count=None, first=tables)
 
     def _foreseen(
-        self, facts: Facts[Listened], demand: Demand, parts: Iterable[Fraction]
+        self, facts: Facts[RecordSummary], demand: Demand, parts: Iterable[Fraction]
     ) -> Iterator[tuple[Predictor, dict[Key, float]]]:
         """Yield what is known after each instalment for a demand, and which part of all each table gets."""
         pure, before, predictor = facts.account.order is None, Fraction(0), Predictor(facts.domain)
@@ -250,23 +250,23 @@ class DemandPurchases(PurchaseRule[Listened]):
             predictor = predictor.with_planned(known.items())
             yield predictor, {key: float(part) * one for key, one in design.parts.items()}
 
-    def owed(self, heard: Listened, account: Filter) -> Fraction:
+    def owed(self, heard: RecordSummary, account: Filter) -> Fraction:
         unbought = self.first if heard.predictor is None else None
         if unbought is not None and unbought.charge.amount > account.left:
-            return Fraction(0)  # the first tables were burned, and no others are bought
+            return Fraction(0)  # the first tables were forfeited, and no others are bought
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
-    def owed_alone(self, heard: Listened, account: Filter) -> Fraction:
+    def owed_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
         rents = self.first is None and self._rents(heard, account)
         return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
 
-    def price_alone(self, heard: Listened, account: Filter) -> Fraction:
+    def price_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
         rents = self.first is None and self._rents(heard, account)
         return self.single * (self.planned(account) - heard.spent) if rents else Fraction(0)
 
-    def next(self, facts: Facts[Listened]) -> FirstTables | None:
-        heard, question, planned = facts.heard, facts.question, self.planned(facts.account)
+    def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
+        heard, question = facts.heard, facts.question
         if facts.within is not None:
             latest = [*heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
             return bought_within(facts, self._demand(facts.domain, latest), self.reach)
@@ -274,7 +274,7 @@ class DemandPurchases(PurchaseRule[Listened]):
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
             return self.first if wanted else None
-        asked = [one for one in facts.questions if one.constant is None]
+        asked, planned = [one for one in facts.questions if one.constant is None], self.planned(facts.account)
         told, least = len(heard.asked) + max(0, len(asked) - 1), INSTALMENT * planned
         left = planned - heard.spent
         if left <= least or (question and not asked):
@@ -298,26 +298,26 @@ class DemandPurchases(PurchaseRule[Listened]):
         demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
 
-    def test(self, facts: Facts[Listened]) -> Within | None:
+    def test(self, facts: Facts[RecordSummary]) -> Within | None:
         return test_within(facts)
 
-    def _rents(self, heard: Listened, account: Filter) -> bool:
+    def _rents(self, heard: RecordSummary, account: Filter) -> bool:
         """Whether questions are bought by themselves."""
         most = round(math.log(1 - self.rent) / math.log(1 - self.single))
         return heard.alone < most and heard.spent < self.rent * self.planned(account)
 
-    def _price(self, facts: Facts[Listened]) -> Fraction:
+    def _price(self, facts: Facts[RecordSummary]) -> Fraction:
         """Return what a number costs, in the unit of the account."""
         return self.single * (self.planned(facts.account) - facts.heard.spent)
 
-    def _noise(self, facts: Facts[Listened]) -> tuple[float, float]:
+    def _noise(self, facts: Facts[RecordSummary]) -> tuple[float, float]:
         """Return the noise of a number, fraction of records, and that of a table of its price over it."""
         near, pure = facts.neighbours, facts.account.order is None
         table = 1.0 / math.sqrt(precision_of(facts.account, self._price(facts), near)) / facts.n
         over = near.table_l1() if pure else math.sqrt(near.table_squared())
         return table * near.number(0, 1) / over, over / near.number(0, 1)
 
-    def _alone(self, facts: Facts[Listened], question: Question) -> FirstTables | None:
+    def _alone(self, facts: Facts[RecordSummary], question: Question) -> Purchase | None:
         """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
         bought = single(question, self._price(facts), facts.account, facts.neighbours)
         if bought is None or bought.charge.amount > facts.account.left:
@@ -325,7 +325,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
         return bought if bought.deviations(facts.n)[0] < expected else None
 
-    def _shared(self, facts: Facts[Listened]) -> FirstTables | None:
+    def _shared(self, facts: Facts[RecordSummary]) -> Purchase | None:
         """Return tables for as much as numbers have cost, if these answer what was asked as well as those."""
         heard = facts.heard
         if not heard.rented or heard.alone + 1 not in self.after:
@@ -335,7 +335,7 @@ class DemandPurchases(PurchaseRule[Listened]):
         noise, _ = self._noise(facts)
         return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
 
-    def _of_call(self, facts: Facts[Listened], asked: Sequence[Question]) -> tuple[int, FirstTables | None]:
+    def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
         Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
@@ -353,20 +353,20 @@ class DemandPurchases(PurchaseRule[Listened]):
         most = Fraction(units) * self._price(facts)
         return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
 
-    def told(self, account: Filter) -> list[tuple[str, str]]:
+    def described(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
-            return super().told(account)
+            return super().described(account)
         part, many = float(self.first.charge.amount / account.capacity), len(self.first.targets)
         said = f"released with the first question for {part:.0%} of the budget: {many} of counts"
         return [("first tables", said)]
 
-    def holds(self, record: Opened, heard: Listened, n: int) -> bool:
+    def holds(self, record: BoughtTables, heard: RecordSummary, n: int) -> bool:
         return self.first is None or self.first.released_by(record, n)
 
     def laplace(self, record: Bought, before: int, account: Filter) -> bool:
         return super().laplace(record, before, account) if self.first is None else self.first.pure
 
-    def _reached(self, told: int, heard: Listened) -> Fraction:
+    def _reached(self, told: int, heard: RecordSummary) -> Fraction:
         """Return the part of what numbers have left that is spent after so many questions."""
         if heard.predictor is None:  # the first one tells how large interactions are, which the next goes by
             return self.parts[0]
@@ -374,8 +374,8 @@ class DemandPurchases(PurchaseRule[Listened]):
         return reached[-1] if reached else self.parts[0]
 
     def _bought(
-        self, facts: Facts[Listened], demand: Demand, due: Fraction, kept: float
-    ) -> FirstTables | None:
+        self, facts: Facts[RecordSummary], demand: Demand, due: Fraction, kept: float
+    ) -> Purchase | None:
         """Return the best tables for so much, or None if more than this part of the error is left."""
         most, pure = due, facts.account.order is None
         if most > facts.account.left:  # hits have used it up: what is left is theirs
@@ -402,6 +402,6 @@ def _checked_axes(told: object) -> Axes:
     )
 
 
-def opens_with(rule: PurchaseRule[Any]) -> FirstTables | None:
+def opens_with(rule: PurchaseRule[Any]) -> Purchase | None:
     """Return what a rule of the package releases first for certain; of others nothing is certain."""
     return rule.first if type(rule) is DemandPurchases else None

@@ -33,9 +33,9 @@ from onlineic.interactions.sizes import informed, rows_of
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.announced import Announcement, Questions
 from onlineic.plan.defaults import BELIEVED, KNOWN_TESTS
-from onlineic.plan.first_tables import MOST_CELLS, levels
 from onlineic.plan.listening import account_of_purchases, listening_rule
-from onlineic.plan.purchases import Facts
+from onlineic.plan.purchase import MOST_CELLS, levels
+from onlineic.plan.purchase_rule import Facts
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned

@@ -34,10 +34,11 @@ from onlineic.errors import (
     set_fields,
 )
 from onlineic.ledger.kinds import Line, account_from_json
-from onlineic.ledger.records import Bought, Opened, Record
+from onlineic.ledger.records import Bought, BoughtTables, Record
+from onlineic.ledger.settings import name_in_files
 from onlineic.plan.defaults import RULES
-from onlineic.plan.first_tables import FirstTables
-from onlineic.plan.purchases import Facts, PurchaseRule
+from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.queries.partitions import Partition
 from onlineic.sparse.base import NumericSparse
 
@@ -69,7 +70,7 @@ class TablesBefore:
     """Tables that a plan of other rules names, one release of which was bought first.
 
     Attributes:
-        targets, scales, charge, pure, neighbours: As of `FirstTables`; but Gaussian ones were charged less
+        targets, scales, charge, pure, neighbours: As of `Purchase`; but Gaussian ones were charged less
             than they cost as the `first` release.
         first: Whether their charge counts on their being that.
 
@@ -88,13 +89,13 @@ class TablesBefore:
         set_fields(self, scales=tuple(checked_ratio("scales", scale, above=0.0) for scale in self.scales))
         saved = MOST_SAVED if self.first and not self.pure else 1
         most = attrs.evolve(self.charge, amount=saved * self.charge.amount)
-        FirstTables(self.targets, self.scales, most, self.pure, neighbours=self.neighbours)
+        Purchase(self.targets, self.scales, most, self.pure, neighbours=self.neighbours)
 
     @property
     def saved(self) -> Fraction:
         """What they cost wherever they come, less what was charged for them; 0 where nothing was saved."""
         whole = attrs.evolve(self.charge, amount=MOST_SAVED * self.charge.amount)
-        cost = FirstTables(self.targets, self.scales, whole, self.pure, neighbours=self.neighbours).cost
+        cost = Purchase(self.targets, self.scales, whole, self.pure, neighbours=self.neighbours).cost
         return max(Fraction(0), cost - self.charge.amount)
 
     def deviations(self, n: int) -> tuple[float, ...]:
@@ -102,7 +103,7 @@ class TablesBefore:
         unit = 2.0**0.5 if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
 
-    def released_by(self, record: Opened, n: int) -> bool:
+    def released_by(self, record: BoughtTables, n: int) -> bool:
         """Return whether a record holds these tables, with this noise at this charge."""
         targets = tuple(one.target for one in record.measurements)
         scales = tuple(one.scale for one in record.measurements)
@@ -141,12 +142,12 @@ class BoughtBefore(PurchaseRule[Fraction]):
     def next(self, facts: Facts[Fraction]) -> None:
         return None
 
-    def told(self, account: Filter) -> list[tuple[str, str]]:
+    def described(self, account: Filter) -> list[tuple[str, str]]:
         part = float(self.amount / account.capacity)
         text = f"by other rules, for up to {part:.0%} of the budget: those in the record, and no more"
         return [("tables", text)]
 
-    def holds(self, record: Opened, heard: Fraction, n: int) -> bool:
+    def holds(self, record: BoughtTables, heard: Fraction, n: int) -> bool:
         return heard > 0 or not self.tables or any(one.released_by(record, n) for one in self.tables)
 
     def laplace(self, record: Bought, before: int, account: Filter) -> bool:
@@ -170,7 +171,7 @@ class BoughtBefore(PurchaseRule[Fraction]):
         scales = tuple(Fraction(one.scale) * unit for one in record.measurements)
         targets = tuple(one.target for one in record.measurements)
         with contextlib.suppress(InvalidParameterError):
-            FirstTables(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
+            Purchase(targets, scales, record.charge, pure, neighbours=sparse.neighbours)
             return None
         return "tables whose noise costs more than their charge"
 
@@ -211,7 +212,7 @@ def _ended(plan: Any, account: Filter) -> Any:
     if rule["class"] != "DemandPurchases":
         raise KeyError(rule["class"])
     settled, tables = rule["fields"].get("first"), []
-    if settled is None or settled["class"] == FirstTables.__name__:
+    if settled is None or settled["class"] == name_in_files(Purchase):
         tables = [] if settled is None else [settled]
         amount = Fraction(rule["fields"]["share"]["fraction"]) * account.capacity
     else:

@@ -17,9 +17,9 @@ from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
 from onlineic.plan.defaults import EASY_OR_HARD as EASY_OR_HARD
 from onlineic.plan.demand import opens_with
-from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.older import BoughtBefore
-from onlineic.plan.purchases import PurchaseRule, TestsOnly, planned_by
+from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase_rule import PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.spending import Spending
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.within import Within
@@ -89,7 +89,7 @@ class Plan:
     within: Within | None = attrs.field(default=None, metadata={"later": True})
 
     @property
-    def first_tables(self) -> FirstTables | None:
+    def first_tables(self) -> Purchase | None:
         """The tables that come with the first question, before any hit, where they are settled."""
         return opens_with(self.purchases)
 
@@ -164,7 +164,7 @@ def restarts_text(left: int) -> str:
     return f"{left:,}: each costs what a new secret threshold costs, out of the measured answers left"
 
 
-def tested_beta(beta: float, first_tables: FirstTables | None) -> float:
+def tested_beta(beta: float, first_tables: Purchase | None) -> float:
     """Return what tests and hard answers share: all of beta, but for what the noise of first tables takes."""
     return beta if first_tables is None else beta * (1.0 - KNOWN)
 
@@ -179,7 +179,7 @@ def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
          f"{records(n * threshold)} {whose(unit)} is measured{', at first' * falls}"),
         ("learns by", shortened(repr(plan.update), 120)),
     ]  # fmt: skip
-    said += [(name, text) for name, text in plan.purchases.told(plan.sparse.account())]
+    said += [(name, text) for name, text in plan.purchases.described(plan.sparse.account())]
     released = "a whole table of counts" if plan.partitions is not None else "one number"
     said.append(("a measured answer", f"releases {released}; planned for {plan.hard_answers:,}"))
     held = plan.certified and not plan.purchases.ended

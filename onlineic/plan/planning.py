@@ -39,12 +39,6 @@ from onlineic.plan.defaults import (
     default_shares,
 )
 from onlineic.plan.demand import DemandPurchases, opens_with
-from onlineic.plan.first_tables import (
-    FirstTables,
-    laplace_opens,
-    over_codes,
-    settled_tables,
-)
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, number_rule
 from onlineic.plan.forecasts import expected
 from onlineic.plan.listening import account_of_purchases, listening_rule
@@ -57,7 +51,13 @@ from onlineic.plan.plan import (
     Rule,
     tested_beta,
 )
-from onlineic.plan.purchases import Facts, PurchaseRule, TestsOnly, planned_by
+from onlineic.plan.purchase import (
+    Purchase,
+    laplace_opens,
+    over_codes,
+    settled_tables,
+)
+from onlineic.plan.purchase_rule import Facts, PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.settings import Settings, settings_of
 from onlineic.plan.spending import hit_price
 from onlineic.queries.cuts import planned
@@ -156,7 +156,7 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     )
 
 
-def _all_of(first: FirstTables, mechanism: NumericSparse) -> DemandPurchases:
+def _all_of(first: Purchase, mechanism: NumericSparse) -> DemandPurchases:
     """Return the rule of which these tables are all that is bought."""
     share = Fraction(first.charge.amount) / mechanism.account().capacity
     return DemandPurchases(share=share, after=(1,), parts=(Fraction(1),), first=first)
@@ -284,7 +284,7 @@ def _mechanism(
 
 def _tables(
     domain: Domain, settings: Settings, shares: Shares, mechanism: NumericSparse, laplace: bool
-) -> FirstTables | None:
+) -> Purchase | None:
     """Return all cells, or the levels of one attribute, where these are bought first."""
     if not settings.opens or not isinstance(mechanism, (GumbelSparse, ExponentialSparse)):
         return None

@@ -22,7 +22,7 @@ from onlineic.plan.defaults import USUAL_QUERIES
 from onlineic.plan.demand import opens_with
 from onlineic.plan.fitting_rule import TABLE_RULES, table_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
-from onlineic.plan.purchases import PurchaseRule, TestsOnly
+from onlineic.plan.purchase_rule import PurchaseRule, TestsOnly
 from onlineic.queries.reach import Reach
 from onlineic.queries.within import Within, checked_within
 from onlineic.sparse.base import NumericSparse

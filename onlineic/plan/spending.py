@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Bought, Burned, Hard, Record, Resumed
+from onlineic.ledger.records import Bought, Forfeited, Hard, Record, Resumed
 from onlineic.plan.calibration import weight_bits
 from onlineic.queries.partitions import one_way, whole
 from onlineic.queries.query import canonical
@@ -81,12 +81,12 @@ class Spending:
         version = spent.version + 1
         if isinstance(record, Hard):
             return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
-        if isinstance(record, Bought | Burned):
+        if isinstance(record, Bought | Forfeited):
             # a run that ends in order burns what its tests have used up, where each hit ends a run
-            ended = isinstance(record, Burned) and record.reason == "closed" and not self._start
+            ended = isinstance(record, Forfeited) and record.reason == "closed" and not self._start
             amount, restarts = spent.amount + record.charge.amount, spent.restarts + ended
             # a threshold that was paid when tables were bought serves on, and is not paid again
-            paid = isinstance(record, Burned) and record.reason == "bought"
+            paid = isinstance(record, Forfeited) and record.reason == "bought"
             due = Fraction(0) if paid else spent.due
             return attrs.evolve(spent, amount=amount, restarts=restarts, due=due, version=version)
         if isinstance(record, Resumed) and self._start:

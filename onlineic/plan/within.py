@@ -27,9 +27,9 @@ from onlineic.noise.laws import normal_quantile
 from onlineic.noise.sources import SIGMA_LIMIT
 from onlineic.plan.calibration import rounded_down
 from onlineic.plan.defaults import EASY_OR_HARD
-from onlineic.plan.first_tables import FirstTables, precision_of, single_at, tables_at
-from onlineic.plan.listened import Listened, Rent
-from onlineic.plan.purchases import Facts
+from onlineic.plan.purchase import Purchase, precision_of, single_at, tables_at
+from onlineic.plan.purchase_rule import Facts
+from onlineic.plan.record_summary import RecordSummary, Rent
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement
 from onlineic.queries.query import Query
@@ -113,7 +113,7 @@ def _tests(
     return tuple(found)
 
 
-def test_within(facts: Facts[Listened]) -> Within | None:
+def test_within(facts: Facts[RecordSummary]) -> Within | None:
     """Return the wish with the steepness of the test whose expected price is least, or None.
 
     None where a number costs less than that, or no test can be made: of a cross table, at delta = 0, and for
@@ -131,7 +131,7 @@ def test_within(facts: Facts[Listened]) -> Within | None:
     return wish if payable else None
 
 
-def _cheapest_test(facts: Facts[Listened], query: Query, error: float) -> tuple[Within | None, float]:
+def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> tuple[Within | None, float]:
     """Return the best test of a question, and what it is expected to cost: a hit with its chance.
 
     The answer is expected to be off by a normal error.
@@ -148,7 +148,7 @@ def _cheapest_test(facts: Facts[Listened], query: Query, error: float) -> tuple[
     return tests[best][0], float(prices[best])
 
 
-def number_within(facts: Facts[Listened], question: Question) -> FirstTables | None:
+def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase | None:
     """Return a number, or table, with the most noise that the wish allows, or None if none can be drawn."""
     within, pure = _wish(facts), facts.account.order is None
     if within.certain:
@@ -161,7 +161,7 @@ def number_within(facts: Facts[Listened], question: Question) -> FirstTables | N
     return single_at(question, deviation, facts.account, facts.neighbours)
 
 
-def bought_within(facts: Facts[Listened], demand: Demand | None, reach: Reach | None) -> FirstTables | None:
+def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> Purchase | None:
     """Return what to buy for questions that are not known within their wish, or None: what is left is less.
 
     Args:
@@ -181,8 +181,8 @@ def bought_within(facts: Facts[Listened], demand: Demand | None, reach: Reach | 
 
 
 def _of_call(
-    facts: Facts[Listened], asked: Sequence[Question], cost: Fraction, reach: Reach | None
-) -> FirstTables | None:
+    facts: Facts[RecordSummary], asked: Sequence[Question], cost: Fraction, reach: Reach | None
+) -> Purchase | None:
     """Return tables that answer all questions of a call within its wish, if they cost less than numbers."""
     within, queries = _wish(facts), [one for one in asked if isinstance(one, Query)]
     if not cost or len(queries) < 2:
@@ -201,7 +201,7 @@ def _of_call(
     return _made(facts, design, most) if most < min(cost, facts.account.left) else None
 
 
-def _times_too_wide(facts: Facts[Listened], tables: FirstTables, queries: Iterable[Query]) -> float:
+def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iterable[Query]) -> float:
     """Return how many times the deviation that a wish allows that of the worst question has."""
     within, n = _wish(facts), facts.n
     blank = [
@@ -220,10 +220,10 @@ def _times_too_wide(facts: Facts[Listened], tables: FirstTables, queries: Iterab
 
 
 def _least(
-    facts: Facts[Listened], queries: Sequence[Query], demand: Demand, most: Fraction, reach: Reach | None
-) -> FirstTables | None:
+    facts: Facts[RecordSummary], queries: Sequence[Query], demand: Demand, most: Fraction, reach: Reach | None
+) -> Purchase | None:
     """Return the cheapest tables with which the expected error of each is small enough, below `most`."""
-    found: FirstTables | None = None
+    found: Purchase | None = None
     low, high = most / 1024, most
     while high > low * Fraction(9, 8):
         middle = Fraction(math.sqrt(float(low) * float(high)))
@@ -236,8 +236,8 @@ def _least(
 
 
 def _for_rents(
-    facts: Facts[Listened], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
-) -> FirstTables | None:
+    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
+) -> Purchase | None:
     """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
     heard = facts.heard
     rents = [*heard.rents, Rent(question, cost, _wish(facts))]
@@ -249,7 +249,7 @@ def _for_rents(
     open_ones = [one for one in rents[-LATEST:] if not _known(facts, _predictor(facts), one)]
     over = len(rents) / min(LATEST, len(rents))
     own = Demand.of_these(facts.domain, [asked_of(one.question) for one in open_ones])
-    best: tuple[float, FirstTables] | None = None
+    best: tuple[float, Purchase] | None = None
     for wanted in (demand, own):
         for part in PARTS:
             price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0)) / TO_COME
@@ -264,7 +264,7 @@ def _for_rents(
     return None if best is None else best[1]
 
 
-def _price_by(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> float:
+def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> float:
     """Return what a question would be expected to cost by what a predictor holds, at most what it did."""
     if _known(facts, predictor, rent):
         return 0.0
@@ -275,7 +275,7 @@ def _price_by(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> float
     )
 
 
-def _known(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> bool:
+def _known(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> bool:
     """Return whether a question is expected to be known within its wish by what a predictor holds."""
     if not rent.within.certain:
         return _error(facts, predictor, rent.question) <= rent.within.expected
@@ -283,7 +283,7 @@ def _known(facts: Facts[Listened], predictor: Predictor, rent: Rent) -> bool:
 
 
 def _after(
-    facts: Facts[Listened], predictor: Predictor, demand: Demand, price: Fraction, reach: Reach | None
+    facts: Facts[RecordSummary], predictor: Predictor, demand: Demand, price: Fraction, reach: Reach | None
 ) -> tuple[Predictor, Design]:
     """Return what is known with the best tables for a price, and these."""
     pure = facts.account.order is None
@@ -293,18 +293,18 @@ def _after(
     return predictor.with_planned(known), design
 
 
-def _made(facts: Facts[Listened], design: Design, most: Fraction) -> FirstTables | None:
+def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purchase | None:
     if not design.parts or most > facts.account.left:
         return None
     return tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
 
 
-def _error(facts: Facts[Listened], predictor: Predictor, question: Question) -> float:
+def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
     """Return the expected error of an answer, larger where what was said before proved to be farther off."""
     return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
 
 
-def _predictor(facts: Facts[Listened]) -> Predictor:
+def _predictor(facts: Facts[RecordSummary]) -> Predictor:
     return facts.heard.predictor or Predictor(facts.domain)
 
 

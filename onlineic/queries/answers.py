@@ -75,7 +75,7 @@ class Stated(NamedTuple):
     law: Law | None = None
 
 
-class Ground(abc.ABC):
+class AnswerContext(abc.ABC):
     """What answers rest on: public facts that were settled when they were given.
 
     An answer hands back what it was made with, `query` and `rest`.
@@ -128,7 +128,7 @@ class Ground(abc.ABC):
 
 @final
 @attrs.frozen(eq=False)
-class _Known(Ground):
+class _Known(AnswerContext):
     """Facts that were given: `rest` is what is stated."""
 
     n: int | None
@@ -157,13 +157,13 @@ class Bound:
     """The bound of one answer, worked out once from facts that were settled when the answer was given.
 
     Attributes:
-        rest: What the ground needs to know of this answer: `Ground.stated` is handed it.
-        question: None: the ground may know it.
+        rest: What the context needs to know of this answer: `AnswerContext.stated` is handed it.
+        question: None: the context may know it.
         said: None until it was looked at.
         error: The same, of (expected error,).
     """
 
-    ground: Ground
+    context: AnswerContext
     rest: Any
     question: Query | BoundMarginal | None = None
     said: Stated | None = None
@@ -172,19 +172,19 @@ class Bound:
     def asked(self) -> Query | BoundMarginal | None:
         """Return the question."""
         if self.question is None:
-            self.question = self.ground.asked(self.rest)
+            self.question = self.context.asked(self.rest)
         return self.question
 
     def of(self, value: Any) -> Stated:
         """Return what is stated of the answer of this value."""
         if self.said is None:
-            self.said = self.ground.stated(self.asked(), value, self.rest)
+            self.said = self.context.stated(self.asked(), value, self.rest)
         return self.said
 
     def expected(self, value: Any) -> Any:
         """Return the expected error of the answer of this value."""
         if self.error is None:
-            self.error = (self.ground.expected(self.asked(), value, self.rest),)
+            self.error = (self.context.expected(self.asked(), value, self.rest),)
         return self.error[0]
 
 
@@ -264,27 +264,27 @@ class Answer(Combined):
         beta: float | None = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
-        ground = _Known(n, private, left, n_bound, of_what, expected_error, beta)
-        self.__attrs_init__(value, status, Bound(ground, said, query), count, reason)
+        context = _Known(n, private, left, n_bound, of_what, expected_error, beta)
+        self.__attrs_init__(value, status, Bound(context, said, query), count, reason)
 
     @classmethod
     def deferred(
         cls,
         value: Any,
         status: Status,
-        ground: Ground,
+        context: AnswerContext,
         rest: Any,
         query: Query | BoundMarginal | None = None,
         reason: Reason | None = None,
     ) -> "Answer":
-        """Return an answer of which all that its ground knows is worked out when it is looked at.
+        """Return an answer of which all that its context knows is worked out when it is looked at.
 
         Args:
-            ground, rest: As in `Bound`.
-            query: None: the ground knows it.
+            context, rest: As in `Bound`.
+            query: None: the context knows it.
         """
         answer = cls.__new__(cls)
-        answer.__attrs_init__(value, status, Bound(ground, rest, query), None, reason)
+        answer.__attrs_init__(value, status, Bound(context, rest, query), None, reason)
         return answer
 
     @property
@@ -295,7 +295,7 @@ class Answer(Combined):
     @property
     def count(self) -> Any:
         """n times `value`."""
-        n = self._bound.ground.n
+        n = self._bound.context.n
         return self._count if n is None else n * self.value
 
     @property
@@ -317,7 +317,7 @@ class Answer(Combined):
     @property
     def private(self) -> bool:
         """False: simulated noise was used."""
-        return self._bound.ground.private
+        return self._bound.context.private
 
     @property
     def estimate(self) -> float | None:
@@ -342,27 +342,27 @@ class Answer(Combined):
     @property
     def n(self) -> int | None:
         """Number of records."""
-        return self._bound.ground.n
+        return self._bound.context.n
 
     @property
     def left(self) -> int | None:
         """How many measured answers could at least be paid after this one."""
-        return self._bound.ground.left
+        return self._bound.context.left
 
     @property
     def n_bound(self) -> int:
         """How far `n` may be from the number of records: 0 where that is public."""
-        return self._bound.ground.n_bound
+        return self._bound.context.n_bound
 
     @property
     def of_what(self) -> str:
         """What is counted: "records", or "persons", weighed."""
-        return self._bound.ground.of_what
+        return self._bound.context.of_what
 
     @property
     def beta(self) -> float | None:
         """Failure probability of `error_bound`."""
-        return self._bound.ground.beta
+        return self._bound.context.beta
 
     @property
     def fraction_bound(self) -> float:

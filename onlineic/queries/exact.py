@@ -15,7 +15,7 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.queries.cuts import Cut, is_long
 from onlineic.queries.groupings import Grouping
-from onlineic.queries.marginals import BoundMarginal, Question, Told
+from onlineic.queries.marginals import BoundMarginal, KeyLabels, Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, _constant, _marked, canonical
 
@@ -70,7 +70,11 @@ def question_to_json(question: Question) -> dict[str, Any]:
             "marginal": list(question.names),
             "partition": partition_to_json(question.partition),
             "cells": integers_to_json(question.cells),
-            **({"keys": [_told_to_json(one) for one in question.told]} if question.told else {}),
+            **(
+                {"keys": [_key_labels_to_json(one) for one in question.key_labels]}
+                if question.key_labels
+                else {}
+            ),
         }
     written: dict[str, Any] = {}
     if question.constant is not None:
@@ -92,25 +96,31 @@ def question_to_json(question: Question) -> dict[str, Any]:
     return written
 
 
-def _told_to_json(told: Told) -> dict[str, Any]:
+def _key_labels_to_json(key_labels: KeyLabels) -> dict[str, Any]:
     """Return what a key is called, and its groups."""
-    return {"name": told.name, "labels": list(told.labels), "ordered": told.ordered}
+    return {"name": key_labels.name, "labels": list(key_labels.labels), "ordered": key_labels.ordered}
 
 
-def _told_from_json(written: dict[str, Any]) -> Told:
-    return Told(str(written["name"]), tuple(written["labels"]), bool(written["ordered"]))
+def _key_labels_from_json(written: dict[str, Any]) -> KeyLabels:
+    return KeyLabels(str(written["name"]), tuple(written["labels"]), bool(written["ordered"]))
 
 
 def question_from_json(written: dict[str, Any], domain: Domain) -> Question:
     """Return the question, bound to the domain; its sensitivity is computed anew, and never read."""
     if "marginal" in written:
         names = tuple(str(name) for name in written["marginal"])
-        told = tuple(map(_told_from_json, written.get("keys", ())))
-        sizes = [len(one.labels) for one in told] or [domain.attribute(name).size for name in names]
+        key_labels = tuple(map(_key_labels_from_json, written.get("keys", ())))
+        sizes = [len(one.labels) for one in key_labels] or [domain.attribute(name).size for name in names]
         cells = integers_from_json(written["cells"], tuple(sizes))
-        made = tuple(Grouping("told", name, (one,)) for name, one in zip(names, told, strict=bool(told)))
+        made = tuple(
+            Grouping("told", name, (one,)) for name, one in zip(names, key_labels, strict=bool(key_labels))
+        )
         return BoundMarginal(
-            names, partition_from_json(written["partition"], domain), cells, groupings=made, told=told
+            names,
+            partition_from_json(written["partition"], domain),
+            cells,
+            groupings=made,
+            key_labels=key_labels,
         )
     rounding = float(written.get("rounding", 0.0))
     if "constant" in written:

@@ -77,13 +77,13 @@ class Marginal:
             order += [place for place, key in enumerate(keys) if key.axis == axis]
         cells = np.ascontiguousarray(np.where(counts, cells, -1).transpose(np.argsort(order)))
         made = tuple(key.grouping for key in keys)
-        told = () if all(one is None for one in made) else tuple(key.told for key in keys)
-        return BoundMarginal(self.names, partition, cells, self.condition, self.groupings, told)
+        key_labels = () if all(one is None for one in made) else tuple(key.key_labels for key in keys)
+        return BoundMarginal(self.names, partition, cells, self.condition, self.groupings, key_labels)
 
 
 @final
 @attrs.frozen
-class Told:
+class KeyLabels:
     """What a key of a table is called, and its groups: those of an attribute where it is no grouping."""
 
     name: str
@@ -100,7 +100,7 @@ class _Key:
     size: int
     classes: Ints | None
     grouping: Grouping | None
-    told: Told
+    key_labels: KeyLabels
 
     @classmethod
     def of(cls, key: Key, domain: Domain) -> "_Key":
@@ -110,7 +110,7 @@ class _Key:
                 labels = (
                     tuple(kind.label(code) for code in range(kind.size)) if kind.size <= MOST_CELLS else ()
                 )
-                return cls(axis, kind.size, None, None, Told(key, labels, kind.ordered))
+                return cls(axis, kind.size, None, None, KeyLabels(key, labels, kind.ordered))
             key = bins(key)
         found = key.over(domain)
         if found.axis is None or found.classes is None:
@@ -118,8 +118,8 @@ class _Key:
                 "a key of a marginal must be of one attribute, got cases over several; ask them by "
                 "group_by, or one by one."
             )
-        told = Told(found.name, found.labels, found.ordered)
-        return cls(found.axis, len(found.labels), found.classes, key, told)
+        key_labels = KeyLabels(found.name, found.labels, found.ordered)
+        return cls(found.axis, len(found.labels), found.classes, key, key_labels)
 
 
 @final
@@ -261,7 +261,7 @@ class BoundMarginal:
             0 whatever the data.
         condition: As it was written.
         groupings: As in `Marginal`.
-        told: What every key is called, with its groups; nothing where each is an attribute with all its
+        key_labels: What every key is called, with its groups; nothing where each is an attribute with all its
             values.
     """
 
@@ -270,7 +270,7 @@ class BoundMarginal:
     cells: Ints
     condition: Expression | None = None
     groupings: tuple[Grouping | None, ...] = ()
-    told: tuple[Told, ...] = ()
+    key_labels: tuple[KeyLabels, ...] = ()
     complement, constant, rounding = False, None, 0.0  # of a query with these: asked and remembered alike
 
     def __attrs_post_init__(self) -> None:
@@ -279,8 +279,8 @@ class BoundMarginal:
     @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tables."""
-        told = (self.cells.shape, self.told) if self.told else ()
-        return ("marginal", *self.names, *self.partition.key, self.cells.tobytes(), *told)
+        key_labels = (self.cells.shape, self.key_labels) if self.key_labels else ()
+        return ("marginal", *self.names, *self.partition.key, self.cells.tobytes(), *key_labels)
 
     @property
     def written(self) -> str:
@@ -295,16 +295,16 @@ class BoundMarginal:
     @cached_property
     def labels(self) -> dict[str, tuple[Any, ...]]:
         """By key the labels along its axis of the table, None for the missing cell."""
-        if self.told:
-            return {one.name: one.labels for one in self.told}
+        if self.key_labels:
+            return {one.name: one.labels for one in self.key_labels}
         kinds = ((name, self.partition.domain.attribute(name)) for name in self.names)
         return {name: tuple(kind.label(code) for code in range(kind.size)) for name, kind in kinds}
 
     @property
     def ordered(self) -> tuple[bool, ...]:
         """Of every key, whether its labels have an order."""
-        if self.told:
-            return tuple(one.ordered for one in self.told)
+        if self.key_labels:
+            return tuple(one.ordered for one in self.key_labels)
         return tuple(self.partition.domain.attribute(name).ordered for name in self.names)
 
     def __repr__(self) -> str:

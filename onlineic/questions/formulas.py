@@ -434,7 +434,7 @@ class Number:
             total = np.hypot(total, _product(np.abs(slope), self.leaves[key].expected))
         return np.where(np.isnan(self.values), np.nan, total)
 
-    def told(self) -> "Stated":
+    def stated(self) -> "Stated":
         """Return the numbers with bounds, by the statement that is smaller for its probability."""
         ways = [self._stated(way) for way in WAYS]
         return min(ways, key=_for_its_probability)

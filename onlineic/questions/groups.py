@@ -180,7 +180,7 @@ class Groups(Combined, Framed):
 
     def with_number(self, name: str, number: Number) -> "Groups":
         """Return what arithmetic made of each group, as it is told."""
-        told, shape = number.told().over(self.values.size), self.values.shape
+        told, shape = number.stated().over(self.values.size), self.values.shape
         return Groups(
             name=f"{name} by {', '.join(self.keys)}",
             keys=self.keys,

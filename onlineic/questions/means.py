@@ -163,7 +163,7 @@ class Derived(Combined):
     @classmethod
     def of_number(cls, name: str, number: Number) -> "Derived":
         """Return what arithmetic made, as it is told."""
-        told = number.told()
+        told = number.stated()
         expected = float(told.expected[0])
         return cls(
             name=name,

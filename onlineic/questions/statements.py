@@ -446,7 +446,7 @@ def _column(formula: Formula, asked: Sequence[_Asked], groups: GroupKeys | None)
 
 def _told(number: Number, rows: int) -> _Part:
     """Return numbers as a column of so many rows."""
-    told = number.told().over(rows)
+    told = number.stated().over(rows)
     bias = float(np.max(told.bias, initial=0.0))
     return _Part(told.values, told.bounds, told.expected, told.few, told.confidence, bias)
 

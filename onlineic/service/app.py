@@ -1,4 +1,4 @@
-"""The routes for programs: what is let in, in which form, and what leaves; the desk answers.
+"""The routes for programs: what is let in, in which form, and what leaves; the scheduler answers.
 
 Order of every request: host, method, who asks, rate, size, form; only then a question. What is refused is
 refused with a stable code, as problem+json or as a page, and changes nothing. Nothing of a body, a token or a
@@ -31,7 +31,6 @@ from onlineic.queries.answers import Answer
 from onlineic.questions.synthetic import synthetic
 from onlineic.service import logs
 from onlineic.service.bodies import body_of, member, number, parsed
-from onlineic.service.desk import CELLS, Desk, Job
 from onlineic.service.face import ALL, Grown, Servable, Span, over, span_of
 from onlineic.service.forms import EXPLAINED
 from onlineic.service.gate import Gate, Limits
@@ -41,6 +40,7 @@ from onlineic.service.openapi import openapi
 from onlineic.service.refusals import Problem, RefusedError
 from onlineic.service.replies import encoded, written_answers
 from onlineic.service.results import SHEET_OF_ANSWERS, sheet, sheet_of_answers, told
+from onlineic.service.scheduler import CELLS, Job, Scheduler
 from onlineic.service.site import Site, problem_page
 from onlineic.service.users import User, Users
 from onlineic.service.wire import cost_of, from_wire
@@ -116,10 +116,10 @@ class Service:
         users: Of the event loop's thread.
     """
 
-    def __init__(self, session: Servable, desk: Desk, users: Users, limits: Limits) -> None:
-        self._session, self._desk, self._limits = session, desk, limits
+    def __init__(self, session: Servable, scheduler: Scheduler, users: Users, limits: Limits) -> None:
+        self._session, self._scheduler, self._limits = session, scheduler, limits
         self._gate = Gate(users, limits)
-        self._office = Office(session, desk, self._gate)
+        self._office = Office(session, scheduler, self._gate)
         self._requests: Counter[int] = Counter()
         self._listening: Counter[str] = Counter()  # streams of events, by user
         self.ending: Callable[[], bool] = lambda: False  # whether the server goes down, and streams must end
@@ -151,9 +151,9 @@ class Service:
         self._app = Starlette(
             routes=self.routes,
             exception_handlers={
-                HTTPException: _http_problem,
-                RefusedError: _refused,
-                OnlineICError: _refused,
+                HTTPException: http_problem,
+                RefusedError: refused,
+                OnlineICError: refused,
                 ClientDisconnect: _gone,
                 Exception: _unexpected,
             },
@@ -181,13 +181,12 @@ class Service:
                     _log.info("%s %s %d", scope["method"], path, message["status"])
                 await send(message)
 
-            hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-            if len(hosts) != 1 or _host(hosts[0]) not in self._limits.hosts:
+            if host_of(scope) not in self._limits.hosts:
                 problem = Problem(400, "host", "the host must be one that this server is called by.")
                 await shown(Request(scope), problem)(scope, receive, sending)
                 return
             try:
-                await _while_heard(self._app, scope, receive, sending)
+                await while_heard(self._app, scope, receive, sending)
             except Exception as error:  # Starlette raises again what it has answered as 500
                 _log.error("request failed: %s", type(error).__name__)
 
@@ -206,7 +205,7 @@ class Service:
     # -- questions ------------------------------------------------------------------------------------------
 
     def _told(self, span: Span) -> dict[str, Any]:
-        session, view = over(self._session, span), self._desk.view
+        session, view = over(self._session, span), self._scheduler.view
         statistics = view.statistics
         grown = {"periods": _grown(view)} if isinstance(view, Grown) else {}
         return {
@@ -244,15 +243,15 @@ class Service:
             self._gate.ask(user, max(1, len(asked)))
             light = len(raw) <= LETTERS and len(asked) <= FEW
             read = partial(Read.of, asked, lambda one: self._bound(one, face))
-            found = read() if light else await self._desk.reading.run(user.name, read)
+            found = read() if light else await self._scheduler.reading.run(user.name, read)
             self._gate.owe(user, sum(found.costs) - len(found.costs))
             outcomes = []
             if found.questions:
-                outcomes = await self._desk.outcomes(job, found.questions, found.costs)
+                outcomes = await self._scheduler.outcomes(job, found.questions, found.costs)
             rendered = partial(written_answers, found.merged(outcomes))
             if len(asked) <= FEW and sum(found.costs) <= FEW:
                 return _json(rendered())
-            return _json(await self._desk.reading.run(user.name, rendered))
+            return _json(await self._scheduler.reading.run(user.name, rendered))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
@@ -269,7 +268,7 @@ class Service:
         """
         question = self._read(sent, face)
         bound = face.bind(question)
-        return question if self._desk.spanned else bound, cost_of(sent, face.domain)
+        return question if self._scheduler.spanned else bound, cost_of(sent, face.domain)
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
@@ -315,7 +314,7 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        face, purse = over(self._session, span), self._office.purse(user)
+        face, quota = over(self._session, span), self._office.quota(user)
         rate = not statement and is_share(asked, face.domain)
 
         def explained(view: Any) -> dict[str, Any]:
@@ -324,10 +323,10 @@ class Service:
                 question = [self._read(one, face) for one in asked[: EXPLAINED + 1]]
             elif not statement:
                 question = self._shared(asked, face) if rate else self._read(asked, face)
-            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, purse).to_dict()
+            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, quota).to_dict()
             return found
 
-        found = await self._desk.look(user, explained)
+        found = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found["answers"] - 1)
         return JSONResponse(found)
 
@@ -338,19 +337,19 @@ class Service:
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
         self._gate.read(user, max(1, len(asked)))
-        if self._desk.spanned:
+        if self._scheduler.spanned:
             raise InvalidQueryError(
                 "a function must be explained of a session without periods, got periods; explain a statement."
             )
-        face, purse = over(self._session, span), self._office.purse(user)
+        face, quota = over(self._session, span), self._office.quota(user)
 
         def looked(view: Any) -> bytes:
             seen = over(view, span)
-            found = [seen.prospect(self._read(one, face), purse) for one in asked]
+            found = [seen.preview(self._read(one, face), quota) for one in asked]
             said = [{"answer": Outcome(one.answer).to_dict(), "joint": _finite(one.joint)} for one in found]
             return encoded({"prospects": said})
 
-        return _json(await self._desk.look(user, looked))
+        return _json(await self._scheduler.look(user, looked))
 
     async def bounds(self, request: Request, user: User) -> Response:
         """Bound given answers jointly."""
@@ -391,20 +390,20 @@ class Service:
             each = [self._bound(one, face) for one in asked]
             return each, [_given(*one) for one in zip(values, statuses, bounds, strict=True)]
 
-        if not self._desk.spanned:
+        if not self._scheduler.spanned:
 
             def looked(view: Any) -> list[Any]:
                 questions, answers = read()
                 return work(view, [one for one, _ in questions], answers)
 
-            return await self._desk.look(user, looked)
-        questions, answers = await self._desk.reading.run(user.name, read)
+            return await self._scheduler.look(user, looked)
+        questions, answers = await self._scheduler.reading.run(user.name, read)
 
         def act(to: Any, session: Any) -> list[Any]:
             return work(to, [one for one, _ in questions], answers)
 
         cost = max(1, sum(own for _, own in questions) // 8)
-        (found,) = await self._desk.parts(Job.of(user, raw, span), [(cost, act)])
+        (found,) = await self._scheduler.parts(Job.of(user, raw, span), [(cost, act)])
         said: list[Any] = found
         return said
 
@@ -412,7 +411,7 @@ class Service:
 
     async def statistics(self, request: Request, user: User) -> Response:
         """Tell public facts of now; waits for nobody."""
-        facts, family = self._office.facts(user), self._desk.view.statistics.family
+        facts, family = self._office.facts(user), self._scheduler.view.statistics.family
         if family is None or not request.query_params.get("family"):
             return JSONResponse(facts)
         self._gate.read(user, 1 + len(family.sets) // 256)
@@ -467,11 +466,11 @@ class Service:
             more = {"next": after if after < view.length else None, "length": view.length}
             return encoded({"answers": rows, **more})
 
-        return _json(await self._desk.look(user, rendered))
+        return _json(await self._scheduler.look(user, rendered))
 
     async def sheet(self, request: Request, user: User) -> Response:
         """Tell what was released as CSV, one row a number: all of it, a part at a time."""
-        start, view = number(request, "from", 0), self._desk.view
+        start, view = number(request, "from", 0), self._scheduler.view
         self._gate.read(user)
 
         def part(view: Any, at: int) -> str:
@@ -483,7 +482,7 @@ class Service:
                 if self.ending():
                     raise ClientDisconnect  # cut before its end, which a client sees
                 self._gate.owe_reads(user, PAGE_OF_RECORDS // 8)
-                yield await self._desk.look(user, partial(part, at=at), view)
+                yield await self._scheduler.look(user, partial(part, at=at), view)
 
         headers = {"content-disposition": 'attachment; filename="answers.csv"'}
         return StreamingResponse(sheets(), headers=headers, media_type="text/csv; charset=utf-8")
@@ -497,7 +496,7 @@ class Service:
         def rendered() -> bytes:
             return encoded({"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()})
 
-        return _json(await self._desk.reading.run(user.name, rendered))
+        return _json(await self._scheduler.reading.run(user.name, rendered))
 
     async def synthetic(self, request: Request, user: User) -> Response:
         """Hand out synthetic rows, stamped as such: before anything was asked, of the public start."""
@@ -505,11 +504,11 @@ class Service:
         if rows > MOST_ROWS:
             raise TooLargeError(f"rows must be at most {MOST_ROWS:,}, got {rows:,}.")
         self._gate.read(user, 16 + rows // 16)
-        view: Any = self._desk.view
+        view: Any = self._scheduler.view
         begun = isinstance(view, Grown) or bool(view.account.spent)
         if isinstance(view, Grown):
             act = (16 + rows // 64, lambda to, session: over(session, span).synthetic(rows, seed))
-            (drawn,) = await self._desk.parts(Job.of(user, b"synthetic"), [act])
+            (drawn,) = await self._scheduler.parts(Job.of(user, b"synthetic"), [act])
         else:
             over(self._session, span)
             drawn = None
@@ -526,7 +525,7 @@ class Service:
             return sheet(found.to_dict()).encode()
 
         name = "synthetic.csv" if begun else "synthetic-nothing-learned-yet.csv"
-        text = await self._desk.reading.run(user.name, written)
+        text = await self._scheduler.reading.run(user.name, written)
         if plain:
             return _json(text)
         headers = {"content-disposition": f'attachment; filename="{name}"', "x-learned": str(begun).lower()}
@@ -542,16 +541,18 @@ class Service:
 
     async def ready(self, request: Request) -> Response:
         """Tell whether questions can be answered."""
-        return PlainTextResponse("ready\n") if self._desk.ready else PlainTextResponse("not ready\n", 503)
+        return (
+            PlainTextResponse("ready\n") if self._scheduler.ready else PlainTextResponse("not ready\n", 503)
+        )
 
     async def metrics(self, request: Request, user: User) -> Response:
         """Tell numbers in the text form of Prometheus: all of them public."""
         return PlainTextResponse(
-            metrics_of(self._desk, self._requests), media_type="text/plain; version=0.0.4; charset=utf-8"
+            metrics_of(self._scheduler, self._requests), media_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
 
-async def _while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Run an application until its client goes: a request without a key is given up then."""
     whole = asyncio.Event()
 
@@ -585,14 +586,17 @@ async def _while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 def shown(request: Request, problem: Problem) -> Response:
     """Return a refusal as a page for those who read pages, else as problem+json."""
-    return problem_page(problem) if "text/html" in request.headers.get("accept", "") else problem.json()
+    html = "text/html" in request.headers.get("accept", "")
+    return problem_page(problem, request.url.path) if html else problem.json()
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def refused(request: Request, error: Exception) -> Response:
+    """Return what an error is told as."""
     return shown(request, Problem.of(error))
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+async def http_problem(request: Request, error: Exception) -> Response:
+    """Return what no route is told as."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     code = {404: "not-found", 405: "method", 400: "form"}.get(status, "http")
@@ -645,7 +649,10 @@ def _given(value: Any, status: Any, bound: Any) -> Answer:
     return Answer(said, said, status, wide)
 
 
-def _host(header: str) -> str:
+def host_of(scope: Scope) -> str:
+    """Return the name that a request calls the server by, without its port; "" where it is not one."""
+    hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+    header = hosts[0] if len(hosts) == 1 else ""
     host = header.rsplit(":", 1)[0] if header.rsplit(":", 1)[-1].isdigit() and ":" in header else header
     return host.lower()
 

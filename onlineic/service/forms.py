@@ -23,7 +23,7 @@ from onlineic.questions.means import Numbers
 from onlineic.service.face import ALL, Shown, Span, span_of
 from onlineic.service.words import label, values_of
 from onlineic.session.explain import Explanation
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 from onlineic.slips import nearest
 
 EXPLAINED = 1024  # questions that one which is explained may become
@@ -101,9 +101,9 @@ class AskedForm:
         """The form as the query of an address."""
         return query_of(self.fields)
 
-    def explained(self, view: Shown, purse: Purse) -> Explanation:
+    def explained(self, view: Shown, quota: Quota) -> Explanation:
         """Return what it may cost who asks, and what it is worth to them."""
-        return view.explain(self.explain, EXPLAINED, purse)
+        return view.explain(self.explain, EXPLAINED, quota)
 
     def snippets(self) -> list[tuple[str, str]]:
         """Return the same question in other languages, each under its name."""

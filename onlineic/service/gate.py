@@ -19,6 +19,7 @@ from onlineic.noise.sources import SystemNoise
 from onlineic.service import logs
 from onlineic.service.rates import Rates
 from onlineic.service.refusals import RefusedError, UnreadyError
+from onlineic.service.trust import Trusted
 from onlineic.service.users import User, Users, digest_of
 
 VISIT = 12 * 3600.0  # seconds that a login lasts
@@ -37,12 +38,14 @@ class Limits:
         hosts: Names that a request may call it by, without ports.
         secure: Whether browsers reach it by TLS: cookies are then sent by no other way.
         curators: Names of users whose page tells of all users.
+        trusted: What a proxy may say of who asks; None: nothing.
         clock: Seconds, by which rates and visits are counted.
     """
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
     secure: bool = False
     curators: frozenset[str] = frozenset()
+    trusted: Trusted | None = None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -69,6 +72,10 @@ class Gate:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         try:
             user = self.users.by_token(token.strip()) if kind.lower() == "bearer" else None
+            if user is None and self.limits.trusted is not None:
+                user = self.limits.trusted.user(request, self.users)
+                if user is not None and request.method != "GET":
+                    check_origin(request)  # a browser is signed in at the proxy, whichever page it shows
             if user is None and (cookie := request.cookies.get(COOKIE)) is not None:
                 _, token, end = self._visits.get(digest_of(cookie), ("", "", 0.0))
                 if end > self.limits.clock():

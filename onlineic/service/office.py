@@ -10,11 +10,11 @@ import attrs
 from starlette.responses import Response
 
 from onlineic.errors import InvalidQueryError
-from onlineic.service.desk import Capped, Desk, Job
 from onlineic.service.face import Servable, Span, over
 from onlineic.service.gate import Gate
+from onlineic.service.scheduler import Job, LimitedSession, Scheduler
 from onlineic.service.users import User, digest_of
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 
 MOST_KEYS, LONGEST_KEY, LONGEST_REPLY = 256, 80, 2**16  # of replies that are kept to be given again
 MOST_SUMMARIES = 8
@@ -38,46 +38,46 @@ class Once:
 
 @final
 class Office:
-    """A session, the desk in front of it, and the gate."""
+    """A session, the scheduler in front of it, and the gate."""
 
-    def __init__(self, session: Servable, desk: Desk, gate: Gate) -> None:
-        self.session, self.desk, self.gate = session, desk, gate
+    def __init__(self, session: Servable, scheduler: Scheduler, gate: Gate) -> None:
+        self.session, self.scheduler, self.gate = session, scheduler, gate
         self._once: OrderedDict[tuple[str, str], Once] = OrderedDict()
         self._summaries: dict[int, tuple[Any, Any]] = {}  # by answers: the view that it was made of, and it
 
-    def purse(self, user: User) -> Purse:
+    def quota(self, user: User) -> Quota:
         """Return what a user may spend, as their next question finds it."""
-        return self.desk.purse(user, self.gate.users.active)
+        return self.scheduler.quota(user, self.gate.users.active)
 
     def facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
-        view, pool, purse = self.desk.view, self.desk.pool(), self.purse(user)
+        view, pool, quota = self.scheduler.view, self.scheduler.pool(), self.quota(user)
         paid = view.paid.get(user.name, Fraction(0))
         own = {
             "name": user.name,
             "share": float(user.part(self.gate.users.active)),
             "paid": float(paid / pool) if pool else 0.0,
-            "left": float(max(Fraction(0), purse.limit - paid) / pool) if pool else 0.0,
-            "hard_left": view.hits_left(purse),
+            "left": float(max(Fraction(0), quota.limit - paid) / pool) if pool else 0.0,
+            "hard_left": view.hits_left(quota),
         }
-        return {**view.to_dict(), "you": own}
+        return {**view.to_dict(), "measured_left": view.hits_left(None), "you": own}
 
-    async def worked(self, job: Job, act: Callable[[Capped], Any]) -> Any:
+    async def worked(self, job: Job, act: Callable[[LimitedSession], Any]) -> Any:
         """Return what is worked out of answers, each of which counts as a question of the asker."""
         user = job.user
         over(self.session, job.span)
         self.gate.ask(user, 0)  # it is counted as it begins
-        return await self.desk.work(
+        return await self.scheduler.work(
             job, act, lambda: self.gate.ask(user), lambda count: self.gate.owe(user, count)
         )
 
     async def summary(self, user: User, answers: int) -> Any:
         """Return the summary of now, made once for all who ask for it before something changes."""
-        view = self.desk.view
+        view = self.scheduler.view
         if (held := self._summaries.get(answers)) is not None and held[0] is view:
             return held[1]
         act = (8 + answers // 4, lambda to, session: session.summary(answers))
-        (found,) = await self.desk.parts(Job.of(user, b"summary"), [act])
+        (found,) = await self.scheduler.parts(Job.of(user, b"summary"), [act])
         self._summaries[answers] = (view, found)
         while len(self._summaries) > MOST_SUMMARIES:
             self._summaries.pop(next(iter(self._summaries)))
@@ -129,7 +129,7 @@ class Office:
             return {"state": "unknown"}
         if held.task.done():
             return {"state": "done"}
-        job, before = held.job, self.desk.before(user.name)
-        seconds = before / self.desk.pace if self.desk.pace else None
+        job, before = held.job, self.scheduler.before(user.name)
+        seconds = before / self.scheduler.pace if self.scheduler.pace else None
         state = "asking" if job.done else "waiting"
         return {"state": state, "before": before, "asked": job.asked, "done": job.done, "seconds": seconds}

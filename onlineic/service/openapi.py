@@ -98,7 +98,15 @@ SCHEMAS: dict[str, Any] = {
     "Snapshot": _object({"answers": _list({"oneOf": [_ref("Answer"), {"type": "null"}]})}),
     "You": _object({"name": TEXT, "share": NUMBER, "paid": NUMBER, "left": NUMBER, "hard_left": COUNT}),
     "Statistics": _object(
-        {"n": COUNT, "asked": COUNT, "spent": NUMBER, "hard_left": COUNT, "length": COUNT, "you": _ref("You")}
+        {
+            "n": COUNT,
+            "asked": COUNT,
+            "spent": NUMBER,
+            "hard_left": COUNT,
+            "measured_left": COUNT,
+            "length": COUNT,
+            "you": _ref("You"),
+        }
     ),
     "Progress": _object(
         {"state": {"enum": ["unknown", "waiting", "asking", "done"]}},
@@ -120,7 +128,7 @@ SCHEMAS: dict[str, Any] = {
 
 @final
 @attrs.frozen
-class Told:
+class Route:
     """One route.
 
     Attributes:
@@ -142,89 +150,89 @@ class Told:
     either: bool = False
 
 
-def _page(text: str, **more: Any) -> Told:
-    return Told(text, "text/html", **more)
+def _page(text: str, **more: Any) -> Route:
+    return Route(text, "text/html", **more)
 
 
 GIVEN = {"questions": _list(_ref("Question")), "values": _list({}), "statuses": _list(TEXT)}
 FORM = {"the form": (TEXT, "fields of the form, as an address of the page has them")}
 SPAN: dict[str, tuple[dict[str, Any], str]] = {name: (one, one["description"]) for name, one in ENDS.items()}
 FROM: dict[str, tuple[dict[str, Any], str]] = {"from": (COUNT, "the first place; 0 if it is left out")}
-ROUTES: dict[tuple[str, str], Told] = {
-    ("get", "/v1/about"): Told("What is asked about: domain, n, beta, budget, version.", "About", SPAN),
-    ("post", "/v1/answers"): Told(
+ROUTES: dict[tuple[str, str], Route] = {
+    ("get", "/v1/about"): Route("What is asked about: domain, n, beta, budget, version.", "About", SPAN),
+    ("post", "/v1/answers"): Route(
         "Answer up to 256 questions, each by itself: an answer or a refusal.", "Outcomes", keyed=True,
         body={"questions": {**_list(_ref("Question")), "maxItems": 256}},
     ),
-    ("post", "/v1/sql"): Told(
+    ("post", "/v1/sql"): Route(
         "Answer one SELECT statement.", "Statement", keyed=True,
         body={"sql": {"type": "string", "maxLength": 4096}},
     ),
-    ("post", "/v1/share"): Told(
+    ("post", "/v1/share"): Route(
         "Answer one rate: which part of the records meets a condition, by group or not.", "Share",
         keyed=True, body={"share": FREE}, beside={"where": FREE, "by": _list({})},
     ),
-    ("post", "/v1/explain"): Told(
+    ("post", "/v1/explain"): Route(
         "What a question, or several, may cost you, and what the answer will be worth; asks nothing.",
         "Explanation", either=True, body={"question": _ref("Question"), "questions": _list(_ref("Question"))},
     ),
-    ("post", "/v1/prospects"): Told(
+    ("post", "/v1/prospects"): Route(
         "What questions would be answered if no test fired: for explanations alone, without any guarantee.",
         "Prospects", body={"questions": {**_list(_ref("Question")), "maxItems": 256}},
     ),
-    ("post", "/v1/bounds"): Told("Bounds on given answers that hold all at once.", "Bounds", body=GIVEN),
-    ("post", "/v1/snapshot"): Told(
+    ("post", "/v1/bounds"): Route("Bounds on given answers that hold all at once.", "Bounds", body=GIVEN),
+    ("post", "/v1/snapshot"): Route(
         "Given answers as the hypothesis says them now, null where one stays.", "Snapshot",
         body={**GIVEN, "bounds": {**_list(NUMBER), "description": "of each answer, null where it has none"}},
     ),
-    ("get", "/v1/statistics"): Told(
+    ("get", "/v1/statistics"): Route(
         "Public facts of now, and what is left of your part; never waits.", "Statistics",
         {"family": (COUNT, "1: with the queries that released tables bound all at once")},
     ),
-    ("get", "/v1/progress"): Told(
+    ("get", "/v1/progress"): Route(
         "How far a request of yours with a key has come; never waits.", "Progress", {"key": (TEXT, "its key")}
     ),
-    ("get", "/v1/events"): Told(
+    ("get", "/v1/events"): Route(
         "Server-sent events: the statistics, again whenever they change.", "text/event-stream"
     ),
-    ("get", "/v1/transcript"): Told(
+    ("get", "/v1/transcript"): Route(
         "What was released, from a place on.", "Transcript",
         {**FROM, "limit": ({"type": "integer", "minimum": 1}, "records at most; 256 is the most")},
     ),
-    ("get", "/v1/answers.csv"): Told("All that was released, one row a number.", "text/csv", FROM),
-    ("get", "/v1/summary"): Told(
+    ("get", "/v1/answers.csv"): Route("All that was released, one row a number.", "text/csv", FROM),
+    ("get", "/v1/summary"): Route(
         "The session as text, Markdown and HTML.", "Summary",
         {"answers": (COUNT, "that are listed, at most 256")},
     ),
-    ("get", "/v1/synthetic.csv"): Told(
+    ("get", "/v1/synthetic.csv"): Route(
         "Synthetic rows drawn from what was learned, before anything was asked from all possible records "
         "alike: free, without any guarantee.",
         "text/csv",
         {"rows": (COUNT, "at most 10,000; 1,000 if it is left out"), "seed": (COUNT, "public"), **SPAN},
     ),
-    ("get", "/v1/synthetic.json"): Told(
+    ("get", "/v1/synthetic.json"): Route(
         "The same rows as columns.", "Synthetic",
         {"rows": (COUNT, "at most 10,000; 1,000 if it is left out"), "seed": (COUNT, "public"), **SPAN},
     ),
-    ("get", "/v1/openapi.json"): Told("This text.", "application/json", open=True),
-    ("get", "/health"): Told("Whether the process lives.", "text/plain", open=True),
-    ("get", "/ready"): Told("Whether questions can be answered; 503 if not.", "text/plain", open=True),
-    ("get", "/metrics"): Told("Prometheus text.", "text/plain"),
+    ("get", "/v1/openapi.json"): Route("This text.", "application/json", open=True),
+    ("get", "/health"): Route("Whether the process lives.", "text/plain", open=True),
+    ("get", "/ready"): Route("Whether questions can be answered; 503 if not.", "text/plain", open=True),
+    ("get", "/metrics"): Route("Prometheus text.", "text/plain"),
     ("get", "/"): _page("The page, with the question of the address; asks nothing.", query=FORM, open=True),
     ("post", "/ask"): _page("Ask by the form of the page, and go to the address of the answer.", open=True),
     ("get", "/ask"): _page("Go to the form of the page.", query=FORM, open=True),
-    ("get", "/result.csv"): Told("What the question of the address was told.", "text/csv", FORM),
-    ("get", "/result.json"): Told("The same as JSON.", "application/json", FORM),
+    ("get", "/result.csv"): Route("What the question of the address was told.", "text/csv", FORM),
+    ("get", "/result.json"): Route("The same as JSON.", "application/json", FORM),
     ("get", "/mine"): _page("Your questions."),
     ("get", "/help"): _page("What the words of the page mean.", open=True),
     ("get", "/curator"): _page("The page of a curator: users, who paid, the log and the session."),
     ("post", "/login"): _page("Begin a visit of the page.", open=True),
     ("get", "/login"): _page("Go to the page.", open=True),
     ("post", "/logout"): _page("End a visit.", open=True),
-    ("get", "/page.js"): Told("The script of the page.", "text/javascript", open=True),
-    ("get", "/page.css"): Told("The looks of the page.", "text/css", open=True),
-    ("get", "/icon.svg"): Told("The icon of the page.", "image/svg+xml", open=True),
-    ("get", "/favicon.ico"): Told("The same.", "image/svg+xml", open=True),
+    ("get", "/page.js"): Route("The script of the page.", "text/javascript", open=True),
+    ("get", "/page.css"): Route("The looks of the page.", "text/css", open=True),
+    ("get", "/icon.svg"): Route("The icon of the page.", "image/svg+xml", open=True),
+    ("get", "/favicon.ico"): Route("The same.", "image/svg+xml", open=True),
 }  # fmt: skip
 
 

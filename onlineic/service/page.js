@@ -16,7 +16,7 @@
   function heard(told) {
     const left = Math.max(0, 1 - told.spent), you = told.you, own = you.share ? you.left / you.share : 0;
     if (!part("left-all")) return;
-    part("left-all").textContent = "Of the whole budget: " + share(left) + " is left, enough for " + many(told.hard_left) + ".";
+    part("left-all").textContent = "Of the whole budget: " + share(left) + " is left, enough for " + many(told.measured_left) + ".";
     part("left-own").textContent = you.hard_left
       ? "Of your share: " + share(own) + " is left, enough for " + many(you.hard_left) + "."
       : "Of your share " + share(own) + " is left, too little for a measurement: new questions are answered from what " +
@@ -29,7 +29,7 @@
   async function look() {
     if (document.hidden || asking || !part("left-all")) return;
     try {
-      const reply = await fetch("/v1/statistics", { headers: { accept: "application/json" } });
+      const reply = await fetch("v1/statistics", { headers: { accept: "application/json" } });
       if (reply.ok) heard(await reply.json());
     } catch { /* it is away; later again */ }
   }
@@ -61,7 +61,7 @@
       operator.addEventListener("change", suit);
       suit();
     });
-    for (const form of all("form[action='/ask']")) form.addEventListener("submit", (event) => submitted(event, form));
+    for (const form of all("form[action='ask']")) form.addEventListener("submit", (event) => submitted(event, form));
     for (const button of all(".copy")) {
       button.hidden = false;
       button.addEventListener("click", () => copied(button));
@@ -92,7 +92,7 @@
     asking = new AbortController();
     const shown = wait(form, act, sent.get("key"));
     try {
-      const reply = await fetch("/ask", { method: "POST", body: sent, signal: asking.signal, headers: { accept: "text/html" } });
+      const reply = await fetch("ask", { method: "POST", body: sent, signal: asking.signal, headers: { accept: "text/html" } });
       swap(await reply.text(), reply.url.includes("/ask") ? null : reply.url);
     } catch (error) {
       shown.say(error.name === "AbortError"
@@ -106,7 +106,7 @@
 
   function wait(form, act, key) {
     const line = form.querySelector(".waiting"), said = line.querySelector("span"), stop = line.querySelector(".stop");
-    const buttons = all("form[action='/ask'] button[type=submit]"), began = Date.now();
+    const buttons = all("form[action='ask'] button[type=submit]"), began = Date.now();
     const main = document.querySelector("main");
     let before = "";
     const words = act === "explain" ? "Looking at it" : "Asking";
@@ -125,7 +125,7 @@
     const clock = setInterval(async () => {
       tell();
       try {
-        const told = await (await fetch("/v1/progress?key=" + key, { headers: { accept: "application/json" } })).json();
+        const told = await (await fetch("v1/progress?key=" + key, { headers: { accept: "application/json" } })).json();
         if (told.state === "waiting" || told.state === "asking") {
           const left = told.seconds > 1 ? ", about " + Math.ceil(told.seconds) + " seconds to go" : "";
           before = (told.asked > 1 ? "; " + told.done.toLocaleString("en") + " of " + told.asked.toLocaleString("en") + " numbers are there" :

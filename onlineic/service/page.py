@@ -80,7 +80,7 @@ _environment = Environment(
 
 def rendered(name: str, **given: Any) -> str:
     """Return a document made of a template."""
-    return _environment.get_template(name).render(**given)
+    return _environment.get_template(name).render(**{"root": "", **given})
 
 
 def bare(block: str) -> Markup:
@@ -100,7 +100,7 @@ _environment.filters |= {"capital": _capital, "part": part, "short": shortened}
 
 @final
 @attrs.frozen
-class Told:
+class PageAnswer:
     """An answer as the page shows it.
 
     Attributes:
@@ -132,7 +132,7 @@ class Told:
         return not self.drawing or len(self.rows) <= FEW
 
 
-def told_of(asked: AskedForm, found: Any, n: int, beta: float) -> Told:
+def told_of(asked: AskedForm, found: Any, n: int, beta: float) -> PageAnswer:
     """Return an answer in words, with a drawing."""
     said = _capital(shortened(asked.said, 200))
     if isinstance(found, Answer):
@@ -143,7 +143,7 @@ def told_of(asked: AskedForm, found: Any, n: int, beta: float) -> Told:
         return _derived(said, found)
     if isinstance(found, Quantile):
         sure = reach(None, "these ends", found.confidence).removeprefix("Provably within these ends")
-        return Told(
+        return PageAnswer(
             label(found.value),
             f"{said}: from {label(found.low)} to {label(found.high)}{sure}",
             "",
@@ -154,10 +154,10 @@ def told_of(asked: AskedForm, found: Any, n: int, beta: float) -> Told:
         return _series(said, found)
     if isinstance(found, AnswerTable):
         return _statement(said, found)
-    return Told(said, shortened(repr(found), 1000), "")
+    return PageAnswer(said, shortened(repr(found), 1000), "")
 
 
-def _number(said: str, answer: Answer, beta: float) -> Told:
+def _number(said: str, answer: Answer, beta: float) -> PageAnswer:
     n, bound = answer.n or 0, (answer.n or 0) * answer.error_bound
     usual = of_error(answer.count_expected_error, bound)
     finite = math.isfinite(answer.error_bound)
@@ -169,9 +169,9 @@ def _number(said: str, answer: Answer, beta: float) -> Told:
     value = float(answer.value)
     ends = [min(1.0, max(0.0, value + sign * wide / n)) if n else value for sign in (-1, 1)]
     count = records(float(answer.count))
-    return Told(
+    return PageAnswer(
         f"{count} {answer.of_what}",
-        f"{said}: {value:.2%} of all {n:,}.",
+        f"{said}: {100.0 * value:.2f} % of all {n:,}.",
         "Exactly." if exact else far,
         status_of(answer),
         drawing=bare(span_bar(ends[0], value, ends[1], f"share of all {answer.of_what}")),
@@ -180,7 +180,7 @@ def _number(said: str, answer: Answer, beta: float) -> Told:
     )
 
 
-def _derived(said: str, found: Derived) -> Told:
+def _derived(said: str, found: Derived) -> PageAnswer:
     usual, bound = of_error(found.expected_error, found.error_bound), found.error_bound
     value = rounded(found.value, usual, bound)
     finite = math.isfinite(bound)
@@ -197,7 +197,7 @@ def _derived(said: str, found: Derived) -> Told:
     if found.count is not None and found.count_bound is not None and 0.0 < found.count_bound < math.inf:
         around = whole_records(found.count_bound)
         notes.append(f"It is about {records(found.count)} {found.of_what}, give or take {around}.")
-    return Told(
+    return PageAnswer(
         value,
         f"{said}.",
         "Exactly." if bound == 0.0 and not usual else far,
@@ -244,7 +244,7 @@ def _far_of_many(errors: Sequence[float | None], bound: float, sure: float) -> s
     return far if far == NOTHING else f"Each number: {far[:1].lower()}{far[1:]}"
 
 
-def _table(said: str, answer: Answer, beta: float) -> Told:
+def _table(said: str, answer: Answer, beta: float) -> PageAnswer:
     n, counts = answer.n or 1, np.asarray(answer.count, np.float64)
     bound, errors = n * answer.error_bound, _cell_errors(answer)
     far = _far_of_many(errors, bound, 1.0 - beta)
@@ -260,7 +260,7 @@ def _table(said: str, answer: Answer, beta: float) -> Told:
             for one, count, error in zip(labels[0], counts.tolist(), errors, strict=True)
         ]
         notes = ("Lines on the bars: the usual error.",) if lows is not None else ()
-        return Told(said, "", far, notes=notes, drawing=drawing,
+        return PageAnswer(said, "", far, notes=notes, drawing=drawing,
                     head=(names[0], answer.of_what, "usual error"), rows=tuple(rows[:MOST_ROWS]),
                     cut=max(0, len(rows) - MOST_ROWS), **more)  # fmt: skip
     if len(labels) == 2:
@@ -272,12 +272,12 @@ def _table(said: str, answer: Answer, beta: float) -> Told:
         ]
         cut = len(labels[0]) > MAPPED or len(labels[1]) > MAPPED
         notes = (f"Cut to {MAPPED} rows and columns: the file holds all.",) if cut else ()
-        return Told(said, "", far, notes=notes, head=(f"{names[0]} \\ {names[1]}", *labels[1][:MAPPED]),
+        return PageAnswer(said, "", far, notes=notes, head=(f"{names[0]} \\ {names[1]}", *labels[1][:MAPPED]),
                     rows=tuple(rows2), shades=tuple(map(tuple, shades)), **more)  # fmt: skip
-    return Told(said, f"{counts.size:,} numbers: take them as a file.", far, **more)
+    return PageAnswer(said, f"{counts.size:,} numbers: take them as a file.", far, **more)
 
 
-def _series(said: str, found: Groups) -> Told:
+def _series(said: str, found: Groups) -> PageAnswer:
     """Return a count for each period: drawn, and as a table."""
     (labels,), (name,) = found.labels, found.keys
     values, bounds = found.values.ravel().tolist(), found.error_bounds.ravel().tolist()
@@ -294,7 +294,7 @@ def _series(said: str, found: Groups) -> Told:
         for text, value, error, bound in zip(texts, values, errors, bounds, strict=True)
     ]
     sure = found.confidence if all(map(math.isfinite, bounds)) else 0.0
-    return Told(
+    return PageAnswer(
         said,
         "",
         _far_of_many(errors, max(bounds, default=0.0), sure),
@@ -308,7 +308,7 @@ def _series(said: str, found: Groups) -> Told:
     )
 
 
-def _statement(said: str, found: AnswerTable) -> Told:
+def _statement(said: str, found: AnswerTable) -> PageAnswer:
     """Return the rows of a statement: each number with its usual error and its bound below."""
     left = sum(place < len(found.keys) for _, place in found.columns)
     ordered = sorted(found.columns, key=lambda column: column[1] >= len(found.keys))
@@ -331,12 +331,11 @@ def _statement(said: str, found: AnswerTable) -> Told:
         for name, bias in zip(found.names, found.biases, strict=True)
         if bias
     ]
-    far = "Below each number: within what it usually is, with 95 %, and within what it provably is"
-    sure_text = reach(None, "x", sure, together=True).removeprefix("Provably within x")
-    return Told(
+    far = reach("the first", "the second", sure, together=True)
+    return PageAnswer(
         said,
         "",
-        f"{far}{sure_text}",
+        f"Below each number: {far[:1].lower()}{far[1:]}",
         notes=tuple(notes),
         head=tuple(shortened(name) for name, _ in ordered),
         rows=tuple(rows),
@@ -347,16 +346,16 @@ def _statement(said: str, found: AnswerTable) -> Told:
     )
 
 
-def _cell(value: float, error: float | None, bound: float) -> tuple[str, str]:
+def _cell(value: float, error: float | None, bound: float) -> tuple[str, list[str]]:
     if math.isnan(value):
-        return "too few records", ""
+        return "too few records", []
     usual = of_error(error, bound)
     text = rounded(value, usual, bound)
     if bound == 0.0:
-        return text, "exactly"
+        return text, ["exactly"]
     parts = [] if usual is None else [f"usually ± {off_by(value, text, usual, 2)}"]
     parts.append(f"provably ± {off_by(value, text, bound)}" if math.isfinite(bound) else "nothing is proved")
-    return text, ", ".join(parts)
+    return text, parts
 
 
 # -- what an answer would cost ------------------------------------------------------------------------------
@@ -432,7 +431,7 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     shared = float(view.owed / view.account.capacity) if view.account.capacity else 0.0
     begun = bool(view.account.spent)
     return {
-        "all": left_of_all(statistics.hard_left, left),
+        "all": left_of_all(view.hits_left(None), left),
         "own": left_of_own(you),
         "all_bar": bare(share(left, "left of the budget, of all")),
         "own_bar": bare(share(own, "left of your share")),
@@ -441,9 +440,9 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def left_of_all(hard_left: int, left: float) -> str:
+def left_of_all(measured_left: int, left: float) -> str:
     """Return what is left of the whole budget, in words; `page.js` says the same."""
-    return f"Of the whole budget: {part(left)} is left, enough for {_measurements(hard_left)}."
+    return f"Of the whole budget: {part(left)} is left, enough for {_measurements(measured_left)}."
 
 
 def left_of_own(you: Mapping[str, Any]) -> str:

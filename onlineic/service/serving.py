@@ -2,23 +2,28 @@
 
 import asyncio
 import contextlib
+import errno
 import ipaddress
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_integer, shown
 from onlineic.service.app import Service
-from onlineic.service.desk import Desk
 from onlineic.service.face import Servable
+from onlineic.service.front import Front, Table
 from onlineic.service.gate import Limits
+from onlineic.service.scheduler import Scheduler
+from onlineic.service.trust import Trusted
 from onlineic.service.users import Users
 
 SWITCH = 1e-3  # seconds that the thread of the session keeps the loop waiting for, of Python's own code
@@ -26,6 +31,7 @@ DEADLINE = 10.0  # seconds for a whole request, headers and body
 MOST_HEADERS = 16_384  # bytes
 MOST_REQUEST = 2**19  # bytes, with what stands around its parts
 BACKLOG = 512  # connections that wait to be taken
+SOCKET = "unix:"  # before the path of a socket
 MOST_AHEAD = 8  # requests that a connection may send before the first of them is answered
 
 
@@ -96,16 +102,24 @@ class _Telling(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self._begun is not None and self.started and sockets:
-            host, port, *_ = sockets[0].getsockname()
-            self._begun(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+            self._begun(_address(sockets[0].getsockname()))
+
+
+def _address(name: Any) -> str:
+    if isinstance(name, str):
+        return SOCKET + name
+    host, port, *_ = name
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def host_and_port(listen: str, *, tls: bool, behind_proxy: bool) -> tuple[str, int]:
-    """Return host and port of "HOST:PORT".
+    """Return host and port of "HOST:PORT"; of "unix:PATH" that, and 0.
 
     Raises:
         InvalidParameterError: If it is none, or another machine could reach it without TLS.
     """
+    if listen.startswith(SOCKET) and len(listen) > len(SOCKET):
+        return listen, 0
     host, _, port = listen.rpartition(":")
     host = host.strip("[]")
     if not host or not (port.isascii() and port.isdigit()):
@@ -129,6 +143,8 @@ def bound(host: str, port: int) -> socket.socket:
     Raises:
         InvalidParameterError: If the address is taken, or is none of this machine.
     """
+    if host.startswith(SOCKET):
+        return _bound_socket(host.removeprefix(SOCKET))
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
@@ -144,9 +160,27 @@ def bound(host: str, port: int) -> socket.socket:
     return made
 
 
-def _not_free(host: str, port: int, error: OSError) -> InvalidParameterError:
+def _bound_socket(path: str) -> socket.socket:
+    """Return a socket at a path, for this user and group; one that nobody listens at is replaced."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if os.path.exists(path):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
+                if not stat.S_ISSOCK(os.stat(path).st_mode) or tried.connect_ex(path) == 0:
+                    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            os.unlink(path)
+        made.bind(path)
+        os.chmod(path, 0o660)  # before anybody is let in
+    except OSError as error:
+        made.close()
+        raise _not_free(path, None, error) from None
+    return made
+
+
+def _not_free(host: str, port: int | None, error: OSError) -> InvalidParameterError:
+    where = host if port is None else f"{host}:{port}"
     return InvalidParameterError(
-        f"listen must be an address of this machine that is free, got {shown(f'{host}:{port}')}, "
+        f"listen must be an address of this machine that is free, got {shown(where, 200)}, "
         f"{(error.strerror or 'which is none').lower()}; end what listens there, or write another port."
     )
 
@@ -164,27 +198,30 @@ def serve(
     behind_proxy: bool = False,
     after_crashes: bool = False,
     curators: tuple[str, ...] = (),
+    trusted: Trusted | None = None,
 ) -> None:
     """Serve a session until the process is told to end; what waits is answered first, and the session closed.
 
     Args:
         session: A session, or periods, with a ledger file, durability "all" and the system's noise.
-        listen: "HOST:PORT"; port 0: any that is free.
+        listen: "HOST:PORT", where port 0 is any that is free; or "unix:PATH", which a proxy reaches.
         line: Socket. As `bound` made it for that address.
         begun: Told the address once requests are taken.
         hosts: Further names that requests may call the server by.
         behind_proxy: A proxy ends TLS, and nobody else reaches this port.
         after_crashes: Start although the last three starts answered nothing.
         curators: Names of users whose page tells of all users.
+        trusted: What a proxy may say of who asks.
 
     Raises:
         InvalidParameterError, SessionStateError: Before anything is served.
     """
     host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
     check_served(session)
-    secure = ssl_certfile is not None or behind_proxy
+    on_socket = host.startswith(SOCKET)
+    secure = ssl_certfile is not None or behind_proxy or on_socket
     names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
-    limits = Limits(names, secure, frozenset(curators))
+    limits = Limits(names, secure, frozenset(curators), trusted)
     with contextlib.closing(
         bound(host, port) if line is None else line
     ) as line:  # also where no server begins
@@ -197,7 +234,12 @@ def serve(
             ending_in_order(),
             standing(session, users, host, port, limits, ssl_certfile, ssl_keyfile, begun) as server,
         ):
-            server.run(sockets=[line])
+            try:
+                server.run(sockets=[line])
+            finally:
+                if on_socket:
+                    with contextlib.suppress(OSError):
+                        os.unlink(host.removeprefix(SOCKET))
 
 
 @contextlib.contextmanager
@@ -226,10 +268,28 @@ def standing(
     begun: Callable[[str], None] | None = None,
 ) -> Iterator[uvicorn.Server]:
     """Return a server that can be run, and at the end answer what waits and close the session."""
-    held, desk = Users(users, waits=0.02), Desk(session, users)  # in the event loop nobody waits
-    service = Service(session, desk, held, limits)
-    config = uvicorn.Config(
-        service.app(),
+    held, scheduler = Users(users, waits=0.02), Scheduler(session, users)  # in the event loop nobody waits
+    service = Service(session, scheduler, held, limits)
+    config = configured(service.app(), host, port, ssl_certfile, ssl_keyfile)
+    scheduler.start()
+    try:
+        server = _Telling(config, begun)
+        service.ending = lambda: server.should_exit
+        yield server
+    finally:
+        scheduler.stop()
+        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
+            held.good()
+        held.close()
+        session.close()
+
+
+def configured(
+    app: ASGIApp, host: str, port: int, ssl_certfile: str | None = None, ssl_keyfile: str | None = None
+) -> uvicorn.Config:
+    """Return how any of these servers runs."""
+    return uvicorn.Config(
+        app,
         host=host,
         port=port,
         workers=1,
@@ -246,17 +306,27 @@ def standing(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
     )
-    desk.start()
-    try:
-        server = _Telling(config, begun)
-        service.ending = lambda: server.should_exit
-        yield server
-    finally:
-        desk.stop()
-        with contextlib.suppress(OnlineICError):  # the session is closed whatever becomes of that file
-            held.good()
-        held.close()
-        session.close()
+
+
+def serve_tables(
+    tables: Mapping[str, Table],
+    users: str | os.PathLike[str],
+    *,
+    listen: str,
+    line: socket.socket,
+    begun: Callable[[str], None],
+    hosts: tuple[str, ...] = (),
+    ssl_certfile: str | None = None,
+    ssl_keyfile: str | None = None,
+    behind_proxy: bool = False,
+) -> None:
+    """Let users into several tables, each of which is served by another process, until told to end."""
+    host, port = host_and_port(listen, tls=ssl_certfile is not None, behind_proxy=behind_proxy)
+    secure = ssl_certfile is not None or behind_proxy or host.startswith(SOCKET)
+    names = frozenset({*Limits().hosts, host.lower(), *map(str.lower, hosts)})
+    with contextlib.closing(Users(users, waits=0.02)) as held, ending_in_order():
+        app = Front(tables, held, Limits(names, secure)).app()
+        _Telling(configured(app, host, port, ssl_certfile, ssl_keyfile), begun).run(sockets=[line])
 
 
 def check_served(session: Servable) -> None:

@@ -20,10 +20,9 @@ from onlineic.domain.unit import whose
 from onlineic.errors import OnlineICError
 from onlineic.queries.answers import Answer
 from onlineic.service.bodies import body_of
-from onlineic.service.desk import Job
 from onlineic.service.face import Grown, Shown, over
 from onlineic.service.forms import AskedForm, FieldError, fields_of, in_plain_words, query_of, read_form
-from onlineic.service.gate import COOKIE, check_origin
+from onlineic.service.gate import COOKIE, Gate, check_origin
 from onlineic.service.office import Office
 from onlineic.service.page import (
     attributes_of,
@@ -41,6 +40,7 @@ from onlineic.service.page import (
 )
 from onlineic.service.refusals import Problem, RefusedError
 from onlineic.service.results import Results, columns_of, sheet, told
+from onlineic.service.scheduler import Job
 from onlineic.service.users import MOST_REMEMBERED, Put, User
 
 LONGEST_ADDRESS = 2000  # letters of a query that an answer is shown at
@@ -48,6 +48,14 @@ LISTED, SHOWN = 12, 8  # of the record, and of one's own questions, that are sho
 LOOKED_AT = 5  # times as many records among which some no longer stand
 PAGE_READS = 4  # that a page counts for
 KIND = "text/html; charset=utf-8"
+_folder = Path(__file__).parent
+_icon = ((_folder / "icon.svg").read_bytes(), "image/svg+xml")
+FILES = {
+    "/page.js": ((_folder / "page.js").read_bytes(), "text/javascript"),
+    "/page.css": ((_folder / "page.css").read_bytes(), "text/css"),
+    "/icon.svg": _icon,
+    "/favicon.ico": _icon,
+}
 Handled = Callable[[Request], Awaitable[Response]]
 
 
@@ -56,15 +64,8 @@ class Site:
     """The routes of the page."""
 
     def __init__(self, office: Office) -> None:
-        self._office, self._gate, self._desk = office, office.gate, office.desk
+        self._office, self._gate, self._scheduler = office, office.gate, office.scheduler
         self._results = Results()
-        folder = Path(__file__).parent
-        self._files = {
-            "/page.js": ((folder / "page.js").read_bytes(), "text/javascript"),
-            "/page.css": ((folder / "page.css").read_bytes(), "text/css"),
-            "/icon.svg": ((folder / "icon.svg").read_bytes(), "image/svg+xml"),
-        }
-        self._files["/favicon.ico"] = self._files["/icon.svg"]
         self._attributes = attributes_of(office.session.domain)
 
     def routes(
@@ -88,7 +89,7 @@ class Site:
             Route("/login", self.login, methods=post),
             Route("/login", self.asked, methods=get),
             Route("/logout", self.logout, methods=post),
-            *(Route(path, self.file, methods=get) for path in self._files),
+            *(Route(path, self.file, methods=get) for path in FILES),
         ]
 
     # -- questions ------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ class Site:
                 return await self._page(user, form, asked=asked, explained=await self._explained(user, asked))
             found = self._results.get(user.name, asked.query)
             if found is None:
-                found = await self._desk.look(user, lambda view: self._recalled(view, asked))
+                found = await self._scheduler.look(user, lambda view: self._recalled(view, asked))
             return await self._page(user, form, asked=asked, found=found)
         except (OnlineICError, RefusedError) as error:
             return await self._refused(user, form, error)
@@ -126,17 +127,17 @@ class Site:
             asked = self._read(form)
             if form.get("act") == "explain":
                 if len(asked.query) <= LONGEST_ADDRESS:
-                    return RedirectResponse(f"/?{asked.query}&act=explain", 303)
+                    return RedirectResponse(f"./?{asked.query}&act=explain", 303)
                 self._gate.read(user)
                 return await self._page(user, form, asked=asked, explained=await self._explained(user, asked))
 
             async def answered(job: Job) -> Response:
                 found = await self._office.worked(job, asked.of)
                 self._results.keep(user.name, asked.query, found)
-                self._desk.remember(Put(user.name, asked.query, asked.said))
+                self._scheduler.remember(Put(user.name, asked.query, asked.said))
                 if len(asked.query) > LONGEST_ADDRESS:
                     return await self._page(user, form, asked=asked, found=found)
-                return RedirectResponse(f"/?{asked.query}", 303)
+                return RedirectResponse(f"./?{asked.query}", 303)
 
             return await self._office.once(user, form.get("key"), raw, asked.span, answered)
         except (OnlineICError, RefusedError) as error:
@@ -153,20 +154,20 @@ class Site:
     async def asked(self, request: Request) -> Response:
         """Lead to the form: the address of a question that was sent is no page."""
         query = query_of(fields_of(request.url.query))
-        return RedirectResponse(f"/?{query}" if query else "/", 303)
+        return RedirectResponse(f"./?{query}" if query else "./", 303)
 
     def _read(self, form: Mapping[str, str]) -> AskedForm:
         span = (form.get("since") or None, form.get("until") or None)
         return read_form(form, over(self._office.session, span).domain)
 
     async def _explained(self, user: User, asked: AskedForm) -> list[str]:
-        purse, beta = self._office.purse(user), self._office.session.beta
+        quota, beta = self._office.quota(user), self._office.session.beta
 
         def explained(view: Any) -> Any:
             seen = over(view, asked.span)
-            return asked.explained(seen, purse), seen.n
+            return asked.explained(seen, quota), seen.n
 
-        found, n = await self._desk.look(user, explained)
+        found, n = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found.answers)
         return explained_of(found, n, beta)
 
@@ -232,7 +233,7 @@ class Site:
                 attributes=self._attributes,
             )
 
-        return _html(await self._desk.look(user, made), status, headers)
+        return _html(await self._scheduler.look(user, made), status, headers)
 
     def _history(self, user: User, most: int) -> list[dict[str, str]]:
         """Return a user's latest questions, each once."""
@@ -241,7 +242,7 @@ class Site:
             held = self._gate.users.history(user.name, most)
         except OnlineICError:  # the file is away: what was asked lately is shown
             held = []
-        for one in [*self._desk.remembered(user.name), *held]:
+        for one in [*self._scheduler.remembered(user.name), *held]:
             found.setdefault(one.query, one)
         return history_rows([*found.values()][:most], lambda query: self._headline(user, query))
 
@@ -264,7 +265,7 @@ class Site:
 
     async def help(self, request: Request) -> Response:
         """Show what the words mean."""
-        unit = self._desk.view.statistics.unit
+        unit = self._scheduler.view.statistics.unit
         return _html(rendered("help.html", who="record" if unit is None else "person"))
 
     async def _result(self, request: Request, user: User) -> tuple[AskedForm, Any]:
@@ -273,7 +274,7 @@ class Site:
         asked = self._read(fields_of(request.url.query))
         found = self._results.get(user.name, asked.query)
         if found is None:
-            found = await self._desk.look(user, lambda view: self._recalled(view, asked))
+            found = await self._scheduler.look(user, lambda view: self._recalled(view, asked))
         if found is None:
             raise RefusedError(
                 404, "not-told", "This question was not asked yet, or not answered: ask it first."
@@ -283,7 +284,7 @@ class Site:
     async def as_sheet(self, request: Request, user: User) -> Response:
         """Hand out the result of a question as CSV."""
         _, found = await self._result(request, user)
-        text = await self._desk.reading.run(user.name, lambda: sheet(columns_of(found)))
+        text = await self._scheduler.reading.run(user.name, lambda: sheet(columns_of(found)))
         return _file(text, "result.csv", "text/csv; charset=utf-8")
 
     async def as_json(self, request: Request, user: User) -> Response:
@@ -294,13 +295,13 @@ class Site:
             said = {"question": asked.said, "sql": asked.statement or None, "result": told(found)}
             return json.dumps(said, ensure_ascii=False, allow_nan=False, indent=1)
 
-        return _file(await self._desk.reading.run(user.name, written), "result.json", "application/json")
+        return _file(await self._scheduler.reading.run(user.name, written), "result.json", "application/json")
 
     async def curator(self, request: Request, user: User) -> Response:
         """Show who may ask, who has paid and who asked last, to those who are named as curators."""
         if user.name not in self._gate.limits.curators:
             raise RefusedError(403, "forbidden", "this page is for users whom serve --curator names.")
-        view, pool, users = self._desk.view, self._desk.pool(), self._gate.users
+        view, pool, users = self._scheduler.view, self._scheduler.pool(), self._gate.users
         active, visits = users.active, self._gate.visits()
         rows = []
         for one in users.list():
@@ -310,7 +311,7 @@ class Site:
             shares = (f"{float(each):.1%}" for each in (part, spent, left))
             more = (f"{one.per_minute:,}", str(visits[one.name]), _moment(one.created)[:10])
             rows.append((one.name, state, *shares, *more))
-        lines = [*self._desk.unwritten(), *(line for _, line in users.logged(20))][:20]
+        lines = [*self._scheduler.unwritten(), *(line for _, line in users.logged(20))][:20]
         log = [
             (_moment(line.when), line.user, line.digest[:12], f"{line.start} to {line.stop}", line.statuses)
             for line in lines
@@ -322,30 +323,44 @@ class Site:
     # -- visits, and files ----------------------------------------------------------------------------------
 
     async def login(self, request: Request) -> Response:
-        """Begin a visit: the cookie is another secret than the token, and ends with this process."""
-        check_origin(request)
-        form = fields_of_body(await body_of(request))
-        following = query_of(fields_of(form.get("next", "")))
-        secret = self._gate.enter(form.get("token", ""))
-        if secret is None:
-            return _html(rendered("login.html", problem="This token is not valid.", next=following), 401)
-        response = RedirectResponse(f"/?{following}" if following else "/", 303)
-        secure = self._gate.limits.secure
-        response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure)
-        return response
+        """Begin a visit."""
+        return await entered(self._gate, request)
 
     async def logout(self, request: Request) -> Response:
         """End a visit."""
-        check_origin(request)
-        self._gate.leave(request)
-        response = RedirectResponse("/", 303)
-        response.delete_cookie(COOKIE, path="/")
-        return response
+        return left(self._gate, request)
 
     async def file(self, request: Request) -> Response:
         """Hand out the script, the looks or the icon."""
-        content, kind = self._files[request.url.path]
+        content, kind = FILES[request.url.path]
         return Response(content, media_type=kind)
+
+
+async def entered(gate: Gate, request: Request, path: str | None = None) -> Response:
+    """Begin a visit: the cookie is another secret than the token, and ends with this process.
+
+    Args:
+        path: Of the cookie; None: the folder that the login lies in, whatever a proxy puts before it.
+    """
+    check_origin(request)
+    form = fields_of_body(await body_of(request))
+    following = query_of(fields_of(form.get("next", "")))
+    secret = gate.enter(form.get("token", ""))
+    if secret is None:
+        return _html(rendered("login.html", problem="This token is not valid.", next=following), 401)
+    response = RedirectResponse(f"./?{following}" if following else "./", 303)
+    secure = gate.limits.secure
+    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=secure, path=path)
+    return response
+
+
+def left(gate: Gate, request: Request, path: str | None = None) -> Response:
+    """End a visit."""
+    check_origin(request)
+    gate.leave(request)
+    response = RedirectResponse("./", 303)
+    response.set_cookie(COOKIE, "", max_age=0, path=path)
+    return response
 
 
 def latest_of(view: Shown) -> list[tuple[int, Answer]]:
@@ -359,21 +374,28 @@ def latest_of(view: Shown) -> list[tuple[int, Answer]]:
     return found[-LISTED:]
 
 
-def problem_page(problem: Problem) -> Response:
-    """Return a refusal as a page; of one who is not known, where to log in."""
+def problem_page(problem: Problem, path: str = "/") -> Response:
+    """Return a refusal as a page; of one who is not known, where to log in.
+
+    Args:
+        path: Of the request: links lead back from there, whatever a proxy puts before it.
+    """
+    root = "../" * (path.count("/") - 1)
     if problem.status == 401:
         said = "Please log in." if problem.code == "unauthorized" else problem.detail
-        return _html(rendered("login.html", problem=said, next=""), 401, problem.headers)
+        return _html(rendered("login.html", problem=said, next="", root=root), 401, problem.headers)
     if problem.code == "forbidden" and "from this page" in problem.detail:
         detail = (
             "The browser sent this from another address than the server is called by. Open the page anew by "
             "its own address. Behind a proxy, the proxy must hand on the Host that the browser used."
         )
         return _html(
-            rendered("problem.html", title="This page cannot do that", detail=detail), 403, problem.headers
+            rendered("problem.html", title="This page cannot do that", detail=detail, root=root),
+            403,
+            problem.headers,
         )
     said_of = problem_of(problem)
-    return _html(rendered("problem.html", **said_of), problem.status, problem.headers)
+    return _html(rendered("problem.html", **said_of, root=root), problem.status, problem.headers)
 
 
 def fields_of_body(raw: bytes) -> dict[str, str]:

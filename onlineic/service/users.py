@@ -243,6 +243,10 @@ class Users:
         user = self._read().get(digest)
         return None if user is None or user.revoked is not None else user
 
+    def by_name(self, name: str) -> User | None:
+        """Return the user with this name, those who were revoked too."""
+        return next((user for user in self._read().values() if user.name == name), None)
+
     def _read(self) -> dict[str, User]:
         """Return users by digest: read again once another process, or this one, has changed the file.
 

@@ -7,7 +7,7 @@ from onlineic.session.columns import Answers
 from onlineic.session.core import Core
 from onlineic.session.explain import Explanation
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse, Tally
+from onlineic.session.quota import PaidByName, Quota
 from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import BelievedMarginal, Summary
@@ -23,11 +23,11 @@ __all__ = [
     "Explanation",
     "OnlineIC",
     "Outcome",
+    "PaidByName",
     "Prices",
-    "Purse",
+    "Quota",
     "SessionStatistics",
     "Summary",
-    "Tally",
     "View",
     "replay",
 ]

@@ -28,14 +28,14 @@ from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import (
     IN_ORDER,
     Bought,
-    Burned,
+    BoughtTables,
     Certified,
     Closed,
     Easy,
     EasyBatch,
+    Forfeited,
     Hard,
     Ledger,
-    Opened,
     Record,
     Resumed,
     Single,
@@ -43,8 +43,8 @@ from onlineic.ledger.records import (
     measured,
 )
 from onlineic.ledger.transcript import Transcript
-from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.plan import Plan
+from onlineic.plan.purchase import Purchase
 from onlineic.plan.singles import Singles
 from onlineic.plan.spending import Spent, hits_left
 from onlineic.plan.within import tester_within
@@ -65,7 +65,7 @@ from onlineic.session.columns import (
     COVERED,
     Answers,
     Columns,
-    Settled,
+    SessionContext,
     Worked,
     cut,
     stated,
@@ -112,9 +112,27 @@ class AnswerBook:
     """
 
     __slots__ = (
-        "_bounds", "_burned", "_checkpoints", "_counted", "_domain", "_expectations", "_heard", "_ledger",
-        "_lost", "_memory", "_n", "_notices", "_of_what", "_persons", "_plan", "_private", "_settled",
-        "_spending", "_taken", "_untaken", "raises",
+        "_bounds",
+        "_burned",
+        "_checkpoints",
+        "_context",
+        "_counted",
+        "_domain",
+        "_expectations",
+        "_heard",
+        "_ledger",
+        "_lost",
+        "_memory",
+        "_n",
+        "_notices",
+        "_of_what",
+        "_persons",
+        "_plan",
+        "_private",
+        "_spending",
+        "_taken",
+        "_untaken",
+        "raises",
     )  # fmt: skip
 
     def __init__(
@@ -143,7 +161,7 @@ class AnswerBook:
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
         self._burned = False  # in this process: nothing is tested any more
         self._lost = False  # whether a test that failed has used up what was certified
-        self._settled: tuple[int, Settled] | None = None  # at a version of what is spent
+        self._context: tuple[int, SessionContext] | None = None  # at a version of what is spent
 
     @property
     def belief(self) -> Belief:
@@ -196,12 +214,12 @@ class AnswerBook:
         """What the noise of tables bounds."""
         return self._bounds.estimates
 
-    def still(self, ledger: Ledger) -> "AnswerBook":
+    def frozen(self, ledger: Ledger) -> "AnswerBook":
         """Return a book that tells what this one does now, by a ledger that grows no more."""
         other = copy.copy(self)
-        other._ledger, other._bounds = ledger, self._bounds.still(ledger)
+        other._ledger, other._bounds = ledger, self._bounds.frozen(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
-        other._heard, other._expectations = self._heard.copy(), self._expectations.still()
+        other._heard, other._expectations = self._heard.copy(), self._expectations.frozen()
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -261,12 +279,12 @@ class AnswerBook:
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
             self._bounds.rounding = max(self._bounds.rounding, record.rounding)
-        # a reservation that was burned is missing in the hard answers that were certified
-        self._lost = self._lost or (isinstance(record, Burned) and record.reason not in IN_ORDER)
+        # a reservation that was forfeited is missing in the hard answers that were certified
+        self._lost = self._lost or (isinstance(record, Forfeited) and record.reason not in IN_ORDER)
         later = self._ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
-        if isinstance(record, Hard | Burned | Resumed):
-            self._burned = isinstance(record, Burned) and record.reason != "bought"
+        if isinstance(record, Hard | Forfeited | Resumed):
+            self._burned = isinstance(record, Forfeited) and record.reason != "bought"
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         tables, singles = measured(record) if isinstance(record, Bought) else (), at.singles
         cost = record.charge.amount if isinstance(record, Bought) else Fraction(0)
@@ -293,20 +311,20 @@ class AnswerBook:
         return hard
 
     def _opened(
-        self, record: Opened | Single, tables: tuple[Measurement, ...], before: int, followed: bool
+        self, record: BoughtTables | Single, tables: tuple[Measurement, ...], before: int, followed: bool
     ) -> None:
         """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, tables, followed)
         if self._plan.first_tables is None:  # those that are settled are paid from the start ..
-            heard = record.heard if isinstance(record, Opened) else ()
+            heard = record.heard if isinstance(record, BoughtTables) else ()
             for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
-        if self._plan.first_tables is None and isinstance(record, Opened):
+        if self._plan.first_tables is None and isinstance(record, BoughtTables):
             # what was bought by itself may fail with a share that its charge has of the account, as hits
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
-        if isinstance(record, Opened) and record.within is not None and record.within.certain:
+        if isinstance(record, BoughtTables) and record.within is not None and record.within.certain:
             for question in record.heard if len(record.heard) > 1 else ():
                 self._of_call(question, record.within, before + 1)
 
@@ -424,7 +442,7 @@ class AnswerBook:
         self._bounds.state(question, value, inside=status == "easy")
         rest = wide if number is None else attrs.evolve(number, radius=wide)
         return Answer.deferred(
-            value, status, self._settled_at(spent), rest, question, reason or self._reason(question, status)
+            value, status, self._context_at(spent), rest, question, reason or self._reason(question, status)
         )
 
     def _reason(self, question: Question, status: Status) -> Reason:
@@ -579,7 +597,7 @@ class AnswerBook:
         if status != "untested":
             self._bounds.rounding = max(self._bounds.rounding, question.rounding)
         self._untaken[status] += 1
-        return Answer.deferred(value, status, self.settled, rest, question, reason)
+        return Answer.deferred(value, status, self.context, rest, question, reason)
 
     def recalled_many(self, queries: Queries) -> Recalled:
         """Return what is remembered of a batch."""
@@ -606,15 +624,15 @@ class AnswerBook:
 
     def answers(self, queries: Queries, columns: Columns) -> Answers:
         """Return answers of the session to all of these."""
-        return Answers.of(queries, columns, self.settled)
+        return Answers.of(queries, columns, self.context)
 
     @property
-    def settled(self) -> Settled:
+    def context(self) -> SessionContext:
         """What an answer that is given now rests on: the same object until something is released."""
-        return self._settled_at(self._taken.spent)
+        return self._context_at(self._taken.spent)
 
-    def _settled_at(self, spent: Spent) -> Settled:
-        held = self._settled
+    def _context_at(self, spent: Spent) -> SessionContext:
+        held = self._context
         if held is not None and held[0] == spent.version:
             return held[1]
         whole, owed = self._plan.partitions is not None, Fraction(0)
@@ -623,9 +641,9 @@ class AnswerBook:
             first = None if self._taken.instalments else self._plan.first_tables
             left = self._spending.sparse.account().capacity - spent.amount
             if first is not None and first.charge.amount > left:
-                owed = Fraction(0)  # it was burned, and is not bought
+                owed = Fraction(0)  # it was forfeited, and is not bought
         hits = int if self._burned else partial(hits_left, self._spending, self._domain, whole, spent, owed)
-        settled = Settled(
+        context = SessionContext(
             self._persons,
             self._private,
             self._bounds.estimates,
@@ -636,8 +654,8 @@ class AnswerBook:
             self._expectations,
             self._plan.beta + (0.0 if self._counted is None else self._counted.beta),
         )
-        self._settled = (spent.version, settled)
-        return settled
+        self._context = (spent.version, context)
+        return context
 
     def unprojected(self, question: Question) -> Estimate | None:
         """Return the linear estimate of a query from released tables, if there is one."""
@@ -669,7 +687,7 @@ class AnswerBook:
         """
         return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
-    def radius_alone(self, bought: FirstTables) -> float:
+    def radius_alone(self, bought: Purchase) -> float:
         """Return the radius of what would be bought by itself, as it is measured."""
         (target,), (deviation,) = bought.targets, bought.deviations(self._plan.sparse.n)
         blocks = target.blocks if isinstance(target, Partition) else 1
@@ -696,7 +714,7 @@ class AnswerBook:
         lost = self._ledger.lost(self._taken.records) > 0
         return self._bounds.of_each(questions, answers, self.error_bound(), lost)
 
-    def prospect(self, question: Question, target: Query | Partition) -> tuple[Answer, float, float, bool]:
+    def preview(self, question: Question, target: Query | Partition) -> tuple[Answer, float, float, bool]:
         """Return (answer, bound if hard, joint bound, whether it is known) of a question that is not asked.
 
         The answer is what it would be if its test turned out easy. Nothing is counted or remembered.
@@ -789,7 +807,7 @@ class AnswerBook:
         Args:
             rest: What was remembered of it, where it was told before.
         """
-        return Answer.deferred(value, status, Worked(self.settled), (said, rest), question, reason)
+        return Answer.deferred(value, status, Worked(self.context), (said, rest), question, reason)
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""

@@ -1,4 +1,4 @@
-"""A session as one of several askers has it: the same answers, paid from a purse, one outcome a question."""
+"""A session as one of several askers has it: the same answers, paid from a quota, one outcome a question."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -10,14 +10,12 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.ask.places import without_python
-from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, shown
 from onlineic.ledger.records import Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.questions.derived import Answering
-from onlineic.questions.linear import Estimate
+from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 
@@ -79,44 +77,24 @@ class Places:
 
 
 class Run(Protocol):
-    """Runs an act alone in the session, paid by one purse."""
+    """Runs an act alone in the session, paid by one quota."""
 
     def __call__(self, act: Callable[[], Any], /) -> Any: ...
 
 
 @final
 class Asking(Answering):
-    """A session with the purse of one asker; made by `OnlineIC.paid_by`."""
+    """A session with the quota of one asker; made by `OnlineIC.paid_by`."""
 
     def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
         self._session, self._loop, self._run, self._places = session, loop, run, places
 
     @property
-    def domain(self) -> Domain:
-        return self._session.domain
-
-    @property
-    def n(self) -> int:
-        return self._session.n
-
-    @property
-    def n_bound(self) -> int:
-        return self._session.n_bound
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        return self._session.rounded_in
+    def facts(self) -> PublicFacts:
+        return self._session.facts
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         return self._session.unprojected(queries)
-
-    @property
-    def beta(self) -> float:
-        return self._session.beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._session.answers_tables
 
     @property
     def length(self) -> int:
@@ -124,7 +102,7 @@ class Asking(Answering):
         return len(self._loop().ledger)
 
     def answer(self, query: Any) -> Answer:
-        """Answer one query, as `OnlineIC.answer`; untested where the purse cannot pay."""
+        """Answer one query, as `OnlineIC.answer`; untested where the quota cannot pay."""
         found: Answer = self._run(lambda: self._loop().answer(query))
         return found
 

@@ -60,7 +60,7 @@ class Batches:
 
     def _heard(self, parts: Sequence[Queries | BoundMarginal]) -> tuple[Question, ...]:
         """Return the questions that a purchase before the first of them may rest on: new ones, each once."""
-        found, most = dict[Any, Question](), self._core.purchases.hears
+        found, most = dict[Any, Question](), self._core.purchases.lookahead
         for part in parts:
             if len(found) >= most:
                 break
@@ -96,14 +96,14 @@ class Batches:
         if place:  # constants, and what is known
             self._begun(queries[:place], columns.part(0, place), testable)
         alone = columns.part(place, place + 1)
-        alone.rest_on(self._book.settled)
+        alone.rest_on(self._book.context)
         alone.give(0, bought)
         return place + 1
 
     def _first_asked(self, queries: Queries) -> int:
         """Return the place of the first query that a purchase may be for: one that is tested, if any."""
         place = first_tested(queries)
-        if self._core.purchases.hears > 1 and self._book.remembers(queries[place]):
+        if self._core.purchases.lookahead > 1 and self._book.remembers(queries[place]):
             told = self._book.recalled_many(queries).known | np.isfinite(queries.constants)
             place = int(np.argmin(told)) if not told.all() else place
         return place
@@ -113,7 +113,7 @@ class Batches:
         if len(queries) > 1 and self._buys_behind(queries[0], queries[1]):
             return self._begun(queries[:1], columns.part(0, 1), testable)
         book, recalled = self._book, self._book.recalled_many(queries)
-        columns.rest_on(book.settled)
+        columns.rest_on(book.context)
         radius = book.easy_radius()
         constant = np.isfinite(queries.constants)
         asked = ~recalled.known & ~constant
@@ -162,9 +162,9 @@ class Batches:
         if len(tested) == 0:
             return tested, len(queries)
         first = int(tested[0])
-        if self._core.seal.sealed:
+        if self._core.read_guard.sealed:
             if first == 0:
-                self._core.seal.check()
+                self._core.read_guard.check()
             return tested[:0], first
         paid = self._core.cover(queries.chosen(tested)) if testable else [False] * len(tested)
         covered = np.array(paid, np.bool_)

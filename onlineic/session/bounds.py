@@ -18,7 +18,7 @@ from onlineic._typing import Floats
 from onlineic.accounting.budget import Charge
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
-from onlineic.ledger.records import Burned, Easy, EasyBatch, Ledger
+from onlineic.ledger.records import Easy, EasyBatch, Forfeited, Ledger
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, Plan
 from onlineic.plan.spending import Spent
@@ -92,7 +92,7 @@ class Bounds:
     def _deviation(self) -> float:
         return 0.0 if self._counted is None else self._counted.deviation
 
-    def still(self, ledger: Ledger) -> "Bounds":
+    def frozen(self, ledger: Ledger) -> "Bounds":
         """Return the bounds of now, by a ledger that grows no more."""
         other = copy.copy(self)
         other._ledger = ledger
@@ -324,7 +324,7 @@ class Bounds:
         spent, worst = at.spent, at.worst
         lost = self._ledger.lost(last) > 0
         for record in self._ledger.merged(at.records, last):
-            if lost and isinstance(record, Burned) and record.reason == "restarted":
+            if lost and isinstance(record, Forfeited) and record.reason == "restarted":
                 # of easy answers that the killed process gave, and no record holds
                 worst = max(worst, self._easy_at(spent)[1])
             if isinstance(record, Easy | EasyBatch):

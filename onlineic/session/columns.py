@@ -1,6 +1,6 @@
 """Answers to a batch as columns: values, labels and bounds as arrays, each `Answer` made when asked for.
 
-Bounds rest on what was public, and settled, when an answer was given: the radius of its test or number, and
+Bounds rest on what was public, and context, when an answer was given: the radius of its test or number, and
 the noise of first tables that were bought before. So they cost nothing until they are looked at, and are then
 what they were.
 """
@@ -21,7 +21,7 @@ from onlineic.known_noise.instalments import Instalments
 from onlineic.queries.answers import (
     LONGEST_QUERY,
     Answer,
-    Ground,
+    AnswerContext,
     Reason,
     Stated,
     Status,
@@ -121,7 +121,7 @@ def _point(estimates: Instalments | None, question: Question) -> tuple[Any, ...]
 
 @final
 @attrs.frozen(eq=False)
-class Settled(Ground):
+class SessionContext(AnswerContext):
     """What all answers between two releases rest on; of each `rest` is its radius, or what tells more.
 
     Attributes:
@@ -188,33 +188,33 @@ class Settled(Ground):
 
 @final
 @attrs.frozen(eq=False)
-class Worked(Ground):
-    """What answers rest on of which all is worked out already: of each `rest` is (Stated, rest of `settled`).
+class Worked(AnswerContext):
+    """What answers rest on of which all is worked out already: of each `rest` is (Stated, rest of `context`).
 
     What was left then is not told.
     """
 
-    settled: Settled
+    context: SessionContext
 
     @property
     def n(self) -> int:
-        return self.settled.n
+        return self.context.n
 
     @property
     def n_bound(self) -> int:
-        return self.settled.n_bound
+        return self.context.n_bound
 
     @property
     def of_what(self) -> str:
-        return self.settled.of_what
+        return self.context.of_what
 
     @property
     def beta(self) -> float | None:
-        return self.settled.beta
+        return self.context.beta
 
     @property
     def private(self) -> bool:
-        return self.settled.private
+        return self.context.private
 
     @property
     def left(self) -> None:
@@ -227,7 +227,7 @@ class Worked(Ground):
         return rest[0]
 
     def expected(self, query: Any, value: Any, rest: tuple[Stated, Any]) -> Any:
-        return self.settled.expected(query, value, rest[1])
+        return self.context.expected(query, value, rest[1])
 
 
 @final
@@ -245,7 +245,7 @@ class Columns:
     turned: np.ndarray[Any, Any]
     roundings: dict[int, float]
     given: dict[int, Answer]
-    settled: list[tuple[int, Settled]]
+    context: list[tuple[int, SessionContext]]
     reasons: np.ndarray[Any, Any]
     versions: np.ndarray[Any, Any]
     start: int = 0
@@ -277,23 +277,23 @@ class Columns:
             self.turned[cut],
             self.roundings,
             self.given,
-            self.settled,
+            self.context,
             self.reasons[cut],
             self.versions[cut],
             self.start + start,
         )
 
-    def rest_on(self, settled: Settled) -> None:
+    def rest_on(self, context: SessionContext) -> None:
         """Enter what the answers from here on rest on, until it is another."""
-        if not self.settled or self.settled[-1][1] is not settled:
-            self.settled.append((self.start, settled))
+        if not self.context or self.context[-1][1] is not context:
+            self.context.append((self.start, context))
 
     def put(self, places: Any, values: Any, code: int, radius: float, reasons: Any) -> None:
         """Enter answers that are no repeats."""
         self.values[places] = self.released[places] = values
         self.codes[places], self.radii[places], self.reasons[places] = code, radius, reasons
-        if self.settled:
-            self.versions[places] = self.settled[-1][1].purchases
+        if self.context:
+            self.versions[places] = self.context[-1][1].purchases
 
     def give(self, place: int, answer: Answer) -> None:
         """Enter an answer as it was given."""
@@ -336,31 +336,31 @@ class Answers(Sequence[Answer], Framed):
 
     queries: Queries
     values: Floats
-    _ground: Settled  # of the last
+    _context: SessionContext  # of the last
     _codes: np.ndarray[Any, Any]  # places in STATUSES
     _radii: Floats
     _released: Floats  # of a repeat: the value of its first answer
     _turned: np.ndarray[Any, Any]  # of a repeat: whether it was first asked as one minus this query
     _roundings: dict[int, float]  # of a repeat: of the query as first asked, where it may differ
     _given: dict[int, Answer]  # hard ones, as they are
-    _settled: list[tuple[int, Settled]]  # by the place of the first answer that rests on it
+    _contexts: list[tuple[int, SessionContext]]  # by the place of the first answer that rests on it
     _reasons: np.ndarray[Any, Any]  # places in REASONS
     _versions: np.ndarray[Any, Any]  # purchases by which each was told
 
     @classmethod
-    def of(cls, queries: Queries, columns: Columns, settled: Settled) -> "Answers":
-        """Return the answers to all queries of a batch, of which the last rests on `settled`."""
+    def of(cls, queries: Queries, columns: Columns, context: SessionContext) -> "Answers":
+        """Return the answers to all queries of a batch, of which the last rests on `context`."""
         return cls(
             queries,
             columns.values,
-            settled,
+            context,
             columns.codes,
             columns.radii,
             columns.released,
             columns.turned,
             columns.roundings,
             columns.given,
-            columns.settled,
+            columns.context,
             columns.reasons,
             columns.versions,
         )
@@ -368,7 +368,7 @@ class Answers(Sequence[Answer], Framed):
     @property
     def private(self) -> bool:
         """False: simulated noise."""
-        return self._ground.private
+        return self._context.private
 
     def __len__(self) -> int:
         return len(self.values)
@@ -376,7 +376,7 @@ class Answers(Sequence[Answer], Framed):
     @property
     def counts(self) -> Floats:
         """n times the values, (m,)."""
-        return self._ground.n * self.values
+        return self._context.n * self.values
 
     @property
     def statuses(self) -> np.ndarray[Any, Any]:
@@ -391,7 +391,7 @@ class Answers(Sequence[Answer], Framed):
     @cached_property
     def bounds(self) -> Floats:
         """`Answer.error_bound` of each, (m,): worked out now, and what it was when the answer was given."""
-        if self._ground.estimates is not None or self._ground.slack:
+        if self._context.estimates is not None or self._context.slack:
             result = np.array([self._stated(place)[0] for place in range(len(self))])
         else:
             far = np.maximum(self.values, 1.0 - self.values)
@@ -410,13 +410,13 @@ class Answers(Sequence[Answer], Framed):
                 result[place] = self._stated(place)[0]
         result.flags.writeable = False
         if len(result):
-            self._ground.looked_at(float(result.max(where=np.isfinite(result), initial=0.0)))
+            self._context.looked_at(float(result.max(where=np.isfinite(result), initial=0.0)))
         return result
 
     @cached_property
     def expected_errors(self) -> Floats:
         """`Answer.expected_error` of each, (m,), NaN where it is None: worked out now, by facts of then."""
-        expectations = self._ground.expectations
+        expectations = self._context.expectations
         result = expectations.many(self.queries, self.values, self._versions)
         measured = np.flatnonzero(self._codes == REPEAT).tolist() if expectations.numbers else ()
         for place in (*self._given, *measured):
@@ -429,7 +429,7 @@ class Answers(Sequence[Answer], Framed):
         given = self._given.get(place)
         if given is not None:
             return given.expected_error
-        expectations, version = self._ground.expectations, int(self._versions[place])
+        expectations, version = self._context.expectations, int(self._versions[place])
         question = self.queries[place]
         number = expectations.numbers.get(question.key) if self._codes[place] == REPEAT else None
         if number is not None:
@@ -442,14 +442,14 @@ class Answers(Sequence[Answer], Framed):
             return given.stated
         question, value, radius = self.queries[place], float(self.values[place]), float(self._radii[place])
         if self._codes[place] != REPEAT:
-            return stated(self._ground.estimates, question, value, radius, self._ground.slack)
+            return stated(self._context.estimates, question, value, radius, self._context.slack)
         first = attrs.evolve(
             question,
             complement=question.complement ^ bool(self._turned[place]),
             rounding=self._roundings.get(place, question.rounding),
         )
-        estimates, released = self._ground.estimates, float(self._released[place])
-        return stated_again(estimates, question, value, first, released, radius, self._ground.slack)
+        estimates, released = self._context.estimates, float(self._released[place])
+        return stated_again(estimates, question, value, first, released, radius, self._context.slack)
 
     @overload
     def __getitem__(self, place: int) -> Answer: ...
@@ -468,20 +468,20 @@ class Answers(Sequence[Answer], Framed):
         )
 
     def __iter__(self) -> Iterator[Answer]:
-        starts, ground = {start for start, _ in self._settled}, self._placed(0)
+        starts, context = {start for start, _ in self._contexts}, self._placed(0)
         columns = zip(self.values.tolist(), self._codes.tolist(), self._reasons.tolist(), strict=True)
         for place, (value, code, reason) in enumerate(columns):
             if place in starts:
-                ground = self._placed(place)
+                context = self._placed(place)
             if place in self._given:
                 yield self._given[place]
                 continue
-            yield Answer.deferred(value, STATUSES[code], ground, place, reason=REASONS[reason])
+            yield Answer.deferred(value, STATUSES[code], context, place, reason=REASONS[reason])
 
     def _placed(self, place: int) -> "_Placed":
         """Return what the answer at a place rests on."""
-        at = bisect_right(self._settled, place, key=lambda one: one[0]) - 1
-        return _Placed(self, self._settled[at][1] if at >= 0 else None)
+        at = bisect_right(self._contexts, place, key=lambda one: one[0]) - 1
+        return _Placed(self, self._contexts[at][1] if at >= 0 else None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns value, count, status, reason, error_bound, expected_error, private."""
@@ -510,7 +510,7 @@ class Answers(Sequence[Answer], Framed):
         left_out = len(self) - len(shown)
         gap = (SHOWN, left_out) if left_out else None
         parts = [
-            table(["", *answer_head(self._ground.of_what)], rows, left=2, longest=LONGEST_QUERY, gap=gap)
+            table(["", *answer_head(self._context.of_what)], rows, left=2, longest=LONGEST_QUERY, gap=gap)
         ]
         if left_out:
             more = "see to_dict(), values, counts, bounds"
@@ -520,27 +520,27 @@ class Answers(Sequence[Answer], Framed):
 
 @final
 @attrs.frozen(eq=False)
-class _Placed(Ground):
+class _Placed(AnswerContext):
     """What answers of a batch rest on: of each `rest` is its place."""
 
     answers: Answers
-    settled: Settled | None
+    context: SessionContext | None
 
     @property
     def n(self) -> int:
-        return self.answers._ground.n
+        return self.answers._context.n
 
     @property
     def n_bound(self) -> int:
-        return self.answers._ground.n_bound
+        return self.answers._context.n_bound
 
     @property
     def of_what(self) -> str:
-        return self.answers._ground.of_what
+        return self.answers._context.of_what
 
     @property
     def beta(self) -> float | None:
-        return self.answers._ground.beta
+        return self.answers._context.beta
 
     @property
     def private(self) -> bool:
@@ -548,14 +548,14 @@ class _Placed(Ground):
 
     @property
     def left(self) -> int | None:
-        return None if self.settled is None else self.settled.left
+        return None if self.context is None else self.context.left
 
     def asked(self, rest: int) -> Query:
         return self.answers.queries[rest]
 
     def stated(self, query: Any, value: Any, rest: int) -> Stated:
         said = self.answers._stated(rest)
-        self.answers._ground.looked_at(said.error_bound)
+        self.answers._context.looked_at(said.error_bound)
         return said
 
     def expected(self, query: Any, value: Any, rest: int) -> Any:

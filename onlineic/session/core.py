@@ -32,12 +32,11 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import Certified, Easy, EasyBatch, Hard, Ledger, Opened, Single
+from onlineic.ledger.records import BoughtTables, Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
-from onlineic.plan.first_tables import FirstTables, check_bought, is_single
-from onlineic.plan.kinds import check_supported
-from onlineic.plan.purchases import PurchaseRule, Purchases
+from onlineic.plan.purchase import Purchase, check_bought, is_single
+from onlineic.plan.purchase_rule import PurchaseRule, Purchases
 from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
@@ -46,10 +45,11 @@ from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
 from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse, Till
-from onlineic.session.seal import Seal
+from onlineic.session.quota import Payments, Quota
+from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
 
 
@@ -82,11 +82,11 @@ class Core:
     ) -> None:
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
-        self.prices, self.book, self.seal = prices, book, Seal(ledger, entered)
+        self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
         self._n = data.mass if n is None else n
         self.purchases = Purchases(purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta)
-        self._planned, self.till = opens_with(purchases) is not None, Till(ledger)
-        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.seal)
+        self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
+        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
@@ -96,7 +96,7 @@ class Core:
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if the session can answer it."""
-        self.seal.check_open()
+        self.read_guard.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
         self.book.catch_up()
         check_supported(question, self._sparse, self.book.belief.hypothesis, self.fetching.reach)
@@ -117,8 +117,8 @@ class Core:
 
     def cover(self, questions: Sequence[Question]) -> list[bool]:
         """Set aside the price of a hit, and return which of the leading questions it pays."""
-        self.seal.check()
-        count, afforded = self.till.leading(questions, self.prices.cost)
+        self.read_guard.check()
+        count, afforded = self.payments.leading(questions, self.prices.cost)
         if afforded:
             self.fetching.before_tests(questions[:count])
         return self.prices.cover(questions[:count]) if afforded else [False] * count
@@ -126,26 +126,26 @@ class Core:
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
 
-        No purse pays for what is bought whatever is asked: the questions of somebody who has something left
+        No quota pays for what is bought whatever is asked: the questions of somebody who has something left
         are heard for it. Who cannot pay for the number, or the tables, of their question alone has what is
         bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
         to who asks: that sets nothing in motion. A number is bought last: it is the answer.
         """
-        purse = self.till.purse
-        if self.till.empty:
+        quota = self.payments.quota
+        if self.payments.empty:
             return False  # without working out what would be bought, which takes as long as ten answers
-        while self.seal.usable and not self._known(questions):
+        while self.read_guard.usable and not self._known(questions):
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer, heard, alone = purse, questions, is_single(named, questions)
+            payer, heard, alone = quota, questions, is_single(named, questions)
             # what one question asks serves it alone, whatever else is due
-            if purse is not None and not alone and self.purchases.due is not None:
+            if quota is not None and not alone and self.purchases.due is not None:
                 payer = None
             elif not self._affords(named):
                 if not alone or (due := self.purchases.due) is None:
                     return False
                 named, payer, heard = due, None, ()
-            if payer is not purse and not any(one.constant is None for one in questions[:1]):
+            if payer is not quota and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
             self._purchase(named, heard, payer)
         return True
@@ -156,7 +156,7 @@ class Core:
         The call is fixed before anything of it is bought: so tables for all of it may answer each of its
         questions by their own noise. A question that these leave open is bought by itself.
         """
-        self.seal.check()
+        self.read_guard.check()
         new = {one.key: one for one in questions if not self.book.meets(one, within)}
         if len(new) > 1:
             self._buy_within((*new.values(),)[:MOST_HEARD], within)
@@ -170,7 +170,7 @@ class Core:
                 return bought
             if (known := self.book.within(question, within)) is not None:
                 return known
-            self.seal.check()
+            self.read_guard.check()
             if self._test_within(question, within):
                 return self.book.answered()
             if not self._buy_within((question,), within):
@@ -181,16 +181,16 @@ class Core:
 
         What stands reserved is replaced: at delta > 0 easy tests have used up nothing of it.
         """
-        wish = None if self.till.empty else self.purchases.test(question, within)
+        wish = None if self.payments.empty else self.purchases.test(question, within)
         if wish is None or not isinstance(question, Query):
             return False
         tester = tester_within(self.book.mechanism, question, wish, self.book.tested_beta)
-        if tester is None or not self.till.affords(tester.price(question).amount):
+        if tester is None or not self.payments.affords(tester.price(question).amount):
             return False
         (guess,) = self.book.guesses((question,))
         self.fetching.before_tests((question,))
         self._ledger.reserve(tester.price(question))
-        self.seal.run(partial(self._measure_within, tester, question, guess, wish))
+        self.read_guard.run(partial(self._measure_within, tester, question, guess, wish))
         return True
 
     def _measure_within(self, tester: NumericSparse, query: Query, guess: Guess, within: Within) -> None:
@@ -205,26 +205,26 @@ class Core:
             record = Hard(
                 query, guess, tester.measure(hit, query, guess, counts, self._noise), charge, within
             )
-        self._record(state, [record], self.till.purse)
+        self._record(state, [record], self.payments.quota)
 
     def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
         """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
-        named = None if self.till.empty else self.purchases.within(questions, within)
+        named = None if self.payments.empty else self.purchases.within(questions, within)
         if named is None or not self._affords(named):
             return False
-        self._purchase(named, questions, self.till.purse, within)
+        self._purchase(named, questions, self.payments.quota, within)
         return True
 
-    def _affords(self, named: FirstTables) -> bool:
+    def _affords(self, named: Purchase) -> bool:
         """Return whether who asks may spend what this costs, and what tests have used up before it."""
         used = self.prices.unfinished(self._state.threshold_noise is not None)
-        return self.till.affords(named.charge.amount + (used.amount if used else 0))
+        return self.payments.affords(named.charge.amount + (used.amount if used else 0))
 
     def _purchase(
         self,
-        named: FirstTables,
+        named: Purchase,
         questions: tuple[Question, ...],
-        payer: Purse | None,
+        payer: Quota | None,
         within: Within | None = None,
     ) -> None:
         """Reserve, draw and record what a rule named.
@@ -247,14 +247,14 @@ class Core:
             self.fetching.before_number(questions[0])
         else:
             self.fetching.before_tables(tables.partitions)
-        if used is not None and self.till.settle(payer, used, tables.charge):
+        if used is not None and self.payments.settle(payer, used, tables.charge):
             return  # of what is left the rule names something else, or nothing
         self._ledger.reserve(tables.charge)
         if alone:
             step = partial(self._measure_single, tables, questions[0], guess, payer, within)
         else:
             step = partial(self._measure_tables, tables, questions, payer, within)
-        self.seal.run(step)
+        self.read_guard.run(step)
         advance("tables", 1, 1)
 
     def _known(self, questions: Sequence[Question]) -> bool:
@@ -267,16 +267,16 @@ class Core:
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
-        self.seal.check()
         if not self.prices.covers(questions):
+            self.read_guard.check()  # nothing stands reserved after a failure
             raise InternalError("a test must be reserved before the data are read.")
-        step: Any = self._test_many if isinstance(questions, Queries) else self._test
-        self.seal.run(partial(step, questions, guesses))
+        step: Any = self._test_many if type(questions) is Queries else self._test
+        self.read_guard.run(partial(step, questions, guesses))
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         drawn = self._state.threshold_noise is not None
-        self.seal.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
+        self.read_guard.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
 
     def _test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
         """Read, test, measure if it is hard, record: from here on frames hold private numbers."""
@@ -290,7 +290,7 @@ class Core:
             gap = steps_down(counts - guess, question.grid_bits, sparse.grid_bits)
             state, hit = sparse.step(self._state, gap, sparse.tested_by(question), self._noise)
         record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
-        self._record(state, [record], self.till.purse)
+        self._record(state, [record], self.payments.quota)
 
     def _test_many(self, queries: Queries, guesses: Ints) -> None:
         sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
@@ -299,7 +299,7 @@ class Core:
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records, self.till.purse)
+        self._record(state, records, self.payments.quota)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -313,25 +313,25 @@ class Core:
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(
-        self, tables: FirstTables, heard: tuple[Question, ...], payer: Purse | None, within: Within | None
+        self, tables: Purchase, heard: tuple[Question, ...], payer: Quota | None, within: Within | None
     ) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
-        self._record(self._state, [Opened(released, tables.charge, heard, within)], payer)
+        self._record(self._state, [BoughtTables(released, tables.charge, heard, within)], payer)
 
     def _measure_single(
         self,
-        tables: FirstTables,
+        tables: Purchase,
         question: Question,
         guess: Guess,
-        payer: Purse | None,
+        payer: Quota | None,
         within: Within | None,
     ) -> None:
         (target,) = tables.targets
         (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
         self._record(self._state, [Single(question, guess, released, tables.charge, within)], payer)
 
-    def _record(self, state: SparseState, records: list[Any], payer: Purse | None) -> None:
+    def _record(self, state: SparseState, records: list[Any], payer: Quota | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""
-        self.till.note(payer, records)
+        self.payments.note(payer, records)
         self._state = state
-        self.seal.commit(records)
+        self.read_guard.commit(records)

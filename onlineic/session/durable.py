@@ -41,6 +41,7 @@ from onlineic.ledger.settings import (
     check_kind,
     check_settings,
     checked_label,
+    name_in_files,
     package_version,
     settings_from_json,
     settings_to_json,
@@ -49,7 +50,6 @@ from onlineic.ledger.sqlite import SqliteLedger
 from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import RULES
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_tables import FirstTables
 from onlineic.plan.older import (
     BoughtBefore,
     TablesBefore,
@@ -58,7 +58,8 @@ from onlineic.plan.older import (
     without_settled_tables,
 )
 from onlineic.plan.plan import Plan
-from onlineic.plan.purchases import TestsOnly
+from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase_rule import TestsOnly
 from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
@@ -78,12 +79,12 @@ from onlineic.updates.steps import FittedAt, FittedStart, MeasuredSteps
 
 Durability = Literal["hits", "all"]
 KNOWN: Mapping[str, type[Any]] = {
-    kind.__name__: kind
+    name_in_files(kind): kind
     for kind in (
         AddRemove, Announcement, Budget, Charge, Counted, DemandPurchases, Expected, ExponentialSparse,
-        FirstTables, FittedAt, FittedStart, FittedTables, GumbelSparse,
+        FittedAt, FittedStart, FittedTables, GumbelSparse,
         LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
-        MultiplicativeWeights, PartitionRule, Perceptron, Plan, Reach, ReplaceRows, TestsOnly,
+        MultiplicativeWeights, PartitionRule, Perceptron, Plan, Purchase, Reach, ReplaceRows, TestsOnly,
         UnconditionalNumbers, Unit, Within,
     )
 }  # fmt: skip

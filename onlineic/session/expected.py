@@ -72,7 +72,7 @@ class Expectations:
         last = self.predictors[-1]
         return attrs.evolve(self, predictors=(*self.predictors, last.after(released) if followed else last))
 
-    def still(self) -> "Expectations":
+    def frozen(self) -> "Expectations":
         """Return those of now: what is measured later is not in them."""
         return attrs.evolve(self, numbers=dict(self.numbers))
 

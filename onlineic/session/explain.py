@@ -24,9 +24,8 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
-from onlineic.plan.first_tables import FirstTables, is_single
-from onlineic.plan.kinds import answers_tables, check_supported
 from onlineic.plan.plan import Plan, restarts_text
+from onlineic.plan.purchase import Purchase, is_single
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
@@ -34,12 +33,14 @@ from onlineic.queries.reach import Reach
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
+from onlineic.questions.linear import PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import answers_tables, check_supported
 from onlineic.session.loop import Loop
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 from onlineic.slips import public
 
 FORMS = {  # in words
@@ -186,7 +187,7 @@ class Explanation:
 
 @final
 @attrs.frozen
-class Prospect:
+class Preview:
     """What is known of one question before it is asked.
 
     Attributes:
@@ -211,18 +212,18 @@ class Buying:
 
     Attributes:
         tables: If any are.
-        shared: Whether they are bought for everybody: no purse pays for them.
+        shared: Whether they are bought for everybody: no quota pays for them.
         alone: What is bought of a question by itself, by its key.
     """
 
-    tables: FirstTables | None = None
+    tables: Purchase | None = None
     shared: bool = False
-    alone: Mapping[Any, FirstTables] = attrs.field(factory=dict)
+    alone: Mapping[Any, Purchase] = attrs.field(factory=dict)
 
 
 @final
 @attrs.frozen
-class Outlook:
+class Previewer:
     """What a session knows of questions not asked yet.
 
     Attributes:
@@ -235,8 +236,8 @@ class Outlook:
         n_bound: How far n may be from the number of records; 0 where that is public.
         named: What would be bought before questions, by the record as it stands.
         seen: What was looked up of questions, for one explanation.
-        purse: Of who asks; None: they may spend all of the budget.
-        paid: What that purse has paid.
+        quota: Of who asks; None: they may spend all of the budget.
+        paid: What that quota has paid.
         past: The ledger that grows no more, of one that another thread may ask.
     """
 
@@ -252,18 +253,18 @@ class Outlook:
     sealed: bool
     beta: float
     n_bound: int
-    named: Callable[[Sequence[Question]], FirstTables | None]
+    named: Callable[[Sequence[Question]], Purchase | None]
     reach: Reach | None = None
-    seen: dict[Any, Prospect] = attrs.field(factory=dict)
-    purse: Purse | None = None
+    seen: dict[Any, Preview] = attrs.field(factory=dict)
+    quota: Quota | None = None
     paid: Fraction = Fraction(0)
     past: Ledger | None = None
 
     @classmethod
-    def of(cls, loop: Loop) -> "Outlook":
+    def of(cls, loop: Loop) -> "Previewer":
         """Return that of a session as it stands; what it tells changes with the session."""
         loop.book.catch_up()
-        persons, sealed = persons_of(loop.n, loop.unit), loop.core.seal.sealed
+        persons, sealed = persons_of(loop.n, loop.unit), loop.core.read_guard.sealed
         account = loop.ledger.account
         n_bound = 0 if loop.counted is None else loop.counted.bound
         return cls(
@@ -283,44 +284,51 @@ class Outlook:
             loop.core.fetching.reach,
         )
 
-    def still(self, ledger: Ledger) -> "Outlook":
+    def frozen(self, ledger: Ledger) -> "Previewer":
         """Return that of now, by a ledger that grows no more: another thread may ask it."""
-        book, prices = self.book.still(ledger), self.prices.still(ledger)
+        book, prices = self.book.frozen(ledger), self.prices.frozen(ledger)
         return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
 
-    def apart(self) -> "Outlook":
+    def apart(self) -> "Previewer":
         """Return the same, to be asked by a thread of its own: it shares nothing that is written to."""
-        return attrs.evolve(self, seen={}) if self.past is None else self.still(self.past)
+        return attrs.evolve(self, seen={}) if self.past is None else self.frozen(self.past)
 
-    def of_asker(self, purse: Purse | None, paid: Fraction) -> "Outlook":
-        """Return what is known for one who pays by a purse, which has paid so much."""
-        return attrs.evolve(self, purse=purse, paid=paid, seen={})
+    def of_asker(self, quota: Quota | None, paid: Fraction) -> "Previewer":
+        """Return what is known for one who pays by a quota, which has paid so much."""
+        return attrs.evolve(self, quota=quota, paid=paid, seen={})
 
     @property
     def own(self) -> Fraction:
-        """What who asks may spend, by their purse."""
-        return self.account.left if self.purse is None else max(Fraction(0), self.purse.limit - self.paid)
+        """What who asks may spend, by their quota."""
+        return self.account.left if self.quota is None else max(Fraction(0), self.quota.limit - self.paid)
 
     @property
     def left(self) -> Fraction:
         """What who asks can spend on hits: no release has used it up, or will with the first question."""
         left = self.account.left - self.owed
-        return left if self.purse is None else max(Fraction(0), min(left, self.own))
+        return left if self.quota is None else max(Fraction(0), min(left, self.own))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that who asks can still pay, or numbers that are bought by themselves."""
-        if self.sealed:
-            return 0
-        hits = self.prices.hard_left(self.account.left - self.left, self.account)
-        if self.purse is None or not self.price_alone:
-            return hits
-        return max(hits, int(min(self.own, self.owed_alone) / self.price_alone))
+        """Hits of the largest price that who asks can still pay."""
+        return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
+
+    @property
+    def measured_left(self) -> int:
+        """The same, or how many numbers that are bought by themselves, where these are more."""
+        if self.sealed or not self.price_alone:
+            return self.hits_left
+        return max(self.hits_left, int(min(self.own, self.owed_alone) / self.price_alone))
 
     @property
     def restarts_left(self) -> int | None:
         """How often the session can be resumed until no hit can be paid."""
         return self.prices.restarts_left(self.owed)
+
+    @property
+    def facts(self) -> PublicFacts:
+        """What is public of the session."""
+        return PublicFacts(self.domain, self.persons, self.beta, self.n_bound, self.answers_tables)
 
     @property
     def answers_tables(self) -> bool:
@@ -333,15 +341,15 @@ class Outlook:
         Raises:
             TooLargeError: If it becomes more than `most` questions.
         """
-        outlook = attrs.evolve(self, seen={})
-        asked, derived, questions = outlook.rehearsed(question, most)
-        return _explanation(asked, questions, outlook, derived)
+        previewer = attrs.evolve(self, seen={})
+        asked, derived, questions = previewer.dry_run(question, most)
+        return _explanation(asked, questions, previewer, derived)
 
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
         predictor, buying = self.book.predictor, self.buys(questions)
         tables, alone = buying.tables, buying.alone
-        known = any(self.prospect(question).known for question in questions)
+        known = any(self.preview(question).known for question in questions)
         if predictor is None or not (tables or alone or predictor.releases or known):
             return None
         if tables is not None:
@@ -361,40 +369,40 @@ class Outlook:
         new = self._new(questions)
         if self.sealed or not new or not self.own:
             return Buying()
-        due, own, alone = self.named(()), self.own, dict[Any, FirstTables]()
+        due, own, alone = self.named(()), self.own, dict[Any, Purchase]()
         together = self.named([*new.values()])
         several = together is not None and not is_single(together, [*new.values()])
-        if together and several and (not self.purse or due or together.charge.amount <= own):
+        if together and several and (not self.quota or due or together.charge.amount <= own):
             return Buying(together, due is not None)
         for key, question in new.items():
             if (named := self.named((question,))) is None:
                 continue
-            payable = self.purse is None or named.charge.amount <= own
+            payable = self.quota is None or named.charge.amount <= own
             if is_single(named, (question,)) and payable:
                 alone[key], own = named, own - named.charge.amount
             elif not is_single(named, (question,)) and (payable or due is not None):
-                return Buying(named, due is not None, alone) if self.purse else Buying(alone=alone)
+                return Buying(named, due is not None, alone) if self.quota else Buying(alone=alone)
             else:
                 return Buying(due, due is not None, alone)
         return Buying(alone=alone)
 
     def _new(self, questions: Sequence[Question]) -> dict[Any, Question]:
         """Return the questions that no answer is known of, by their keys."""
-        return {question.key: question for question in questions if not self.prospect(question).known}
+        return {question.key: question for question in questions if not self.preview(question).known}
 
-    def rehearsed(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
+    def dry_run(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        rehearsal = Rehearsal(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        run = DryRun(self, most)
         if is_share(question, self.domain):
             question = shared(question, self.domain)
         if isinstance(question, Share):
             question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
-            return *rehearsal.of(question), rehearsal.questions
+            return *run.of(question), run.questions
         asked, derived = shown(question, 80), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
-            _, derived = rehearsal.of(lambda session: session.sql(question))
-            return asked, derived, rehearsal.questions
+            _, derived = run.of(lambda session: session.sql(question))
+            return asked, derived, run.questions
         several = isinstance(question, Queries | list | tuple)
         return asked, derived, [self.bound(each) for each in (question if several else [question])]
 
@@ -404,67 +412,45 @@ class Outlook:
         check_supported(bound, self.plan.sparse, self.book.belief.hypothesis, self.reach)
         return bound
 
-    def prospect(self, question: Question) -> Prospect:
+    def preview(self, question: Question) -> Preview:
         """Return what is known of a question before it is asked."""
         key = (question.key, question.complement)
         if key not in self.seen:
-            answer, hard, joint, known = self.book.prospect(question, self.prices.target(question))
+            answer, hard, joint, known = self.book.preview(question, self.prices.target(question))
             price = Fraction(0) if known else self.prices.cost(question)
-            if not known and price > self.left and self.purse is not None:
+            if not known and price > self.left and self.quota is not None:
                 answer = self.book.unpaid(question)
                 hard = joint = answer.error_bound
-            self.seen[key] = Prospect(answer, hard, joint, price / self.account.capacity, known)
+            self.seen[key] = Preview(answer, hard, joint, price / self.account.capacity, known)
         return self.seen[key]
 
 
 @final
-class Rehearsal(Answering):
+class DryRun(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(
-        self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int, most: int | None = None
-    ) -> None:
-        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
-        self._n_bound, self._most = n_bound, most
+    def __init__(self, previewer: Previewer, most: int | None = None) -> None:
+        self._previewer, self._most = previewer, most
         self.questions: list[Question] = []
 
     @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def n(self) -> int:
-        return self._n
-
-    @property
-    def n_bound(self) -> int:
-        return self._n_bound
-
-    @property
-    def beta(self) -> float:
-        return self._beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._outlook.answers_tables
+    def facts(self) -> PublicFacts:
+        return self._previewer.facts
 
     def answer(self, query: Any) -> Answer:
         if self._most is not None and len(self.questions) >= self._most:
             raise TooLargeError(
                 f"a question must become at most {self._most:,} questions, got more; ask fewer."
             )
-        self.questions.append(self._outlook.bound(query))
-        return self._outlook.prospect(self.questions[-1]).answer
-
-    def answer_many(self, queries: Any) -> list[Answer]:
-        return [self.answer(query) for query in queries]
+        self.questions.append(self._previewer.bound(query))
+        return self._previewer.preview(self.questions[-1]).answer
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        bound = map(self._outlook.bound, queries)
-        return np.array([self._outlook.prospect(question).joint for question in bound])
+        bound = map(self._previewer.bound, queries)
+        return np.array([self._previewer.preview(question).joint for question in bound])
 
-    def of(self, ask: Callable[["Rehearsal"], Any]) -> tuple[str, float | None]:
+    def of(self, ask: Callable[["DryRun"], Any]) -> tuple[str, float | None]:
         """Return the name and the bound of what a function of a session works out, None if it states none."""
         try:
             result = ask(self)
@@ -481,52 +467,26 @@ class Recalling(Answering):
         NotToldError: By every method, where one of the questions was not told.
     """
 
-    def __init__(
-        self, outlook: Outlook, domain: Domain, n: int, beta: float, n_bound: int, rounded_in: Unit | None
-    ) -> None:
-        self._outlook, self._domain, self._n, self._beta = outlook, domain, n, beta
-        self._n_bound, self._rounded_in = n_bound, rounded_in
+    def __init__(self, previewer: Previewer, rounded_in: Unit | None) -> None:
+        self._previewer, self._rounded_in = previewer, rounded_in
 
     @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def n(self) -> int:
-        return self._n
-
-    @property
-    def n_bound(self) -> int:
-        return self._n_bound
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        return self._rounded_in
-
-    @property
-    def beta(self) -> float:
-        return self._beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._outlook.answers_tables
+    def facts(self) -> PublicFacts:
+        return attrs.evolve(self._previewer.facts, rounded_in=self._rounded_in)
 
     def answer(self, query: Any) -> Answer:
-        found = self._outlook.book.recalled(self._outlook.bound(query))
+        found = self._previewer.book.recalled(self._previewer.bound(query))
         if found is None:
             raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
         return found
 
-    def answer_many(self, queries: Any) -> list[Answer]:
-        return [self.answer(query) for query in queries]
-
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
-        bound = [self._outlook.bound(query) for query in queries]
-        return self._outlook.book.joint_bounds(bound, list(answers))
+        bound = [self._previewer.bound(query) for query in queries]
+        return self._previewer.book.joint_bounds(bound, list(answers))
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
-        bound = [self._outlook.bound(query) for query in queries]
-        return self._outlook.book.snapshot(bound, list(answers))
+        bound = [self._previewer.bound(query) for query in queries]
+        return self._previewer.book.snapshot(bound, list(answers))
 
 
 class NotToldError(OnlineICError):
@@ -535,45 +495,45 @@ class NotToldError(OnlineICError):
 
 def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
-    loop.core.seal.check_open()
-    return Outlook.of(loop).explained(question)
+    loop.core.read_guard.check_open()
+    return Previewer.of(loop).explained(question)
 
 
 def _explanation(
-    asked: str, questions: Sequence[Question], outlook: Outlook, bound_derived: float | None
+    asked: str, questions: Sequence[Question], previewer: Previewer, bound_derived: float | None
 ) -> Explanation:
     """Return what is known of questions that would be asked one after the other."""
-    left = outlook.left / outlook.account.capacity
+    left = previewer.left / previewer.account.capacity
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
     easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
-    buying = outlook.buys(questions)
+    buying = previewer.buys(questions)
     alone = buying.alone
     names: dict[str, None] = {}
     for question in questions:
         names |= dict.fromkeys(_attributes(question))
-        prospect = outlook.prospect(question)
+        preview = previewer.preview(question)
         again = question.key in seen
         seen.add(question.key)
         if question.key in alone:
-            measured = outlook.book.radius_alone(alone[question.key]) + question.rounding
+            measured = previewer.book.radius_alone(alone[question.key]) + question.rounding
             easy, hard = max(easy, measured), max(hard, measured)
         else:
-            easy, hard = max(easy, prospect.answer.error_bound), max(hard, prospect.bound_hard)
+            easy, hard = max(easy, preview.answer.error_bound), max(hard, preview.bound_hard)
         if question.constant is not None:
             constants += 1
-        elif prospect.known or again:
+        elif preview.known or again:
             repeats += 1
         elif question.key in alone:
-            price = alone[question.key].charge.amount / outlook.account.capacity
+            price = alone[question.key].charge.amount / previewer.account.capacity
             payable = payable and price <= left
             largest, numbers = max(largest, price), numbers + price
         else:
-            payable = payable and prospect.price <= left
-            largest = max(largest, prospect.price)
-            total += prospect.price
+            payable = payable and preview.price <= left
+            largest = max(largest, preview.price)
+            total += preview.price
     one = questions[0] if len(questions) == 1 else None
-    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / outlook.account.capacity)
+    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / previewer.account.capacity)
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -587,13 +547,13 @@ def _explanation(
         bound_hard=hard,
         bound_derived=bound_derived,
         price=float(largest),
-        hits_left=outlook.hits_left,
+        hits_left=previewer.hits_left if previewer.quota is None else previewer.measured_left,
         # prices only fall, but more hits than `hits_left` can follow
         at_most=float(min(total, left) + numbers),
         left=float(left),
         payable=payable,
-        restarts_left=outlook.restarts_left,
-        expected=outlook.expected(questions),
+        restarts_left=previewer.restarts_left,
+        expected=previewer.expected(questions),
         shared=tables if buying.shared else 0.0,
         tables=0.0 if buying.shared else tables,
         bought=len(alone),

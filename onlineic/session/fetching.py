@@ -15,13 +15,13 @@ from onlineic._typing import Ints
 from onlineic.data.private import PrivateData
 from onlineic.data.release import guarded
 from onlineic.errors import EngineError
-from onlineic.plan.kinds import sets_asked
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Partition
 from onlineic.queries.reach import Axes
+from onlineic.session.askable import sets_asked
 from onlineic.session.prices import Prices
-from onlineic.session.seal import Seal
+from onlineic.session.read_guard import ReadGuard
 
 MOST_MISSED = 3  # counts in a row that fail, after which a session tests nothing more
 MISSED = (
@@ -39,11 +39,11 @@ class Fetching:
 
     Args:
         prices: Of the session: they tell what a hit would release, and whether it can be paid.
-        seal: Ends the session after `MOST_MISSED` failures in a row.
+        read_guard: Ends the session after `MOST_MISSED` failures in a row.
     """
 
-    def __init__(self, data: PrivateData, prices: Prices, seal: Seal) -> None:
-        self._data, self._prices, self._seal = data, prices, seal
+    def __init__(self, data: PrivateData, prices: Prices, read_guard: ReadGuard) -> None:
+        self._data, self._prices, self._read_guard = data, prices, read_guard
         self.reach, self._missed = data.reach, 0
 
     def before_tests(self, questions: Sequence[Question]) -> None:
@@ -95,7 +95,7 @@ class Fetching:
             self._missed += 1
             _log.error("table not counted: %s at %s", name, place)
             if self._missed >= MOST_MISSED:
-                self._seal.end()
+                self._read_guard.end()
             raise EngineError(MISSED.format(min(self._missed, MOST_MISSED), MOST_MISSED))
 
         guarded(partial(self._data.fetch, sets, partitions), failed, "")

@@ -9,8 +9,7 @@ from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import LedgerMismatchError
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.records import Ledger, Opened
-from onlineic.plan.kinds import answers_tables, check_supported
+from onlineic.ledger.records import BoughtTables, Ledger
 from onlineic.plan.plan import Plan
 from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
@@ -18,6 +17,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import answers_tables, check_supported
 from onlineic.session.batches import Batches
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
@@ -93,7 +93,7 @@ class Loop:
             return found
         if len(queries) == 1 and not isinstance(queries, Queries):  # a batch of one takes ten times as long
             return [self.answer(queries[0])]
-        self.core.seal.check_open()
+        self.core.read_guard.check_open()
         parts = bind_batch(queries, self.domain, self.plan.weight_bits)
         self.book.catch_up()
         for part in parts:
@@ -139,7 +139,7 @@ class Loop:
             hard=book.counts["hard"],
             repeat=book.counts["repeat"],
             untested=book.counts["untested"],
-            hard_left=0 if self.core.seal.sealed else prices.hard_left(self.owed),
+            hard_left=0 if self.core.read_guard.sealed else prices.hard_left(self.owed),
             restarts_left=prices.restarts_left(self.owed),
             spent=float(self.ledger.spent / self.ledger.account.capacity),
             bought=float(prices.bought / self.ledger.account.capacity),
@@ -151,7 +151,7 @@ class Loop:
             error_bound=book.error_bound(),
             certified=book.certified,
             update_failures=book.belief.failures,
-            sealed=self.core.seal.sealed,
+            sealed=self.core.read_guard.sealed,
             private=self.private,
             family=book.family,
             rows_per_person=settings.rows_per_person,
@@ -164,7 +164,7 @@ class Loop:
         rule, bought = self.plan.purchases, False
         asked = rule.start()
         for record in self.ledger.records():
-            if isinstance(record, Opened):
+            if isinstance(record, BoughtTables):
                 if not rule.holds(record, asked, self.plan.sparse.n):
                     raise LedgerMismatchError(
                         "ledger must hold the first tables of this session's plan, got others; open the "

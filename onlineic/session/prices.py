@@ -107,7 +107,7 @@ class Prices:
         self._taken = taken = _Taken(taken.records + len(records), version, spent, held, bought)
         return taken
 
-    def still(self, ledger: Ledger) -> "Prices":
+    def frozen(self, ledger: Ledger) -> "Prices":
         """Return the prices of now, by a ledger that grows no more; what is reserved stands as it is."""
         self._now()
         other = copy.copy(self)

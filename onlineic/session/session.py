@@ -23,9 +23,7 @@ from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
-from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
-from onlineic.door import Door
 from onlineic.errors import (
     InvalidParameterError,
     InvalidQueryError,
@@ -51,12 +49,11 @@ from onlineic.plan.announced import Questions
 from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.demand import THIRD, DemandPurchases
 from onlineic.plan.forecasts import counted_out, told_would
-from onlineic.plan.kinds import check_supported
 from onlineic.plan.listening import told_nothing
 from onlineic.plan.older import warn_other_rules
 from onlineic.plan.plan import TRIVIAL, Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchases import PurchaseRule
+from onlineic.plan.purchase_rule import PurchaseRule
 from onlineic.plan.settings import Exhausted, Release, Settings, settings_of
 from onlineic.progress import Progress, checked_progress, reporting
 from onlineic.queries.answers import Answer
@@ -67,11 +64,13 @@ from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.queries.within import Within, checked_within
 from onlineic.questions.derived import Answering
-from onlineic.questions.linear import Estimate
+from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
+from onlineic.reentry import NonReentrantLock
 from onlineic.session.answers import AnswerBook
+from onlineic.session.askable import check_supported
 from onlineic.session.asking import Asking, Places, check_answers
 from onlineic.session.belief import Belief
 from onlineic.session.columns import Answers
@@ -100,11 +99,11 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, Outlook, explained
+from onlineic.session.explain import Explanation, Previewer, explained
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
@@ -420,7 +419,7 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._noise, self._settings, self._private = data, noise, settings, is_private(noise)
-        self._door, self._statements = Door("session"), Statements(data.domain)
+        self._lock, self._statements = NonReentrantLock("session"), Statements(data.domain)
         self._places = Places()
         check_outside(data, noise)
         released, public, drawn = told, data.n_at_most is None, False
@@ -583,44 +582,44 @@ class OnlineIC(Answering):
             loop = self._loop
             loop.book.catch_up()
             statistics = loop.statistics(self._settings)  # what it works out is in the copy
-            outlook = Outlook.of(loop).still(FrozenLedger(loop.ledger))
+            previewer = Previewer.of(loop).frozen(FrozenLedger(loop.ledger))
             self._places.take(loop.ledger)
             return View(
                 domain=self._data.domain,
                 n=self.n,
                 plan=loop.plan,
                 statistics=statistics,
-                hypothesis=outlook.book.belief.hypothesis,
+                hypothesis=previewer.book.belief.hypothesis,
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
                 owed=loop.owed,
                 owed_alone=loop.owed_alone,
-                paid=dict(loop.core.till.tally.all()),
+                paid=dict(loop.core.payments.by_name.all()),
                 length=len(loop.ledger),
-                outlook=outlook,
+                previewer=previewer,
                 places=self._places,
             )
 
         return self._alone(taken)
 
-    def paid_by(self, purse: Purse | None) -> Asking:
-        """Return this session for one of several askers, who can spend no more than their purse holds.
+    def paid_by(self, quota: Quota | None) -> Asking:
+        """Return this session for one of several askers, who can spend no more than their quota holds.
 
         Args:
-            purse: None: the curator, who may spend all of the budget.
+            quota: None: the curator, who may spend all of the budget.
         """
-        if purse is not None:
-            check_kind("purse", purse, Purse, remedy="write Purse('name', Fraction(..))")
+        if quota is not None:
+            check_kind("quota", quota, Quota, remedy="write Quota('name', Fraction(..))")
 
         def paying(act: Callable[[], T]) -> T:
             def paid() -> T:
-                till = self._loop.core.till
-                before, till.purse = till.purse, purse
+                payments = self._loop.core.payments
+                before, payments.quota = payments.quota, quota
                 try:
                     return act()
                 finally:
-                    till.purse = before
+                    payments.quota = before
 
             return self._alone(paid)
 
@@ -848,19 +847,19 @@ class OnlineIC(Answering):
     @property
     def closed(self) -> bool:
         """Whether it answers nothing more, as it was closed; one with a file is resumed from that."""
-        return self._loop.core.seal.closed
+        return self._loop.core.read_guard.closed
 
     def _closed(self) -> None:
         loop = self._loop
         try:
-            if not loop.core.seal.closed:
+            if not loop.core.read_guard.closed:
                 if not loop.ledger.broken:
                     loop.book.catch_up()
                     loop.book.keep_checkpoint()
                 self._data.leave(loop.ledger)
                 loop.core.close()
         finally:
-            if loop.core.seal.closed:
+            if loop.core.read_guard.closed:
                 loop.ledger.give_back(loop)
 
     def __enter__(self) -> "OnlineIC":
@@ -876,7 +875,7 @@ class OnlineIC(Answering):
     def _alone(self, act: Callable[[], T]) -> T:
         """Return what `act` returns, called alone, and tell the callback how far it has come.
 
-        Refused in a forked process, where nobody may ever open the door, and in the middle of a read or a
+        Refused in a forked process, where nobody may ever open the lock, and in the middle of a read or a
         draw of this thread, where nothing could be tested: before anything is spent.
         """
         try:
@@ -885,9 +884,9 @@ class OnlineIC(Answering):
             raise SessionStateError(
                 "a session must be open to be used, got one whose opening failed; open another."
             ) from None
-        core.seal.check_process()
+        core.read_guard.check_process()
         check_outside(self._data, self._noise)
-        return self._door.run(act if self._progress is None else partial(self._told, act))
+        return self._lock.run(act if self._progress is None else partial(self._told, act))
 
     def _told(self, act: Callable[[], T]) -> T:
         with reporting(self._progress):
@@ -902,42 +901,22 @@ class OnlineIC(Answering):
         return self._alone(lambda: self._loop.hypothesis())
 
     @property
-    def domain(self) -> Domain:
-        """The public domain of the table."""
-        return self._data.domain
-
-    @property
-    def n(self) -> int:
-        """The number of records; of a table of persons their number; where it is private, as released."""
-        return persons_of(self._loop.n, self._data.unit)
-
-    @property
-    def n_bound(self) -> int:
-        """How far `n` may be from the number of records: 0 where that is public.
-
-        With probability 1 - beta, together with all else that the session states.
-        """
-        return 0 if self._loop.counted is None else self._loop.counted.bound
+    def facts(self) -> PublicFacts:
+        """What is public of the table and of the session: each can be read of the session itself."""
+        loop, unit = self._loop, self._data.unit
+        return PublicFacts(
+            domain=self._data.domain,
+            n=persons_of(loop.n, unit),
+            beta=loop.beta,
+            n_bound=0 if loop.counted is None else loop.counted.bound,
+            answers_tables=loop.answers_tables,
+            rounded_in=unit if self._data.whole and not loop.plan.purchases.ended else None,
+        )
 
     @property
     def unit(self) -> Unit | None:
         """Who is protected: one record where it is None, else one person with all of their rows."""
         return self._data.unit
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        """In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown."""
-        return self.unit if self._data.whole and not self._loop.plan.purchases.ended else None
-
-    @property
-    def beta(self) -> float:
-        """Failure probability of every stated bound."""
-        return self._loop.beta
-
-    @property
-    def answers_tables(self) -> bool:
-        """Whether a cross table can be asked; if not, `group_by` asks its cells one by one."""
-        return self._loop.answers_tables
 
     @property
     def plan(self) -> Plan:

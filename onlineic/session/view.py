@@ -18,8 +18,8 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.questions.derived import Answering
 from onlineic.session.asking import Outcome, Places, check_answers
-from onlineic.session.explain import Explanation, NotToldError, Outlook, Prospect, Recalling
-from onlineic.session.purse import Purse
+from onlineic.session.explain import Explanation, NotToldError, Preview, Previewer, Recalling
+from onlineic.session.quota import Quota
 from onlineic.session.statistics import SessionStatistics
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class View:
         account: Without the standing reservation.
         owed: The charge of tables and numbers that questions will buy, in the unit of the account.
         owed_alone: The part of that which whoever asks pays: of numbers that are bought for one question.
-        paid: What each purse has paid, in the unit of the account.
+        paid: What each quota has paid, in the unit of the account.
         length: Records in the transcript.
     """
 
@@ -51,28 +51,28 @@ class View:
     owed_alone: Fraction
     paid: Mapping[str, Fraction]
     length: int
-    _outlook: Outlook
+    _previewer: Previewer
     _places: Places
     _gate: Any = attrs.field(factory=threading.Lock, init=False)  # while a thread takes its own
 
     @property
     def pool(self) -> Fraction:
-        """What purses are parts of: the capacity but for what serves everybody, spent and to come."""
+        """What quotas are parts of: the capacity but for what serves everybody, spent and to come."""
         shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
         return max(Fraction(0), self.account.capacity - shared)
 
-    def explain(self, question: Any, most: int | None = None, purse: Purse | None = None) -> Explanation:
+    def explain(self, question: Any, most: int | None = None, quota: Quota | None = None) -> Explanation:
         """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
 
         Args:
             question: As of `OnlineIC.explain`.
             most: How many questions it may become.
-            purse: Of who asks: prices and bounds are theirs; None: they may spend all of the budget.
+            quota: Of who asks: prices and bounds are theirs; None: they may spend all of the budget.
 
         Raises:
             TooLargeError: If it becomes more.
         """
-        return self._of(purse).explained(question, most)
+        return self._of(quota).explained(question, most)
 
     def recalled(self, ask: Callable[[Answering], T], rounded_in: Unit | None = None) -> T | None:
         """Return what is worked out of answers that were told then, or None if one of them was not.
@@ -81,44 +81,43 @@ class View:
             ask: A function of a session.
             rounded_in: As of the session.
         """
-        outlook = self._of(None)
-        beta, n_bound = outlook.beta, outlook.n_bound
+        previewer = self._of(None)
         try:
-            return ask(Recalling(outlook, self.domain, self.n, beta, n_bound, rounded_in))
+            return ask(Recalling(previewer, rounded_in))
         except NotToldError:
             return None
 
     def joint_bounds(self, queries: Iterable[Any], answers: Sequence[Answer]) -> Floats:
         """Return what `OnlineIC.joint_bounds` said then."""
-        outlook = self._of(None)
-        bound = [outlook.bound(query) for query in queries]
+        previewer = self._of(None)
+        bound = [previewer.bound(query) for query in queries]
         check_answers(bound, answers)
-        return outlook.book.joint_bounds(bound, answers)
+        return previewer.book.joint_bounds(bound, answers)
 
     def snapshot(self, queries: Iterable[Any], answers: Sequence[Answer]) -> list[Answer]:
         """Return what `OnlineIC.snapshot` said then."""
-        outlook = self._of(None)
-        bound = [outlook.bound(query) for query in queries]
+        previewer = self._of(None)
+        bound = [previewer.bound(query) for query in queries]
         check_answers(bound, answers)
-        return outlook.book.snapshot(bound, answers)
+        return previewer.book.snapshot(bound, answers)
 
-    def hits_left(self, purse: Purse | None) -> int:
-        """Return how many hits of the largest price can at least still be paid from a purse."""
-        return self._of(purse).hits_left
+    def hits_left(self, quota: Quota | None) -> int:
+        """Return how many hits of the largest price a quota can still pay, or numbers by themselves."""
+        return self._of(quota).measured_left
 
-    def _of(self, purse: Purse | None) -> Outlook:
-        paid = Fraction(0) if purse is None else self.paid.get(purse.name, Fraction(0))
+    def _of(self, quota: Quota | None) -> Previewer:
+        paid = Fraction(0) if quota is None else self.paid.get(quota.name, Fraction(0))
         with self._gate:
-            return self._outlook.apart().of_asker(purse, paid)
+            return self._previewer.apart().of_asker(quota, paid)
 
-    def prospect(self, question: Any, purse: Purse | None = None) -> Prospect:
-        """Return what was known then of one question before it is asked, by the owner of a purse.
+    def preview(self, question: Any, quota: Quota | None = None) -> Preview:
+        """Return what was known then of one question before it is asked, by the owner of a quota.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
-        outlook = self._of(purse)
-        return outlook.prospect(outlook.bound(question))
+        previewer = self._of(quota)
+        return previewer.preview(previewer.bound(question))
 
     def known(self, question: Any) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
@@ -128,8 +127,8 @@ class View:
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
-        bound = self._outlook.bound(question)
-        if not self.holds(bound) or (answer := self._outlook.book.recalled(bound)) is None:
+        bound = self._previewer.bound(question)
+        if not self.holds(bound) or (answer := self._previewer.book.recalled(bound)) is None:
             return None
         constant = bound.constant is not None
         return Outcome(answer, None if constant else self._places.before(self.length, bound.key))

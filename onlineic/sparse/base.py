@@ -21,10 +21,11 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
-from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, shown
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.batch import Queries
+from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.calibration import Calibration
@@ -214,7 +215,7 @@ class NumericSparse(abc.ABC):
     def tested_by(self, target: Queries) -> Ints: ...
     def tested_by(self, target: "Query | Value | Queries") -> Any:
         """Return how far a neighbour moves the gap of this target, in units of 1/(n 2^K); of many, (m,)."""
-        ends = target.extremes if isinstance(target, Queries) else (target.lowest, target.highest)
+        ends = target.extremes if type(target) is Queries else (target.lowest, target.highest)
         moved, rows = self.neighbours.test(*ends), self.neighbours.rows
         return rows * steps_up(-(-moved // rows), target.grid_bits, self.grid_bits)
 
@@ -241,6 +242,17 @@ class NumericSparse(abc.ABC):
         Raises:
             InvalidQueryError: If the mechanism cannot release this target.
         """
+
+    def check_releases(self, table: BoundMarginal) -> None:
+        """Raise `InvalidQueryError` unless a hit releases cross tables, and this one can be priced."""
+        if not self.releases_tables:
+            raise InvalidQueryError(
+                "a cross table must be asked of a session that measures tables, got one that was planned to "
+                "measure single numbers, as with delta = 0 or release='answer'; ask its counts by group, "
+                f"session.group_by({shown(list(table.names), 100)}) or GROUP BY in SQL, or open a session "
+                "with delta above 0 and without these settings."
+            )
+        self.price(table.partition)
 
     @property
     def releases_tables(self) -> bool:

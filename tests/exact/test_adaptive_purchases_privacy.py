@@ -12,9 +12,9 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.ledger import Burned, Opened
+from onlineic.ledger import BoughtTables, Forfeited
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_tables import check_bought
+from onlineic.plan.purchase import check_bought
 from onlineic.session.core import Core
 from support.noise import Wrapped
 
@@ -49,7 +49,7 @@ def instalments(counts, noise, delta=1e-9):
     for code in range(5):
         session.answer(ic.where(a=code, b=ic.between(0, 2)))
     session.answer(ic.where(b=1, c=2))
-    return [record for record in session.transcript if isinstance(record, Opened)], session
+    return [record for record in session.transcript if isinstance(record, BoughtTables)], session
 
 
 def cost_and_charge():
@@ -79,8 +79,8 @@ def pure_cost_and_charge():
             here, there = (PrivateData(counts, DOMAIN).exact_counts(one.target) for counts in (COUNTS, MOVED))
             loss += float(np.abs(there - here).sum()) * math.sqrt(2.0) / (one.scale * n)
         ratios.append(loss / float(record.charge.amount))
-    burned = [record for record in session.transcript if isinstance(record, Burned)]
-    return ratios, burned, session.plan.sparse.start_charge()
+    forfeited = [record for record in session.transcript if isinstance(record, Forfeited)]
+    return ratios, forfeited, session.plan.sparse.start_charge()
 
 
 def same_choices():
@@ -106,11 +106,11 @@ def test_every_instalment_costs_its_charge():
 
 
 def test_pure_instalments_cost_their_charge_and_pay_the_threshold():
-    ratios, burned, start = pure_cost_and_charge()
+    ratios, forfeited, start = pure_cost_and_charge()
 
     assert len(ratios) >= 2
     assert all(0.99 < ratio <= 1.0 + 1e-9 for ratio in ratios)
-    assert [("bought", start.amount)] == [(one.reason, one.charge.amount) for one in burned]
+    assert [("bought", start.amount)] == [(one.reason, one.charge.amount) for one in forfeited]
 
 
 @pytest.mark.parametrize("paid", [True, False], ids=["as it is", "the threshold is not paid"])

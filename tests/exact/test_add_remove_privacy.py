@@ -10,7 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import ADD_REMOVE
 from onlineic.domain import Unit
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
 from onlineic.sparse import GumbelSparse
@@ -67,7 +67,7 @@ def observed(rows, monkeypatch):
         for question in QUESTIONS:
             session.answer(question)
     assert COUNTED == session.n
-    bought = [record for record in session.transcript if isinstance(record, Opened)]
+    bought = [record for record in session.transcript if isinstance(record, BoughtTables)]
     (tables,) = bought
     return seen, [one.values * COUNTED for one in tables.measurements], session.plan.first_tables
 

@@ -18,15 +18,15 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.ledger import Hard, MemoryLedger, Opened, Single
+from onlineic.ledger import BoughtTables, Hard, MemoryLedger, Single
 from onlineic.noise import Noise, SimulatedNoise
 from onlineic.plan import DemandPurchases, Spent
-from onlineic.plan.first_tables import RECORD_PARTS, FirstTables
+from onlineic.plan.purchase import RECORD_PARTS, Purchase
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
-from onlineic.session import Purse
+from onlineic.session import Quota
 from onlineic.session.core import Core
 from onlineic.session.prices import Prices
-from onlineic.session.seal import Seal
+from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import FittedTables, MaximumEntropy
 from support.sessions import all_spent
@@ -79,7 +79,7 @@ class Setting:
     budget: ic.Budget = attrs.field(factory=lambda: ic.Budget(2.0, 0.01))
     sparse: GumbelSparse | None = None
     settings: dict = attrs.field(factory=dict)
-    purses: tuple = ()  # by question: who asks, and the share of the capacity that they may use up
+    quotas: tuple = ()  # by question: who asks, and the share of the capacity that they may use up
 
 
 def gap_of(question, counts, guesses):
@@ -125,9 +125,9 @@ def play(setting, counts, pattern):
         sparse = spending.at(reduce(spending.after, ledger.records(), Spent()))  # it is in the record
         director.chances.append(hazard(question, counts, sparse))
         asker, tested = session, director.tests
-        if setting.purses:
-            name, share = setting.purses[len(answers)]
-            asker = session.paid_by(Purse(name, Fraction(share) * session.plan.sparse.capacity))
+        if setting.quotas:
+            name, share = setting.quotas[len(answers)]
+            asker = session.paid_by(Quota(name, Fraction(share) * session.plan.sparse.capacity))
         answers.append(asker.answer(question))
         if director.tests == tested:
             director.chances.pop()
@@ -158,7 +158,7 @@ def checked(setting, counts, pattern):
     released, spent, spending = [], Spent(), session.plan.spending
     for record in session.transcript:
         sparse, spent = spending.at(spent), spending.after(spent, record)
-        if isinstance(record, Opened):
+        if isinstance(record, BoughtTables):
             released += record.measurements
         if isinstance(record, Single):
             released.append(record.measurement)
@@ -314,25 +314,25 @@ def test_the_whole_transcript_keeps_the_renyi_capacity_and_the_delta_of_the_clai
         assert hockey_stick(rows, setting.budget.epsilon) <= setting.budget.delta
 
 
-PURSES = {  # a policy is an adversary too: who may ask follows from the record
+QUOTAS = {  # a policy is an adversary too: who may ask follows from the record
     "one is empty at once": (("a", 1), ("b", 0), ("a", 1)),
     "one hit empties each": (("a", "1/4"), ("a", "1/4"), ("b", "1/4")),
 }
 
 
-@pytest.mark.parametrize("name", PURSES)
-def test_the_transcript_of_askers_with_purses_keeps_the_capacity_of_the_claim(name):
+@pytest.mark.parametrize("name", QUOTAS)
+def test_the_transcript_of_askers_with_quotas_keeps_the_capacity_of_the_claim(name):
     for start in ("first tables, corner, side", "numbers by themselves", "no first tables"):
         setting = SETTINGS[start]
-        rows, plan = walk(attrs.evolve(setting, purses=PURSES[name]))
+        rows, plan = walk(attrs.evolve(setting, quotas=QUOTAS[name]))
 
         assert renyi(rows, float(plan.sparse.order)) <= plan.drawn.capacity * float(TICK) * (1 + 1e-9)
         assert hockey_stick(rows, setting.budget.epsilon) <= setting.budget.delta
 
 
-def test_an_empty_purse_reads_nothing_and_testing_before_it_is_looked_at_is_found():
-    """The slip: test first, hide the hit of an empty purse as untested, and give back what was set aside."""
-    setting = attrs.evolve(SETTINGS["no first tables"], purses=(("a", 0),) * 3)
+def test_an_empty_quota_reads_nothing_and_testing_before_it_is_looked_at_is_found():
+    """The slip: test first, hide the hit of an empty quota as untested, and give back what was set aside."""
+    setting = attrs.evolve(SETTINGS["no first tables"], quotas=(("a", 0),) * 3)
     session, director, answers = play(setting, setting.counts, (True, True, True))
 
     assert (0, ["untested"] * 3) == (director.tests, [answer.status for answer in answers])
@@ -374,7 +374,7 @@ def all_hard(count, other=(999, 0, 0, 1), **settings):
     order, bought = session.plan.sparse.order, session.plan.first_tables
     pure = bought is not None and bought.pure
     for record in session.transcript:
-        released += record.measurements if isinstance(record, Opened | Single) and not pure else []
+        released += record.measurements if isinstance(record, BoughtTables | Single) and not pure else []
         released += [record.measurement] if isinstance(record, Hard) else []
     # two blocks of the table of all cells move by the records that were replaced
     laplace = 2 * laplace_divergence(float(order), float(bought.scales[0]), 1) if pure else 0.0
@@ -431,7 +431,7 @@ def test_first_tables_that_are_not_charged_are_found(monkeypatch):
         once.append(bought)
         return bought and attrs.evolve(bought, charge=attrs.evolve(bought.charge, amount=Fraction(1)))
 
-    monkeypatch.setattr(FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
+    monkeypatch.setattr(Purchase, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(DemandPurchases, "next", unpaid)
     rule = DemandPurchases(rent=Fraction(0), after=(1,), parts=(Fraction(1),))  # all that tables get at once
     cost, capacity = all_hard(70, settings={"purchases": rule})
@@ -451,7 +451,7 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 def test_a_charge_after_the_draw_is_found(monkeypatch):
     monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
     monkeypatch.setattr(Prices, "covers", lambda self, questions: True)  # a second guard
-    monkeypatch.setattr(Seal, "run", lambda self, private: private())  # and a third
+    monkeypatch.setattr(ReadGuard, "run", lambda self, private: private())  # and a third
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-import onlineic.plan.first_tables as first_tables
 import onlineic.plan.planning as plans
+import onlineic.plan.purchase as first_tables
 from onlineic.accounting import REPLACE_ONE, TICK, gaussian_charge
 from onlineic.data import PrivateData
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise.sources import SIGMA_LIMIT
 from support.noise import Wrapped
 from support.sessions import begun, settled
@@ -41,7 +41,7 @@ def released(counts, epsilon, value):
     budget = ic.Budget(epsilon, 1e-6)
     rule = settled(DOMAIN, int(counts.sum()), budget)
     session = begun(ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=noise, purchases=rule))
-    record, *_ = [record for record in session.transcript if isinstance(record, Opened)]
+    record, *_ = [record for record in session.transcript if isinstance(record, BoughtTables)]
     drawn = noise.sigmas[: len(record.measurements)]
     return np.concatenate([one.values for one in record.measurements]), drawn, record, session
 
@@ -79,7 +79,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
     def forgotten(order, sigma, squared):
         return gaussian_charge(order, sigma, REPLACE_ONE.table_squared())
 
-    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
+    monkeypatch.setattr(first_tables.Purchase, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(first_tables, "gaussian_charge", forgotten)
     divergence, charge = cost_and_charge(5.0)
 
@@ -87,7 +87,7 @@ def test_a_price_whose_sensitivity_is_one_part_of_a_record_is_found(monkeypatch)
 
 
 def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
-    measure = first_tables.FirstTables.measure
+    measure = first_tables.Purchase.measure
 
     def narrow(self, counts, noise, n):
         class Narrow(Wrapped):
@@ -96,7 +96,7 @@ def test_noise_of_as_many_parts_as_its_scale_has_records_is_found(monkeypatch):
 
         return measure(self, counts, Narrow(1), n)
 
-    monkeypatch.setattr(first_tables.FirstTables, "measure", narrow)
+    monkeypatch.setattr(first_tables.Purchase, "measure", narrow)
     divergence, charge = cost_and_charge(5.0)
 
     assert divergence > 4.0 * charge
@@ -140,7 +140,7 @@ def cells_and_charge(counts, budget):
 
     session = ic.OnlineIC(PrivateData(counts, DOMAIN), budget, noise=Still(1), max_queries=1_000)
     session.answer(ic.where(a="x"))
-    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    (record,) = [record for record in session.transcript if isinstance(record, BoughtTables)]
     assert (DOMAIN.size,) == record.measurements[0].values.shape
     return record.measurements[0].values, drawn[0][0], record.charge.amount, session.plan.sparse
 
@@ -180,7 +180,7 @@ def halve(monkeypatch):
         tables = made(*arguments)
         return attrs.evolve(tables, scales=tuple(scale / 2 for scale in tables.scales))
 
-    monkeypatch.setattr(first_tables.FirstTables, "__attrs_post_init__", lambda _: None)  # a second guard
+    monkeypatch.setattr(first_tables.Purchase, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(plans, "settled_tables", halved)
 
 
@@ -216,7 +216,7 @@ def cost_of_levels(budget):
     counts = np.full(400, 5, np.int64)
     session = ic.OnlineIC(PrivateData(counts, LONG), budget, noise=Still(1), max_queries=1_000)
     session.answer(ic.where(x=7))
-    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    (record,) = [record for record in session.transcript if isinstance(record, BoughtTables)]
     order = None if budget.pure else float(session.plan.sparse.order)
     scales = [float(scale) for scale in drawn[: len(record.measurements)]]
     cost = sum(2 * laplace_divergence(scale, order, 1) for scale in scales)  # two blocks of each

@@ -10,7 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import ADD_REMOVE, TICK, BlockAccount, Charge, Filter, laplace_charge
 from onlineic.errors import BudgetExceededError
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.periods import Periods, PeriodsBook
 from onlineic.periods import periods as module
@@ -88,7 +88,7 @@ def observed(rows, monkeypatch):
         ]
     tables = []
     for label in held.nodes:
-        (bought,) = [one for one in held[label].transcript if isinstance(one, Opened)]
+        (bought,) = [one for one in held[label].transcript if isinstance(one, BoughtTables)]
         tables.append([one.values * held[label].n for one in bought.measurements])
         assert ADD_REMOVE == held[label].plan.first_tables.neighbours  # by which its price is known
     return seen, tables, told

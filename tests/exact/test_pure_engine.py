@@ -8,7 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Filter
 from onlineic.data import PrivateData
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteLaplace
 from onlineic.plan import session_plan
@@ -64,7 +64,7 @@ def test_never_more_than_epsilon_is_spent_and_the_transcript_rebuilds_the_hypoth
     again = ic.replay(records, DOMAIN, session.plan.update, session.plan.alpha)
 
     assert all_spent(session) <= 1
-    assert 1 == sum(isinstance(record, Opened) for record in records)
+    assert 1 == sum(isinstance(record, BoughtTables) for record in records)
     assert 0 < session.statistics().untested
     assert np.array_equal(again.probabilities(), session.hypothesis.probabilities())
 

@@ -16,10 +16,10 @@ from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.ledger import Single, read
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_tables import check_bought
 from onlineic.plan.numbers import NUMBER_BITS, least_number, number_price
-from onlineic.session.core import Core
+from onlineic.plan.purchase import check_bought
 from onlineic.plan.singles import Singles
+from onlineic.session.core import Core
 from onlineic.sparse.base import steps_down
 from support.ledgers import LABEL, quick_folder
 from support.noise import Wrapped
@@ -195,7 +195,7 @@ def test_a_record_of_singles_holds_and_planted_slips_are_found_in_it(monkeypatch
     for slip in ("free", "unasked", "mixed"):
         with monkeypatch.context() as patched, quick_folder() as folder:
             if slip == "free":  # the price of a number is left out
-                patched.setattr("onlineic.plan.first_tables.number_price", lambda *_: Fraction(1))
+                patched.setattr("onlineic.plan.purchase.number_price", lambda *_: Fraction(1))
             if slip == "unasked":  # a gap that only the table knows decides
                 patched.setattr(DemandPurchases, "next", every_third_alone(DemandPurchases.next))
             if slip == "mixed":

@@ -9,7 +9,7 @@ import onlineic as ic
 from onlineic.accounting import TICK, Budget
 from onlineic.domain import Domain
 from onlineic.plan import session_plan
-from onlineic.plan.first_tables import settled_tables
+from onlineic.plan.purchase import settled_tables
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way
 from onlineic.sparse import GumbelSparse
 from support.cores import core_of

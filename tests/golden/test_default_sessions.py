@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.ledger import Easy, Hard, Opened
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard
 from onlineic.plan import DemandPurchases
 from support.noise import Wrapped
 from support.sessions import settled
@@ -81,6 +81,7 @@ def ranges(shape, count, seed):
 
 PAIRS = {"counts": table(TWO, 30_000, 0.02), "shape": TWO}
 DELTA = 1e-6
+STORED = {BoughtTables: "Opened", Forfeited: "Burned"}  # names of records in stored sessions
 LISTENS = {"purchases": DemandPurchases()}  # else all cells are bought: they are few
 SESSIONS = {
     "gumbel": {**PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 150, 1)},
@@ -171,12 +172,12 @@ def played(name):
     answers += session.answer_many(plan["asked"][half:])
     exact, values = {"asked": noise.asked, "records": [], "labels": [answer.status for answer in answers]}, []
     for record in session.transcript:
-        told = [type(record).__name__]
+        told = [STORED.get(type(record), type(record).__name__)]
         if isinstance(record, Easy | Hard):
             told.append(record.guess)
         if not isinstance(record, Easy) and hasattr(record, "charge"):
             told.append([str(record.charge.amount), record.charge.event])
-        measured = record.measurements if isinstance(record, Opened) else ()
+        measured = record.measurements if isinstance(record, BoughtTables) else ()
         measured = (record.measurement,) if isinstance(record, Hard) else measured
         told += [[repr(one.target), len(one.values)] for one in measured]
         values += [number for one in measured for number in (*one.values.tolist(), one.scale)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.errors import DomainMismatchError, InvalidQueryError, SessionExhaustedError
-from onlineic.ledger import Easy, EasyBatch, Hard, MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, Easy, EasyBatch, Hard, MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Queries, canonical
 
@@ -47,7 +47,7 @@ def plain(record):
     if isinstance(record, Hard):
         measured = record.measurement
         return ("hard", record.query, record.guess, measured.values.tolist(), measured.scale, record.charge)
-    if isinstance(record, Opened):
+    if isinstance(record, BoughtTables):
         return ("opened", [bought.values.tolist() for bought in record.measurements], record.charge)
     return record
 

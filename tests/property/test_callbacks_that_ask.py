@@ -12,7 +12,7 @@ import onlineic.session.loop as loop_module
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import LedgerLockedError, SessionStateError
-from onlineic.ledger import Hard, Opened, Single, TableBudget, read
+from onlineic.ledger import BoughtTables, Hard, Single, TableBudget, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases
 from support.ledgers import LABEL, quick_folder
@@ -97,7 +97,7 @@ def check_once(records):
     """Nothing is released twice."""
     hard = [record.query.key for record in records if isinstance(record, Hard | Single)]
     assert len(hard) == len(set(hard))
-    heard = [[one.key for one in record.heard] for record in records if isinstance(record, Opened)]
+    heard = [[one.key for one in record.heard] for record in records if isinstance(record, BoughtTables)]
     # a call of many buys twice at its start; the first question may buy a number instead
     assert len(heard) <= 1 + (bool(heard) and len(heard[0]) > 1)
 
@@ -145,7 +145,7 @@ def test_a_session_with_a_file_that_is_stopped_at_any_call_goes_on_from_it_and_p
             check_once(session.transcript)
             assert (True, ()) == (report.replayed, report.problems)
             assert stops == 1 or at in (("tables", 2), PLACES[-1])
-            assert 0 == report.burned
+            assert 0 == report.forfeited
 
 
 @pytest.mark.parametrize("asked", [PARITY, ic.where(a=ic.weights(np.linspace(0, 1, 14)))])

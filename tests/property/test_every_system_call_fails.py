@@ -71,7 +71,7 @@ STEPS = {
     "create": (lambda path: None, lambda path, _: made(path)),
     "reserve": (made, lambda path, ledger: ledger.reserve(COST)),
     "commit": (reserved, lambda path, ledger: ledger.commit(HIT)),
-    "burn": (reserved, lambda path, ledger: ledger.burn()),
+    "forfeit": (reserved, lambda path, ledger: ledger.forfeit()),
     "close": (reserved, lambda path, ledger: ledger.close(None, CLOSING)),
     "release": (reserved, lambda path, ledger: ledger.release()),
     "open": (closed, lambda path, _: SqliteLedger.open(path)),

@@ -10,7 +10,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError, UpdateFailedWarning
-from onlineic.ledger import Burned, Hard, MemoryLedger, UpdateFailed
+from onlineic.ledger import Forfeited, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.sparse import LaplaceSparse
 from support.failures import FAILURES, INTERRUPTS, SECRET, BrokenError, frames, plant
@@ -61,7 +61,7 @@ def all_at_once(session):
 def paid(session):
     """Hard answers and burns, each at its charge."""
     return sum(
-        (record.charge.amount for record in session.transcript if isinstance(record, Hard | Burned)),
+        (record.charge.amount for record in session.transcript if isinstance(record, Hard | Forfeited)),
         Fraction(0),
     )
 
@@ -110,7 +110,7 @@ def test_a_failure_between_the_read_and_the_record_seals_burns_and_tells_nothing
                     continue
                 assert session.statistics().sealed
                 if name != "commit" or not after:
-                    assert isinstance(transcript[-1], Burned)
+                    assert isinstance(transcript[-1], Forfeited)
                 text = caplog.text + repr(session) + repr(session.statistics()) + repr([*transcript])
                 if ordinary:
                     text += "".join(traceback.format_exception(reached))
@@ -268,7 +268,7 @@ def test_a_ledger_that_cannot_burn_leaves_the_reservation_spent_and_tells_nothin
     session = opened()
     with monkeypatch.context() as patched:
         plant(patched, PrivateData, "exact_counts", 1, BrokenError, after=True)
-        plant(patched, MemoryLedger, "burn", 1, OSError, after=False)
+        plant(patched, MemoryLedger, "forfeit", 1, OSError, after=False)
         with pytest.raises(SessionSealedError) as sealed:
             session.answer(ic.where(a=0))
 

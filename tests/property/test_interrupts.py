@@ -15,19 +15,19 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import SessionSealedError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed, records
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, MemoryLedger, Reserved, UpdateFailed, records
 from onlineic.ledger import memory as ledger
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Query
 from onlineic.session import answers as releases
 from onlineic.session import belief as transcript
-from onlineic.session import core, prices, seal, session
+from onlineic.session import core, prices, read_guard, session
 from onlineic.updates import FittedTables
 from support.failures import Traced
 
 FILES = {
     os.path.realpath(module.__file__)
-    for module in (core, ledger, prices, records, releases, seal, session, transcript)
+    for module in (core, ledger, prices, records, releases, read_guard, session, transcript)
 }
 DOMAIN = ic.Domain.of(a=4, b=3)
 COUNTS = np.array([[4000, 0, 10], [0, 500, 100], [2000, 7, 3], [0, 0, 489]])
@@ -157,13 +157,15 @@ def check(opened_session, kept, name):
     for record in records:
         if isinstance(record, Reserved):
             reserved = record.charge
-        elif isinstance(record, (Hard, Opened, Burned)):
+        elif isinstance(record, (Hard, BoughtTables, Forfeited)):
             assert record.charge == reserved
             reserved = None
         elif isinstance(record, Easy):
             assert reserved is not None
     assert reserved == kept.reserved
-    charged = sum(record.charge.amount for record in records if isinstance(record, (Hard, Opened, Burned)))
+    charged = sum(
+        record.charge.amount for record in records if isinstance(record, (Hard, BoughtTables, Forfeited))
+    )
     assert charged + (reserved.amount if reserved is not None else 0) == kept.spent
     again = ic.replay(records, DOMAIN, plan.update, plan.alpha)
     assert again.probabilities().tobytes() == believed.probabilities().tobytes()

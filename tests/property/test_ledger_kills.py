@@ -13,7 +13,17 @@ import pytest
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import LedgerLockedError
-from onlineic.ledger import Burned, Easy, EasyBatch, Hard, Opened, Reserved, Resumed, SqliteLedger, read
+from onlineic.ledger import (
+    BoughtTables,
+    Easy,
+    EasyBatch,
+    Forfeited,
+    Hard,
+    Reserved,
+    Resumed,
+    SqliteLedger,
+    read,
+)
 from onlineic.session.answers import AnswerBook
 from onlineic.session.core import Core
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, NumericSparse
@@ -108,7 +118,9 @@ def killed(path, kind, durability, number):
     assert signal or standing is None
 
     session = opened(path, kind, durability=durability)
-    paid = sum(one.charge.amount for one in session.transcript if isinstance(one, Hard | Opened | Burned))
+    paid = sum(
+        one.charge.amount for one in session.transcript if isinstance(one, Hard | BoughtTables | Forfeited)
+    )
     assert paid == session.account.spent >= before + (standing.amount if standing else 0)
     for one in told:
         if one[0] == "answer" and one[2] != "untested" and (one[2] == "hard" or durability == "all"):

@@ -1559,7 +1559,7 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
             "Perceptron",
         )
     },
-    "Purse": {"limit"},  # an exact amount of the account: in test_askers
+    "Quota": {"limit"},  # an exact amount of the account: in test_askers
     "OnlineIC.released": {"start", "stop"},  # places of records: in test_hostile_calls
     "View.released": {"start", "stop"},
     "View.explain": {"most"},  # in test_views

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way, sets_of
 
@@ -154,7 +154,7 @@ def test_which_partition_is_released_is_a_function_of_query_and_transcript_alone
         records = session.transcript
         held = frozenset()
         for record in records:
-            if isinstance(record, Opened):
+            if isinstance(record, BoughtTables):
                 assert record.charge == plan.first_tables.charge
                 assert tuple(m.target for m in record.measurements) == plan.first_tables.targets
                 for measurement in record.measurements:

@@ -12,7 +12,7 @@ import pytest
 import onlineic as ic
 from onlineic.audit import verified
 from onlineic.data import PrivateData
-from onlineic.ledger import Burned, CountPaid, Hard, Opened, SqliteLedger, read
+from onlineic.ledger import BoughtTables, CountPaid, Forfeited, Hard, SqliteLedger, read
 from onlineic.periods import Periods, book_of
 from onlineic.periods import periods as module
 from support.ledgers import in_a_process, killed_at, quick_folder
@@ -96,10 +96,10 @@ def check(path, told, near):
     for label, node in book.nodes.items():
         written = read(path.parent / f"{path.name}.nodes" / f"{label}.db")
         records, _ = written.records(written.domain())
-        paid = [one for one in records if isinstance(one, Hard | Opened | Burned)]
+        paid = [one for one in records if isinstance(one, Hard | BoughtTables | Forfeited)]
         keys = []
         for one in paid:
-            keys = [] if isinstance(one, Opened) else keys
+            keys = [] if isinstance(one, BoughtTables) else keys
             if isinstance(one, Hard):
                 assert one.query.key not in keys  # between two purchases nothing is measured twice
                 keys.append(one.query.key)

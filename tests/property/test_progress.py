@@ -11,7 +11,7 @@ import onlineic.data.release as release_module
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, MissingExtraError, SessionSealedError, SessionStateError
 from onlineic.evaluate import compare
-from onlineic.ledger import Burned, Hard, MemoryLedger, Opened, UpdateFailed
+from onlineic.ledger import BoughtTables, Forfeited, Hard, MemoryLedger, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.progress import advance, reporting
 
@@ -44,7 +44,7 @@ class Told:
 
 def plain(record):
     """A record as values that can be compared."""
-    if isinstance(record, Opened):
+    if isinstance(record, BoughtTables):
         return [one.values.tolist() for one in record.measurements]
     if isinstance(record, Hard):
         return record.query.key, record.measurement.values.tolist(), record.charge
@@ -96,7 +96,7 @@ def test_a_session_that_is_stopped_at_any_call_goes_on_as_if_it_had_not_been(nam
         assert [answer.value for answer in answers] == [answer.value for answer in repeated]
         assert not statistics.sealed
         assert 0 == statistics.update_failures
-        assert not any(isinstance(record, Burned | UpdateFailed) for record in again.transcript)
+        assert not any(isinstance(record, Forfeited | UpdateFailed) for record in again.transcript)
 
 
 def test_an_exception_comes_out_as_it_was_raised():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import onlineic as ic
 from onlineic.data import PrivateData
-from onlineic.ledger import Burned, Easy, Hard, Reserved
+from onlineic.ledger import Easy, Forfeited, Hard, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.session import replay
 from support.sessions import all_spent
@@ -114,7 +114,7 @@ def test_charges_come_first_and_add_up(counts, asked, seed):
             if isinstance(record, Hard):
                 covered, used = False, used + record.charge.amount
         else:
-            assert not isinstance(record, Burned)
+            assert not isinstance(record, Forfeited)
     standing = session.reserved
 
     assert used + (standing.amount if covered else 0) == all_spent(session) <= 5

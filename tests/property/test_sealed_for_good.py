@@ -13,16 +13,16 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, LedgerLockedError, SessionSealedError, SessionStateError
 from onlineic.hypothesis import block_guesses, grid_guesses
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, MemoryLedger
 from onlineic.noise import SimulatedNoise, SystemNoise
-from onlineic.session import core, seal
+from onlineic.session import core, read_guard
 from support.sessions import Still, all_spent
 
 DOMAIN = ic.Domain.of(a=4, b=2)
 COUNTS = np.array([[90_000, 0], [2500, 2500], [1000, 1500], [1500, 1000]])
 PURE, GUMBEL = ic.Budget(1.0), ic.Budget(1.0, 1e-6)
 BOXES = [ic.where(a=a, b=b) for a in range(4) for b in range(2)]
-CURATOR = {core.__file__, seal.__file__}
+CURATOR = {core.__file__, read_guard.__file__}
 
 
 @pytest.fixture(autouse=True)
@@ -301,8 +301,10 @@ def test_a_sealed_session_keeps_every_promise_of_its_message(name, failure, monk
         assert promise in message
     assert before.sealed
     assert "sealed" in repr(session)
-    assert isinstance(records[-1], Burned)
-    charges = [record.charge.amount for record in records if isinstance(record, Hard | Burned | Opened)]
+    assert isinstance(records[-1], Forfeited)
+    charges = [
+        record.charge.amount for record in records if isinstance(record, Hard | Forfeited | BoughtTables)
+    ]
     assert sum(charges) / session.plan.sparse.account().capacity == pytest.approx(before.spent, rel=1e-12)
     for question, answer in zip(questions, answers, strict=True):
         if name == "book" and before.hard:
@@ -358,4 +360,4 @@ def test_tables_whose_purchase_was_interrupted_after_the_record_are_neither_paid
     assert session.answer(ic.where(a=0)).status in ("easy", "hard")
     assert spent == session.plan.first_tables.charge.amount > 0
     assert [PURE] == list(data.budgets)
-    assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
+    assert 1 == sum(isinstance(record, BoughtTables) for record in session.transcript)

@@ -24,7 +24,7 @@ import onlineic as ic
 from onlineic.ask import described
 from onlineic.audit import verified
 from onlineic.errors import OnlineICError
-from onlineic.ledger import Burned, Easy, Hard, Opened, read
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, read
 from onlineic.service import RemoteError, Users
 from support.events import FOR_EVER
 
@@ -197,13 +197,13 @@ def check(tmp_path, told, again, least=10):
             query = record.query
             value = record.guess / (n << query.grid_bits) if isinstance(record, Easy) else numbers[place]
             recorded.setdefault(query.key, []).append(1.0 - value if query.complement else value)
-        if isinstance(record, Opened):
+        if isinstance(record, BoughtTables):
             keys = []
         if isinstance(record, Hard):
             assert place in paid
             assert record.query.key not in keys
             keys.append(record.query.key)
-    assert all(isinstance(records[place], Hard | Opened | Burned) for place in paid)
+    assert all(isinstance(records[place], Hard | BoughtTables | Forfeited) for place in paid)
     for one, values in told.items():
         query = described(question(one), domain).bind(domain)
         for value in values:

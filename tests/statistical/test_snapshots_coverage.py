@@ -15,10 +15,10 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule
-from onlineic.plan.first_tables import FirstTables, least_gaussian
+from onlineic.plan.purchase import Purchase, least_gaussian
 from onlineic.queries import Partition
 from support.laws import too_many
 
@@ -44,7 +44,7 @@ class Dearer(PurchaseRule):
         return 0
 
     def heard(self, so_far, record):
-        return so_far + isinstance(record, Opened)
+        return so_far + isinstance(record, BoughtTables)
 
     def next(self, facts):
         if facts.heard >= self.looks[0]:
@@ -53,7 +53,7 @@ class Dearer(PurchaseRule):
         most = int(facts.account.capacity * Fraction(0.4 * 1.5 ** (facts.heard - LOOKS)))
         scale = least_gaussian(order, Fraction(most), facts.neighbours)
         unpaid = Charge(Fraction(most), "a table", facts.account.unit, order)
-        tables = FirstTables((PAIR,), (scale,), unpaid, neighbours=facts.neighbours)
+        tables = Purchase((PAIR,), (scale,), unpaid, neighbours=facts.neighbours)
         return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
@@ -68,7 +68,7 @@ def looked(seed):
         if answers:  # a repeat buys nothing: another question does
             session.answer(ic.where(a=ic.weights(np.array([0, look, 0, 0]) / 32)))
         answers += session.snapshot([ASKED], [session.answer(ASKED)])
-    assert look == sum(isinstance(record, Opened) for record in session.transcript)
+    assert look == sum(isinstance(record, BoughtTables) for record in session.transcript)
     return answers
 
 

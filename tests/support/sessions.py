@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import onlineic as ic
-from onlineic.ledger import Burned, Hard, Opened, Reserved
+from onlineic.ledger import BoughtTables, Forfeited, Hard, Reserved
 from onlineic.plan import Settings, settled_purchases
 
 # 300,000 records, most of them in few of 240 cells: attributes that depend on each other
@@ -74,7 +74,9 @@ def tests_alone(monkeypatch):
 
 def charged(ledger):
     """The sum of what is recorded: releases, burns and the standing reservation."""
-    paid = sum(one.charge.amount for one in ledger.records() if isinstance(one, Hard | Opened | Burned))
+    paid = sum(
+        one.charge.amount for one in ledger.records() if isinstance(one, Hard | BoughtTables | Forfeited)
+    )
     return paid + (ledger.reserved.amount if ledger.reserved is not None else 0)
 
 

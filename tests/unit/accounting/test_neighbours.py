@@ -21,13 +21,13 @@ from onlineic.accounting import (
 )
 from onlineic.baselines import NoisyTables, PerQueryNoise
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Hard, MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, Hard, MemoryLedger
 from onlineic.offline import iterative_construction, mwem, private_cdf
 from onlineic.offline.construction import Workload
 from onlineic.offline.nets import Scoring
 from onlineic.offline.rounds import paid_rounds
 from onlineic.plan import forecast, session_plan
-from onlineic.plan.first_tables import check_bought
+from onlineic.plan.purchase import check_bought
 from onlineic.queries import Queries, dense, one_way
 from onlineic.sparse import ExponentialSparse, GumbelSparse, LaplaceSparse, UnconditionalNumbers
 from onlineic.testing import ScriptedNoise
@@ -392,7 +392,7 @@ def test_what_a_session_charges_is_what_its_answers_move(kind, neighbours):
 def test_a_session_that_opens_with_tables_is_charged_for_its_neighbours():
     opened = ic.OnlineIC(data(), of(PURE), noise=Silent(), max_queries=3000)
     opened.answer(where(a=1))
-    (record,) = [one for one in opened.transcript if isinstance(one, Opened)]
+    (record,) = [one for one in opened.transcript if isinstance(one, BoughtTables)]
     scale = record.measurements[0].scale * N / math.sqrt(2.0)
 
     assert math.isclose(L1 / scale, record.charge.amount, rel_tol=1e-3)

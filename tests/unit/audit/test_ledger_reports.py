@@ -48,7 +48,7 @@ def test_a_ledger_as_it_was_written_holds_to_the_bit(written):
     assert report.numbers > 30
     assert (LABEL, 60_000, 1, 0) == (report.table, report.n, report.resumed, report.reserved)
     assert report.hard > 4
-    assert 0 < report.burned < report.spent < 1
+    assert 0 < report.forfeited < report.spent < 1
     assert summarised(written).spent == report.spent
 
 

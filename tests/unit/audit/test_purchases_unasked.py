@@ -11,7 +11,7 @@ from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.ledger import read
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.first_tables import check_bought
+from onlineic.plan.purchase import check_bought
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6)
 

@@ -8,7 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import BudgetExceededError, InternalError
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved, UpdateFailed
+from onlineic.ledger import Easy, Forfeited, Hard, MemoryLedger, Reserved, UpdateFailed
 from onlineic.ledger import memory as ledger_module
 from onlineic.queries import Measurement
 from support.failures import At
@@ -74,13 +74,13 @@ def test_what_costs_nothing_leaves_the_reservation_as_it_is():
 
 def test_a_burn_uses_up_the_reservation_and_without_one_does_nothing():
     kept = claimed()
-    kept.burn()
+    kept.forfeit()
     nothing = kept.records()
     kept.reserve(COST)
-    kept.burn()
+    kept.forfeit()
 
     assert () == nothing
-    assert (Reserved(COST), Burned(COST, "interrupted")) == kept.records()
+    assert (Reserved(COST), Forfeited(COST, "interrupted")) == kept.records()
     assert (None, Fraction(2, 5), Fraction(2, 5)) == (kept.reserved, kept.spent, kept.account.spent)
 
 
@@ -136,13 +136,13 @@ def reserved():
 
 @pytest.mark.parametrize("event", ["line", "opcode"])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("step", [*RELEASES, "burn"])
+@pytest.mark.parametrize("step", [*RELEASES, "forfeit"])
 def test_a_failure_anywhere_in_a_ledger_s_step_counts_no_charge_twice_and_records_all_or_nothing(
     step, failure, event
 ):
     def act(kept):
-        if step == "burn":
-            kept.burn()
+        if step == "forfeit":
+            kept.forfeit()
         else:
             kept.commit(RELEASES[step])
 
@@ -160,7 +160,7 @@ def test_a_failure_anywhere_in_a_ledger_s_step_counts_no_charge_twice_and_record
 
         assert kept.records() == (whole.records() if done else before)
         assert charged(kept) == kept.spent == Fraction(4, 5) <= kept.account.capacity
-        kept.burn()  # as a session does that failed
+        kept.forfeit()  # as a session does that failed
         assert charged(kept) == kept.spent == Fraction(4, 5)
         assert kept.reserved is None
 

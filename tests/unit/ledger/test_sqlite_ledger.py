@@ -26,17 +26,17 @@ from onlineic.errors import (
 )
 from onlineic.ledger import (
     BlockBegun,
-    Burned,
+    BoughtTables,
     Checkpoint,
     Closed,
     CountPaid,
     Drawn,
     Easy,
     EasyBatch,
+    Forfeited,
     Hard,
     NodeOpened,
     Noted,
-    Opened,
     Paid,
     Reserved,
     Resumed,
@@ -123,14 +123,14 @@ EVERY = [
     Hard(HIT, 3, measured(), COST),
     Hard(FINE, 3, measured(TABLE, np.random.default_rng(2).normal(size=4)), COST),
     Hard(MARGINAL, (1,) * MARGINAL.partition.blocks, measured(MARGINAL.partition, np.ones(16)), COST),
-    Opened(
+    BoughtTables(
         (measured(TABLE, np.ones(4)), measured(Partition(DOMAIN, (2,), (np.arange(100) % 7,)), np.ones(7))),
         COST,
     ),
     Single(HIT, 3, measured(), COST),
     Single(MARGINAL, (1,) * MARGINAL.partition.blocks, measured(MARGINAL.partition, np.ones(16)), COST),
     UpdateFailed("MemoryError"),
-    Burned(COST, "closed"),
+    Forfeited(COST, "closed"),
     Closed(1, 2, 3, 0.1 + 0.2),
     Resumed("0.1.0"),
     ToldAnswer(3, 0.25),
@@ -161,7 +161,7 @@ def test_every_record_is_read_as_it_was_written_to_the_bit(record):
         assert getattr(again.query, "sensitivity", 0) == getattr(record.query, "sensitivity", 0)
     elif isinstance(record, EasyBatch):
         assert [*again] == [*record]
-    elif not isinstance(record, Opened | Single):
+    elif not isinstance(record, BoughtTables | Single):
         assert again == record
 
     if isinstance(record, Hard | Single):
@@ -226,7 +226,7 @@ def test_what_is_read_is_what_was_written(path):
         )
     )  # fmt: skip
     ledger.commit([UpdateFailed("MemoryError")])
-    ledger.burn()
+    ledger.forfeit()
     records = texts(ledger)
     ledger.release()
     again = reopened(path)
@@ -302,9 +302,9 @@ def test_a_forked_process_takes_nothing_and_harms_nothing(path):
     ledger = with_a_hit(path)
 
     def act(tell):
-        for use in (lambda: ledger.reserve(COST), lambda: ledger.commit([Easy(HIT, 3)]), ledger.burn):
+        for use in (lambda: ledger.reserve(COST), lambda: ledger.commit([Easy(HIT, 3)]), ledger.forfeit):
             with pytest.raises(ForkedSessionError):
-                use() if ledger.reserved or use is not ledger.burn else ledger._check()
+                use() if ledger.reserved or use is not ledger.forfeit else ledger._check()
         ledger.release()
         tell("unharmed")
 
@@ -347,7 +347,7 @@ def test_a_full_disk_stops_the_ledger_and_what_stood_reserved_stays_so(word, pat
     assert records == ledger.records()
     assert COST == ledger.reserved
     ledger._connection = ledger._connection.inner
-    for later in (lambda: ledger.reserve(COST), ledger.burn, lambda: ledger.commit([Easy(HIT, 3)])):
+    for later in (lambda: ledger.reserve(COST), ledger.forfeit, lambda: ledger.commit([Easy(HIT, 3)])):
         with pytest.raises(LedgerWriteError, match="last write failed"):
             later()
     ledger.release()
@@ -379,7 +379,7 @@ class Interrupted(Failing):
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("word", ["BEGIN", "INSERT", "UPDATE", "COMMIT"])
-@pytest.mark.parametrize("step", ["reserve", "commit", "burn", "restart"])
+@pytest.mark.parametrize("step", ["reserve", "commit", "forfeit", "restart"])
 def test_a_step_is_whole_or_has_not_happened_wherever_it_is_interrupted(step, word, after, path):
     """The file decides: what it holds is what the ledger says, now and when it is opened again."""
 
@@ -388,8 +388,8 @@ def test_a_step_is_whole_or_has_not_happened_wherever_it_is_interrupted(step, wo
             ledger.reserve(Charge(Fraction(1, 6), "a dearer hit"))
         elif step == "commit":
             ledger.commit([Easy(HIT, 5), Hard(HIT, 3, measured(), COST)])
-        elif step == "burn":
-            ledger.burn()
+        elif step == "forfeit":
+            ledger.forfeit()
         else:
             ledger.restart("1")
 

@@ -36,7 +36,7 @@ from onlineic.errors import (
 from onlineic.evaluate import exact_values, random_stream
 from onlineic.ledger import BlockBegun, MemoryLedger, NodeOpened, Noted, SqliteLedger, read
 from onlineic.noise import SimulatedNoise
-from onlineic.periods import Bought, Calendar, Periods, Persons, book_of, pooled, range_nats
+from onlineic.periods import BlockPurchases, Calendar, Periods, Persons, book_of, pooled, range_nats
 from onlineic.periods import periods as module
 from onlineic.periods.conditions import inside
 from support.events import FOR_EVER
@@ -434,7 +434,7 @@ def test_tables_pool_by_their_records():
     for label in LABELS[:2]:
         held[label].answer(ic.where(age=1))
         session = held[label]
-        parts.append(Bought.of(held.blocks[label], session.transcript, session.plan))
+        parts.append(BlockPurchases.of(held.blocks[label], session.transcript, session.plan))
 
     tables = pooled(parts)
 

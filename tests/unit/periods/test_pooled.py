@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.periods import Bought, Known, chosen_radius, pooled
+from onlineic.periods import BlockPurchases, Known, chosen_radius, pooled
 from onlineic.queries import Partition
 from onlineic.queries.partitions import Measurement
 
@@ -23,20 +23,23 @@ def released(target, share, sigma):
 
 def test_each_purchase_has_the_weight_of_its_own_precision():
     releases = ((released(CODES, 0.2, 20.0),), (released(CODES, 0.3, 40.0), released(CELLS, 1 / 12, 1e6)))
-    alone = [Bought(N, (one,), (False,)).known(QUERY) for one in releases]
-    both = Bought(N, releases, (False, False)).known(QUERY)
+    alone = [BlockPurchases(N, (one,), (False,)).known(QUERY) for one in releases]
+    both = BlockPurchases(N, releases, (False, False)).known(QUERY)
     weights = [1.0 / one.error**2 for one in alone]
 
     assert both.value == pytest.approx(np.average([one.value for one in alone], weights=weights))
     assert both.error == pytest.approx(1.0 / math.sqrt(sum(weights)))
     assert both.gaussian
-    assert not Bought(N, releases, (False, True)).known(QUERY).gaussian
-    assert Bought(N, ((released(CODES, 0.2, 20.0),),), (False,)).known(ic.where(b=1).bind(DOMAIN)) is None
+    assert not BlockPurchases(N, releases, (False, True)).known(QUERY).gaussian
+    assert (
+        BlockPurchases(N, ((released(CODES, 0.2, 20.0),),), (False,)).known(ic.where(b=1).bind(DOMAIN))
+        is None
+    )
 
 
 def test_a_table_that_was_bought_again_is_pooled_as_one():
-    one = Bought(N, ((released(CODES, 0.2, 10.0),), (released(CODES, 0.4, 20.0),)), (False, False))
-    other = Bought(3 * N, ((released(CODES, 0.1, 30.0), released(CELLS, 0.5, 9.0)),), (False,))
+    one = BlockPurchases(N, ((released(CODES, 0.2, 10.0),), (released(CODES, 0.4, 20.0),)), (False, False))
+    other = BlockPurchases(3 * N, ((released(CODES, 0.1, 30.0), released(CELLS, 0.5, 9.0)),), (False,))
     (table,) = pooled([one, other])
 
     assert table.target == CODES

@@ -9,7 +9,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerMismatchError
-from onlineic.ledger import Opened, read
+from onlineic.ledger import BoughtTables, read
 from onlineic.plan import DemandPurchases, session_plan
 from onlineic.plan.announced import Announcement
 from onlineic.plan.settings import Settings
@@ -119,7 +119,7 @@ def test_all_purchases_are_spent_by_the_end_of_the_questions_that_were_announced
 
     assert (after, tuple(Fraction(part) / 20 for part in parts)) == (rule.after, rule.parts)
     assert sets == rule.announced
-    assert rule.hears(rule.start()) == max(after[-1], count if count and count <= 1024 else 0)
+    assert rule.lookahead(rule.start()) == max(after[-1], count if count and count <= 1024 else 0)
     assert (rule.rent == 0) is bool(sets or count)  # what was told needs no numbers
 
 
@@ -136,7 +136,7 @@ def test_a_session_that_listens_hears_all_that_was_announced_and_has_spent_it_by
         session = ic.OnlineIC(data, BUDGET, noise=ic.noise.SimulatedNoise(1), **told)
         session.answer_many(asked)
         rule, account = session.plan.purchases, session.plan.sparse.account()
-        bought = (one.charge.amount for one in session.transcript if isinstance(one, Opened))
+        bought = (one.charge.amount for one in session.transcript if isinstance(one, BoughtTables))
         spent[label] = float(sum(bought) / rule.planned(account))
         if label != "nothing":
             assert (91 if label == "list" or label == "sets" else 0) == len(rule.announced)

@@ -13,14 +13,14 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.interactions import Predictor, cheapest
 from onlineic.interactions.demand import Demand, asked_of
-from onlineic.ledger import Easy, EasyBatch, Hard, Opened
+from onlineic.ledger import BoughtTables, Easy, EasyBatch, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, TestsOnly, demand, session_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.settings import Settings
 from onlineic.queries.expressions import joint
 from onlineic.queries.partitions import Partition
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6, d=1)
 TABLES = DemandPurchases(rent=0)  # no numbers come before them
@@ -34,7 +34,7 @@ def listening(domain=DOMAIN, counts=COUNTS, rule=TABLES):
 
 
 def bought(session):
-    return [record for record in session.transcript if isinstance(record, Opened)]
+    return [record for record in session.transcript if isinstance(record, BoughtTables)]
 
 
 @pytest.mark.parametrize("domain", [ic.Domain.of(a=1, b=1), ic.Domain.of(a=1, b=2)])
@@ -132,17 +132,17 @@ def test_a_call_of_many_questions_may_spend_what_as_many_would_one_by_one():
     session.answer_many([where(a=a, b=b, c=c) for a in range(5) for b in range(3) for c in range(6)] * 3)
     rule, account = TABLES, session.account
 
-    assert len(bought(session)[0].heard) == 90 <= rule.hears(rule.start()) == 1024
+    assert len(bought(session)[0].heard) == 90 <= rule.lookahead(rule.start()) == 1024
     spent = sum(one.charge.amount for one in bought(session))
     assert Fraction(9, 10) <= spent / (rule.parts[3] * rule.planned(account)) <= Fraction(11, 10)
 
 
-def test_what_no_purse_pays_hears_those_alone_who_could_pay_for_a_test():
+def test_what_no_quota_pays_hears_those_alone_who_could_pay_for_a_test():
     asked = [where(a=1), where(b=1), where(c=1)]
     session = listening()
-    session.paid_by(Purse("ann", Fraction(0))).outcomes(asked)
+    session.paid_by(Quota("ann", Fraction(0))).outcomes(asked)
     assert [] == bought(session)
-    session.paid_by(Purse("bob", session.account.capacity)).outcomes(asked)
+    session.paid_by(Quota("bob", session.account.capacity)).outcomes(asked)
 
     assert len(bought(session)[0].heard) > 0
     assert len(session.view().paid) == 0
@@ -157,7 +157,7 @@ def test_what_is_due_after_so_many_questions_of_one_call_is_bought_there():
         [where(a=ic.between(*a), b=b, c=ic.between(*c)) for b in (0, 1, 2) for a in ages for c in regions]
     )
     for record in session.transcript:
-        last = asked if isinstance(record, Opened) else last
+        last = asked if isinstance(record, BoughtTables) else last
         asked += len(record.queries) if isinstance(record, EasyBatch) else isinstance(record, Easy | Hard)
 
     assert 256 == last < asked

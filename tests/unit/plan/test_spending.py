@@ -12,7 +12,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import LedgerMismatchError
-from onlineic.ledger import Easy, Hard, MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, Easy, Hard, MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, Spending, Spent, session_plan
 from onlineic.plan.spending import dearest_hit
@@ -342,7 +342,7 @@ def test_recorded_first_tables_of_another_noise_or_charge_are_refused(delta):
     rule = settled(DOMAIN, data.n, ic.Budget(1.0, delta))
     session = begun(ic.OnlineIC(data, ic.Budget(1.0, delta), ledger=ledger, purchases=rule))
     tables = session.plan.first_tables
-    (record,) = [each for each in ledger.records() if isinstance(each, Opened)]
+    (record,) = [each for each in ledger.records() if isinstance(each, BoughtTables)]
 
     def bought(plan):
         return Loop(data.domain, data.n, plan, ledger, private=True).bought()

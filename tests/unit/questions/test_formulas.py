@@ -116,20 +116,20 @@ def test_a_divisor_that_may_be_0_leaves_everything_open():
     made = A.over(wide)
 
     assert (-math.inf, math.inf) == tuple(float(end[0]) for end in made.spans["own"])
-    assert math.inf == made.told().bounds[0]
+    assert math.inf == made.stated().bounds[0]
     assert math.isnan(A.over(Number.constant(0.0)).values[0])
     assert math.isnan(A.over(A.plus(A, -1.0)).values[0])
 
 
 def test_two_numbers_of_one_session_fail_together_and_of_two_by_themselves():
-    for told in (A.plus(B).told(), A.plus(number("d", 50.0, 3.0, joint=math.inf)).told()):
+    for told in (A.plus(B).stated(), A.plus(number("d", 50.0, 3.0, joint=math.inf)).stated()):
         assert 0.90 == pytest.approx(
             told.confidence
         )  # each by itself: in the one event they are twice as wide
         assert 5.0 == pytest.approx(told.bounds[0])
     narrow = [number(key, 30.0, 2.0, joint=2.05) for key in "xy"]
-    assert 0.95 == narrow[0].plus(narrow[1]).told().confidence
-    assert (0.0, 1.0) == (A.plus(A, -1.0).told().bounds[0], A.plus(A, -1.0).told().confidence)
+    assert 0.95 == narrow[0].plus(narrow[1]).stated().confidence
+    assert (0.0, 1.0) == (A.plus(A, -1.0).stated().bounds[0], A.plus(A, -1.0).stated().confidence)
 
 
 def test_every_answer_of_every_row_can_fail_by_itself():
@@ -141,13 +141,13 @@ def test_every_answer_of_every_row_can_fail_by_itself():
     )
     both = Number.of(held)
 
-    assert 0.8 == pytest.approx(both.told().confidence)
-    assert 0.8 == pytest.approx(both.plus(both.scaled(2.0)).told().confidence)
-    assert 0.9 == pytest.approx(both.row(1).told().confidence)
+    assert 0.8 == pytest.approx(both.stated().confidence)
+    assert 0.8 == pytest.approx(both.plus(both.scaled(2.0)).stated().confidence)
+    assert 0.9 == pytest.approx(both.row(1).stated().confidence)
 
 
 def test_over_few_records_nothing_bounds_what_is_made():
-    made = A.plus(number("few", 3.0, 0.5, few=True)).told()
+    made = A.plus(number("few", 3.0, 0.5, few=True)).stated()
 
     assert math.isinf(made.bounds[0])
     assert made.few[0]
@@ -156,7 +156,7 @@ def test_over_few_records_nothing_bounds_what_is_made():
 
 def test_what_is_exact_stays_exact():
     count = number("n", 1000.0, 0.0)
-    told = Number.constant(3.0).over(count).told()
+    told = Number.constant(3.0).over(count).stated()
 
     assert (0.003, 0.0, 1.0) == (told.values[0], told.bounds[0], told.confidence)
 
@@ -164,10 +164,10 @@ def test_what_is_exact_stays_exact():
 def test_bins_put_numbers_off_beside_their_bounds():
     mean = number("m", 20.0, 1.0, bias=0.5)
 
-    assert 0.5 == mean.told().bias[0]
-    assert 1.0 == pytest.approx(mean.scaled(2.0).told().bias[0])
-    assert 0.5 == pytest.approx(mean.plus(A).told().bias[0])
-    quotient = mean.over(A).told()
+    assert 0.5 == mean.stated().bias[0]
+    assert 1.0 == pytest.approx(mean.scaled(2.0).stated().bias[0])
+    assert 0.5 == pytest.approx(mean.plus(A).stated().bias[0])
+    quotient = mean.over(A).stated()
     widest = max((20.0 + 1.0 + 0.5) / (30.0 - 2.0) - (20.0 + 1.0) / (30.0 - 2.0), 0.0)
     assert widest <= quotient.bias[0] <= 2 * widest
 
@@ -177,19 +177,19 @@ def test_rounding_goes_away_from_0_and_keeps_what_is_open():
 
     assert [3.0, -3.0, 0.0, 7.0] == made.rounded(0).values.tolist()
     assert [2.5, -2.5, 0.13, 7.0] == made.rounded(2).values.tolist()
-    assert [0.0, 0.0, 0.0, 0.0] == pytest.approx(made.rounded(0).told().bounds.tolist())
-    told = number("s", 7.4, 0.3).rounded(0).told()
+    assert [0.0, 0.0, 0.0, 0.0] == pytest.approx(made.rounded(0).stated().bounds.tolist())
+    told = number("s", 7.4, 0.3).rounded(0).stated()
     assert (7.0, 1.0) == (told.values[0], pytest.approx(told.bounds[0]))  # it may be 8
 
 
 def test_null_is_what_nothing_is_known_of_and_what_is_known_to_be_null():
     unknown, empty = number("u", math.nan, math.inf), number("e", math.nan, 0.0, joint=0.0)
-    filled, known = unknown.filled(Number.constant(5.0)).told(), empty.filled(Number.constant(5.0)).told()
+    filled, known = unknown.filled(Number.constant(5.0)).stated(), empty.filled(Number.constant(5.0)).stated()
 
     assert (5.0, math.inf) == (filled.values[0], filled.bounds[0])
     assert (5.0, 0.0) == (known.values[0], known.bounds[0])
     assert math.isnan(unknown.plus(A).values[0])
-    assert (math.nan, 0.0) == pytest.approx((empty.told().values[0], empty.told().bounds[0]), nan_ok=True)
+    assert (math.nan, 0.0) == pytest.approx((empty.stated().values[0], empty.stated().bounds[0]), nan_ok=True)
     assert math.isnan(A.unless(Number.constant(30.0)).times(TWO).values[0])
     assert 60.0 == A.unless(Number.constant(31.0)).times(TWO).values[0]
     assert A is A.filled(B)
@@ -220,12 +220,12 @@ def test_a_case_that_is_not_sure_can_be_either():
     open_, sure = compares(C, ">", Number.constant(6.5)), compares(C, ">", Number.constant(2.0))
 
     assert (1.0, 8.0) == pytest.approx(
-        (low.chosen(high, open_).values[0], low.chosen(high, open_).told().bounds[0])
+        (low.chosen(high, open_).values[0], low.chosen(high, open_).stated().bounds[0])
     )
-    assert (1.0, 0.0) == (low.chosen(high, sure).values[0], low.chosen(high, sure).told().bounds[0])
-    null = low.chosen(Number.constant(math.nan), open_).told()
+    assert (1.0, 0.0) == (low.chosen(high, sure).values[0], low.chosen(high, sure).stated().bounds[0])
+    null = low.chosen(Number.constant(math.nan), open_).stated()
     assert (1.0, math.inf) == (null.values[0], null.bounds[0])
-    assert 0.95 == pytest.approx(low.chosen(high, open_).told().confidence)  # the condition has to hold too
+    assert 0.95 == pytest.approx(low.chosen(high, open_).stated().confidence)  # the condition has to hold too
     known = Held.known(np.array([True]))
     assert bool(joined(True, [sure, known]).sure["own"][0])
     assert not bool(joined(True, [open_, known]).sure["own"][0])
@@ -237,7 +237,7 @@ def test_rows_are_taken_with_all_that_is_known_of_them():
     second = column.over(A).row(1)
 
     assert 20.0 / 30.0 == second.values[0]
-    assert 2.0 == pytest.approx(column.row(1).told().bounds[0])
-    assert 0.0 == column.row(1).plus(column.row(1), -1.0).told().bounds[0]
-    assert 0.0 < column.row(1).plus(column.row(2), -1.0).told().bounds[0]
+    assert 2.0 == pytest.approx(column.row(1).stated().bounds[0])
+    assert 0.0 == column.row(1).plus(column.row(1), -1.0).stated().bounds[0]
+    assert 0.0 < column.row(1).plus(column.row(2), -1.0).stated().bounds[0]
     assert [20.0, 20.0, 10.0] == column.rows(np.array([1, 1, 0])).values.tolist()

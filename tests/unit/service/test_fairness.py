@@ -11,8 +11,8 @@ import pytest
 
 import onlineic as ic
 from onlineic.service import Users
-from onlineic.service.desk import LONG_PART, PART, Desk
 from onlineic.service.replies import PIECE, encoded
+from onlineic.service.scheduler import LONG_PART, PART, Scheduler
 from support.events import FOR_EVER
 from support.served import served
 
@@ -78,9 +78,9 @@ def waiting(server):
 def test_eight_statements_of_one_user_let_the_question_of_another_in_after_one_part(tmp_path, monkeypatch):
     order, paid_by = [], ic.OnlineIC.paid_by
 
-    def noted(session, purse):
-        order.append(None if purse is None else purse.name)
-        return paid_by(session, purse)
+    def noted(session, quota):
+        order.append(None if quota is None else quota.name)
+        return paid_by(session, quota)
 
     with one(tmp_path) as server:
         call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]}, who="bob")
@@ -111,8 +111,8 @@ def test_eight_statements_of_one_user_let_the_question_of_another_in_after_one_p
 def test_a_turn_ends_by_time_and_what_it_answered_is_told(tmp_path, monkeypatch):
     """With a clock on which every look takes a second, each turn has one part."""
     look = iter(range(10**9))
-    made = Desk.__init__
-    monkeypatch.setattr(Desk, "__init__", lambda *given: made(*given, clock=lambda: float(next(look))))
+    made = Scheduler.__init__
+    monkeypatch.setattr(Scheduler, "__init__", lambda *given: made(*given, clock=lambda: float(next(look))))
     with one(tmp_path) as server:
         body = {"questions": [{"age": [20, 20 + at]} for at in range(1, 30)] * 8}
         assert 200 == call(server, "POST", "/v1/answers", body)[0]

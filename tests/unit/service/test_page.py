@@ -69,7 +69,7 @@ class Browser:
             self.cookie = reply.headers["set-cookie"].split(";")[0]
         self.at, self.headers = path, reply.headers
         if reply.status == 303:
-            return self.sent("GET", reply.headers["location"], accept=accept)
+            return self.sent("GET", reply.headers["location"].removeprefix("."), accept=accept)
         return reply.status, text
 
     def login(self, token, **more):
@@ -115,7 +115,7 @@ def test_a_number_says_what_it_usually_is_within_and_provably_in_one_sentence(pa
     status, text = page.ask(a0="sex", v0="F")
 
     assert 200 == status
-    assert re.search(r"[\d,]+ records Records where sex is F: \d+\.\d+% of all 40,000\.", result(text))
+    assert re.search(r"[\d,]+ records Records where sex is F: \d+\.\d+ % of all 40,000\.", result(text))
     assert re.search(r"Usually within [\d,]+, provably within [\d,]+, each with 95 %\.", result(text))
 
 
@@ -297,7 +297,7 @@ def test_a_history_keeps_the_latest_once_each_and_survives_a_restart(tmp_path, m
         text = page.get("/mine")[1]
         ages = re.findall(r"Records where age is (\d+)", text)
         shown = result(
-            page.get(unescape(re.search(r'href="(/\?[^"]*)">Records where age is 22', text)[1]))[1]
+            page.get(unescape(re.search(r'href="\.(/\?[^"]*)">Records where age is 22', text)[1]))[1]
         )
 
     assert ["22", "24", "23"] == ages
@@ -385,7 +385,7 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
     with served(opened(tmp_path / "a.db", questions=[("age", "sex")]), tmp_path) as server:
         page = Browser(server.port)
         text = page.login(server.tokens["ann"])[1]
-        assert "Nothing was asked yet. The first questions buy numbers and tables for up to" in seen(text)
+        assert "Nothing was asked yet. The first questions buy tables for up to" in seen(text)
         assert "drawn from all possible records alike" in seen(text)
         said = result(page.ask("explain", a0="sex", v0="F")[1])
         assert re.search(
@@ -512,7 +512,7 @@ def test_the_login_is_one_that_password_managers_and_consoles_like(server):
     page = Browser(server.port)
     text = page.get("/")[1]
     assert re.search(r'name="username"[^>]*autocomplete="username"', text)
-    assert 'rel="icon" href="/icon.svg"' in text
+    assert 'rel="icon" href="icon.svg"' in text
     for path in ("/icon.svg", "/favicon.ico"):
         status, icon = page.get(path)
         assert 200 == status

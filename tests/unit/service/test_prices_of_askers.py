@@ -10,7 +10,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.service import Users
-from onlineic.session import Purse
+from onlineic.session import Quota
 from support.served import served
 
 DOMAIN = ic.Domain.of({f"x{place}": ["0", "1"] for place in range(10)})
@@ -85,16 +85,16 @@ def test_what_can_still_be_paid_follows_the_part_and_not_the_budget(server):
     assert told["bob"][0] == told["bob"][1]
 
 
-def test_a_view_explains_for_the_owner_of_a_purse(tmp_path):
+def test_a_view_explains_for_the_owner_of_a_quota(tmp_path):
     with opened(tmp_path / "b.db") as session:
         session.answer({"x1": "0"})
         view = session.view()
         capacity = view.account.capacity
-        free, all_of_it = view.explain(PARITY), view.explain(PARITY, purse=Purse("a", capacity))
+        free, all_of_it = view.explain(PARITY), view.explain(PARITY, quota=Quota("a", capacity))
         price = Fraction(free.price) * capacity
-        enough = view.explain(PARITY, purse=Purse("a", price * Fraction(1001, 1000)))
-        less = view.explain(PARITY, purse=Purse("a", price * Fraction(999, 1000)))
-        paid = session.paid_by(Purse("a", price * Fraction(999, 1000))).answer(PARITY)
+        enough = view.explain(PARITY, quota=Quota("a", price * Fraction(1001, 1000)))
+        less = view.explain(PARITY, quota=Quota("a", price * Fraction(999, 1000)))
+        paid = session.paid_by(Quota("a", price * Fraction(999, 1000))).answer(PARITY)
 
     assert free.to_dict() == all_of_it.to_dict()
     assert (enough.payable, enough.hits_left, enough.bound_easy) == (True, 1, free.bound_easy)

@@ -12,7 +12,7 @@ import onlineic as ic
 from onlineic.cli import main
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, SessionStateError
 from onlineic.periods import Periods, ServedPeriods
-from onlineic.session import Purse
+from onlineic.session import Quota
 from support.events import FOR_EVER
 from support.noise import Silent
 from support.served import served
@@ -197,9 +197,9 @@ def visited(server, form=None):
     reply = line.getresponse()
     text = reply.read().decode()
     if reply.status == 303:
-        line.request("GET", reply.headers["location"], headers=cookie)
+        line.request("GET", reply.headers["location"].removeprefix("."), headers=cookie)
         text = line.getresponse().read().decode()
-        found = reply.headers["location"].replace("/?", "/result.csv?", 1)
+        found = reply.headers["location"].removeprefix(".").replace("/?", "/result.csv?", 1)
         line.request("GET", found, headers=cookie)
         text += line.getresponse().read().decode()
     line.close()
@@ -254,20 +254,20 @@ def test_the_record_summary_and_csv_are_of_ranges(server, remote):
 
 
 def test_an_asker_pays_a_part_of_each_session_alone(tmp_path, monkeypatch):
-    purses, paid_by = [], ic.OnlineIC.paid_by
+    quotas, paid_by = [], ic.OnlineIC.paid_by
 
-    def spied(session, purse):
-        purses.append((session.n, purse, session.account.capacity))
-        return paid_by(session, purse)
+    def spied(session, quota):
+        quotas.append((session.n, quota, session.account.capacity))
+        return paid_by(session, quota)
 
     monkeypatch.setattr(ic.OnlineIC, "paid_by", spied)
     with Periods.resume(grown(tmp_path), load=data_of, durability="all") as held:
-        asked = ServedPeriods(held).paid_by(Purse("bob", Fraction(1, 4)))
+        asked = ServedPeriods(held).paid_by(Quota("bob", Fraction(1, 4)))
         asked.over("2026-03", "2026-04").answer(ic.where(age=1))
 
-        assert {3_000} == {n for n, _, _ in purses}
-        assert {"bob"} == {purse.name for _, purse, _ in purses}
-        assert all(0 < purse.limit < capacity / 4 for _, purse, capacity in purses)
+        assert {3_000} == {n for n, _, _ in quotas}
+        assert {"bob"} == {quota.name for _, quota, _ in quotas}
+        assert all(0 < quota.limit < capacity / 4 for _, quota, capacity in quotas)
 
 
 def test_periods_in_memory_or_without_a_block_are_not_served(tmp_path):

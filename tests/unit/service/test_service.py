@@ -23,8 +23,8 @@ from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, InvalidQueryError, SessionStateError, TooLargeError
 from onlineic.ledger import read
 from onlineic.service import RemoteError, Users
-from onlineic.service.desk import Desk
 from onlineic.service.openapi import ROUTES, SCHEMAS, openapi
+from onlineic.service.scheduler import Scheduler
 from onlineic.service.wire import cost_of
 from support.events import FOR_EVER
 from support.served import served, serving
@@ -87,7 +87,7 @@ def asked(server, headers, **form):
     body = urllib.parse.urlencode({"form": "form", "kind": "count", "act": "ask", **form}).encode()
     status, found, told = call(server, "POST", "/ask", body, who=None, **headers)
     if status == 303:
-        return call(server, "GET", found["location"], who=None, **headers)
+        return call(server, "GET", found["location"].removeprefix("."), who=None, **headers)
     return status, found, told
 
 
@@ -502,20 +502,20 @@ def test_what_is_told_from_a_view_is_never_asked_again(tmp_path, monkeypatch):
 
 
 def test_what_waits_as_the_server_ends_is_counted_though_nobody_is_there_to_be_told(tmp_path, monkeypatch):
-    ended, count, stop = threading.Event(), Desk._count_told, Desk.stop
+    ended, count, stop = threading.Event(), Scheduler._count_told, Scheduler.stop
 
-    def counted(desk):
-        if desk._told:
+    def counted(scheduler):
+        if scheduler._told:
             ended.wait()
-        count(desk)
+        count(scheduler)
 
-    def stopped(desk):
+    def stopped(scheduler):
         """The loop of the server is closed."""
         ended.set()
-        stop(desk)
+        stop(scheduler)
 
-    monkeypatch.setattr(Desk, "_count_told", counted)
-    monkeypatch.setattr(Desk, "stop", stopped)
+    monkeypatch.setattr(Scheduler, "_count_told", counted)
+    monkeypatch.setattr(Scheduler, "stop", stopped)
     with served(opened(tmp_path / "a.db"), tmp_path) as server:
         for _ in range(3):  # once asked, and twice told from the view
             call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]})

@@ -11,7 +11,7 @@ import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.ask.bind import bind_question
 from onlineic.errors import UpdateFailedWarning
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import EASY_OR_HARD, session_plan
 from onlineic.queries import Measurement, Partition, derived
@@ -101,13 +101,13 @@ def test_what_is_no_answer_is_taken_without_one():
     answers, ledger = book()
     measured = Measurement(Partition(DOMAIN, (1,), (np.arange(3),)), np.array([0.2, 0.3, 0.5]), 0.01)
     ledger.reserve(COST)
-    ledger.commit([Opened((measured,), COST)])
+    ledger.commit([BoughtTables((measured,), COST)])
     ledger.reserve(COST)
-    ledger.burn()
+    ledger.forfeit()
     kinds = [type(record) for record in ledger.records()]
 
     assert [] == taken(answers)
-    assert [Reserved, Opened, Reserved, Burned] == kinds
+    assert [Reserved, BoughtTables, Reserved, Forfeited] == kinds
     assert (1, (measured,)) == (answers.belief.version, answers.belief.measurements)
     assert 0 == sum(answers.counts.values())
 

@@ -1,4 +1,4 @@
-"""Several askers of one session: purses, one outcome a question, group commits and what is public."""
+"""Several askers of one session: quotas, one outcome a question, group commits and what is public."""
 
 import json
 from fractions import Fraction
@@ -10,12 +10,12 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
-from onlineic.ledger import Burned, Opened, Paid, read
+from onlineic.ledger import BoughtTables, Forfeited, Paid, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, session_plan
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.purchase import Purchase
 from onlineic.queries.partitions import one_way
-from onlineic.session import Core, Purse, Tally
+from onlineic.session import Core, PaidByName, Quota
 from support.cores import core_of
 from support.ledgers import with_ledger
 from support.sessions import WIDE, WIDE_COUNTS, begun, settled
@@ -29,10 +29,10 @@ def opened(**settings):
     return ic.OnlineIC(data, BUDGET, **({"purchases": ic.TestsOnly(), "hard_answers": 20} | settings))
 
 
-def test_a_purse_pays_for_the_hits_of_its_asker_and_no_further():
+def test_a_quota_pays_for_the_hits_of_its_asker_and_no_further():
     session = opened()
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
-    ann, bob = Purse("ann", price * 3 / 2), Purse("bob", session.account.capacity)
+    ann, bob = Quota("ann", price * 3 / 2), Quota("bob", session.account.capacity)
     of_ann = [one.answer.status for one in session.paid_by(ann).outcomes(QUESTIONS[:12])]
     of_bob = [one.answer.status for one in session.paid_by(bob).outcomes(QUESTIONS[12:24])]
     paid = session.view().paid
@@ -44,10 +44,10 @@ def test_a_purse_pays_for_the_hits_of_its_asker_and_no_further():
     assert sum(paid.values()) == session.account.spent
 
 
-def test_many_at_once_are_cut_by_the_purse_as_one_at_a_time_are():
+def test_many_at_once_are_cut_by_the_quota_as_one_at_a_time_are():
     session = opened()
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
-    found = session.paid_by(Purse("ann", price * 3 / 2)).answer_many(QUESTIONS)
+    found = session.paid_by(Quota("ann", price * 3 / 2)).answer_many(QUESTIONS)
 
     assert 1 == sum(one.status == "hard" for one in found)
     assert session.view().paid["ann"] == session.account.spent
@@ -58,17 +58,17 @@ def test_a_hit_behind_easy_answers_of_one_step_is_paid_by_its_asker():
     counts[0, 0, 0] += 12_000
     counts[0, 1, :] -= 600
     session = ic.OnlineIC(ic.PrivateData(counts, WIDE), BUDGET, purchases=ic.TestsOnly(), hard_answers=20)
-    asker = session.paid_by(Purse("ann", session.account.capacity))
+    asker = session.paid_by(Quota("ann", session.account.capacity))
     found = asker.answer_many([ic.where(a=1), ic.where(a=2), ic.where(a=0, b=0, c=0)])
 
     assert ["easy", "easy", "hard"] == [one.status for one in found]
     assert {"ann": session.account.spent} == session.view().paid
 
 
-def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
+def test_an_empty_quota_gets_repeats_and_constants_and_nothing_that_is_read():
     session = opened()
     known = session.answer(QUESTIONS[0])
-    broke = session.paid_by(Purse("ann", Fraction(0)))
+    broke = session.paid_by(Quota("ann", Fraction(0)))
 
     assert ("repeat", known.value) == (broke.answer(QUESTIONS[0]).status, broke.answer(QUESTIONS[0]).value)
     assert 1.0 == broke.answer(ic.where()).value
@@ -77,18 +77,18 @@ def test_an_empty_purse_gets_repeats_and_constants_and_nothing_that_is_read():
     assert before == len(session.transcript)
 
 
-def test_first_tables_are_bought_for_all_and_paid_by_no_purse():
+def test_first_tables_are_bought_for_all_and_paid_by_no_quota():
     session = opened(purchases=settled(WIDE, N, BUDGET, hard_answers=20))
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
-    broke = session.paid_by(Purse("ann", Fraction(0)))  # who has nothing left sets nothing in motion
-    poor = session.paid_by(Purse("bob", price * 99 / 100))
+    broke = session.paid_by(Quota("ann", Fraction(0)))  # who has nothing left sets nothing in motion
+    poor = session.paid_by(Quota("bob", price * 99 / 100))
 
     assert ["untested"] == [one.status for one in broke.answer_many(QUESTIONS[:1])]
     assert (1.0, "untested") == (broke.answer(ic.where()).value, broke.answer(QUESTIONS[1]).status)
     assert 1.0 == poor.answer(ic.where()).value
     assert ((), 0) == (session.transcript, session.account.spent)
     assert "untested" == poor.answer(QUESTIONS[0]).status
-    assert Opened in map(type, session.transcript)
+    assert BoughtTables in map(type, session.transcript)
     assert {} == session.view().paid
 
 
@@ -102,7 +102,7 @@ class ForOne(PurchaseRule):
         return 0
 
     def heard(self, so_far, record):
-        return so_far + isinstance(record, Opened)
+        return so_far + isinstance(record, BoughtTables)
 
     def next(self, facts):
         return None if facts.question is None or facts.heard else self.tables
@@ -113,14 +113,14 @@ def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
     plain, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse)
     data = ic.PrivateData(WIDE_COUNTS, WIDE)
     charge = Charge(plan.sparse.account().capacity / 10, "tables", "ticks", plan.sparse.order)
-    tables = FirstTables((one_way(WIDE, 0),), (Fraction(1000),), charge)
+    tables = Purchase((one_way(WIDE, 0),), (Fraction(1000),), charge)
     core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(tables))
-    core.till.purse = Purse("ann", Fraction(0))
+    core.payments.quota = Quota("ann", Fraction(0))
     assert "untested" == core.answer(QUESTIONS[0]).status
     assert 0 == ledger.account.spent
-    core.till.purse = Purse("bob", plan.sparse.account().capacity)
+    core.payments.quota = Quota("bob", plan.sparse.account().capacity)
     core.answer(QUESTIONS[0])
-    assert charge.amount <= core.till.tally.of("bob")
+    assert charge.amount <= core.payments.by_name.of("bob")
 
 
 class Looked(dict):
@@ -153,23 +153,23 @@ class Kept(list):
 
 
 def test_what_each_has_paid_is_summed_in_as_many_steps_as_there_are_records():
-    ledger, half = Kept(), Burned(Charge(Fraction(1, 2), "a test"), "bought")
-    tally = Tally(ledger)
+    ledger, half = Kept(), Forfeited(Charge(Fraction(1, 2), "a test"), "bought")
+    by_name = PaidByName(ledger)
     for place in range(500):
         name = "ann" if place % 2 else "bob"
         ledger.paid[place] = name
-        before = tally.of(name)  # what is being recorded counts once it is
+        before = by_name.of(name)  # what is being recorded counts once it is
         ledger.append(half)
-        assert before + Fraction(1, 2) == tally.of(name)
+        assert before + Fraction(1, 2) == by_name.of(name)
 
-    assert {"ann": 125, "bob": 125} == tally.all()
+    assert {"ann": 125, "bob": 125} == by_name.all()
     assert ledger.paid.looks <= 4 * len(ledger)
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):
     path = tmp_path / "a.db"
     session = opened(ledger=path, table="t", durability="all")
-    session.paid_by(Purse("ann", session.account.capacity)).outcomes(QUESTIONS[:20])
+    session.paid_by(Quota("ann", session.account.capacity)).outcomes(QUESTIONS[:20])
     paid = session.view().paid
     session.close()
     with ic.OnlineIC.resume(path, ic.PrivateData(WIDE_COUNTS, WIDE), durability="all") as again:
@@ -249,9 +249,9 @@ def test_a_question_is_bound_without_being_asked():
 @pytest.mark.parametrize(
     ("name", "limit"), [("", Fraction(1)), (3, Fraction(1)), ("a", 0.5), ("a", Fraction(-1))]
 )
-def test_a_purse_that_is_none_is_refused(name, limit):
+def test_a_quota_that_is_none_is_refused(name, limit):
     with pytest.raises(InvalidParameterError):
-        Purse(name, limit)
+        Quota(name, limit)
 
 
 def test_codes_of_errors_are_stable_and_differ():

@@ -9,7 +9,7 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Burned, Easy, Hard, Opened, Reserved, UpdateFailed
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Measurement
 from onlineic.session.belief import Belief, measured, replay
@@ -65,9 +65,10 @@ def test_what_is_learned_from_is_a_release_and_nothing_else():
     one, other = released(FIRST, 0.5), released(SECOND, 0.25)
 
     assert (one,) == measured(Hard(FIRST, 0, one, COST))
-    assert (one, other) == measured(Opened((one, other), COST))
+    assert (one, other) == measured(BoughtTables((one, other), COST))
     assert [()] * 4 == [
-        measured(record) for record in (Easy(FIRST, 0), Reserved(COST), Burned(COST, ""), UpdateFailed("X"))
+        measured(record)
+        for record in (Easy(FIRST, 0), Reserved(COST), Forfeited(COST, ""), UpdateFailed("X"))
     ]
 
 

@@ -10,10 +10,10 @@ from onlineic.accounting import Charge
 from onlineic.accounting.neighbours import ADD_REMOVE, REPLACE_ONE, ReplaceRows
 from onlineic.accounting.renyi import gaussian_charge
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Opened, Single
+from onlineic.ledger import BoughtTables, Single
 from onlineic.plan import PurchaseRule
-from onlineic.plan.first_tables import FirstTables, number_price, single
-from onlineic.session import Purse
+from onlineic.plan.purchase import Purchase, number_price, single
+from onlineic.session import Quota
 
 RENTS = ic.Domain.of(a=6, b=6, c=20, d=5, e=8)  # of so many cells no table of all is settled
 COUNTS = np.zeros(RENTS.shape, np.int64)
@@ -54,19 +54,23 @@ def test_the_one_new_question_of_a_call_is_bought_once(before, asked, statuses):
 def test_who_asks_pays_for_what_one_question_asks():
     session = opened()
     price = Fraction(session.explain(FIRST).price) * session.account.capacity
-    purse, last = Purse("ann", 31 * price / 10), ic.where(a=0, c=4)
-    ann = session.paid_by(purse)
-    lefts = [session.view().hits_left(purse)]
+    quota, last = Quota("ann", 31 * price / 10), ic.where(a=0, c=4)
+    ann = session.paid_by(quota)
+    lefts = [session.view().hits_left(quota)]
     for code in range(3):
         assert "hard" == ann.answer(ic.where(a=0, c=code)).status
-        lefts.append(session.view().hits_left(purse))
-    alone, told = session.account.spent, session.view().explain(last, purse=purse)
+        lefts.append(session.view().hits_left(quota))
+    alone, told = session.account.spent, session.view().explain(last, quota=quota)
     after = ann.answer(last).status
 
     assert [3, 2, 1, 0] == lefts  # told before each question
     assert {"ann": alone} == session.view().paid  # of tables, which serve everybody, nobody pays
     assert alone <= 3 * price
-    assert ("untested", Opened, ()) == (after, type(session.transcript[-1]), session.transcript[-1].heard)
+    assert ("untested", BoughtTables, ()) == (
+        after,
+        type(session.transcript[-1]),
+        session.transcript[-1].heard,
+    )
     assert told.shared == pytest.approx(float((session.account.spent - alone) / session.account.capacity))
     assert (0, 0.0, False) == (told.bought, told.tables, told.payable)
 
@@ -75,26 +79,26 @@ def test_questions_of_one_call_are_heard_together_whoever_asks():
     session = opened()
     price = Fraction(session.explain(FIRST).price) * session.account.capacity
     session.answer(FIRST)
-    purse, several = Purse("ann", 5 * price / 4), [ic.where(a=0, c=code) for code in range(2)]
-    told, spent = session.view().explain(several, purse=purse), session.account.spent
-    statuses = [one.status for one in session.paid_by(purse).answer_many(several)]
+    quota, several = Quota("ann", 5 * price / 4), [ic.where(a=0, c=code) for code in range(2)]
+    told, spent = session.view().explain(several, quota=quota), session.account.spent
+    statuses = [one.status for one in session.paid_by(quota).answer_many(several)]
 
     assert ["easy", "easy"] == statuses
-    assert [2] == [len(one.heard) for one in session.transcript if isinstance(one, Opened)]
+    assert [2] == [len(one.heard) for one in session.transcript if isinstance(one, BoughtTables)]
     assert told.shared == pytest.approx(float((session.account.spent - spent) / session.account.capacity))
     assert {} == session.view().paid
 
 
-def test_tables_that_many_numbers_are_worth_are_paid_by_no_purse():
+def test_tables_that_many_numbers_are_worth_are_paid_by_no_quota():
     session = opened()
     session.answer(ic.marginal("d", "e"))
-    askers = [Purse(f"ann {place}", session.account.capacity / 12) for place in range(18)]
+    askers = [Quota(f"ann {place}", session.account.capacity / 12) for place in range(18)]
     questions = [ic.where(a=a, b=b) for a in range(3) for b in range(6)]
     pairs = zip(askers, questions, strict=True)
     statuses = [session.paid_by(asker).answer(question).status for asker, question in pairs]
 
     assert statuses == ["hard"] * 15 + ["easy"] * 3
-    assert Opened in map(type, session.transcript)
+    assert BoughtTables in map(type, session.transcript)
     assert sum(session.view().paid.values()) == sum(one.charge.amount for one in bought(session)[1:])
 
 
@@ -132,7 +136,7 @@ class Another(PurchaseRule):
             return single(SECOND.bind(RENTS), most, facts.account, facts.neighbours)
         unpaid = Charge(facts.account.capacity / 2, "both", facts.account.unit, facts.account.order)
         targets = (facts.question, self.more)
-        return FirstTables(targets, (Fraction(500), Fraction(500)), unpaid, neighbours=facts.neighbours)
+        return Purchase(targets, (Fraction(500), Fraction(500)), unpaid, neighbours=facts.neighbours)
 
 
 @pytest.mark.parametrize("more", [None, TABLE.bind(RENTS).partition])
@@ -151,7 +155,7 @@ class OneTable(PurchaseRule):
         return 0
 
     def heard(self, so_far, record):
-        return so_far + isinstance(record, Opened | Single)
+        return so_far + isinstance(record, BoughtTables | Single)
 
     def planned(self, account):
         return account.capacity / 3

@@ -15,13 +15,13 @@ from onlineic.accounting import ADD_REMOVE, TICK
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.ledger import Easy, Opened, Paid, Single, read
+from onlineic.ledger import BoughtTables, Easy, Paid, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases, PurchaseRule
-from onlineic.plan.first_tables import FirstTables, single
 from onlineic.plan.numbers import least_number, number_price
-from onlineic.session import Purse
+from onlineic.plan.purchase import Purchase, single
 from onlineic.plan.singles import Singles
+from onlineic.session import Quota
 
 SIZES = {"a": range(40), "b": 6, "c": range(30), "d": 5, "e": 4, "f": 3, "g": 4, "h": 2}
 DOMAIN = ic.Domain.of(SIZES)  # of many cells, so that tables of all say nothing
@@ -61,7 +61,7 @@ def test_the_first_question_is_measured_for_a_part_of_what_may_be_bought():
     assert float(record.charge.amount * TICK) == pytest.approx(
         float(account.order) / (2 * sigma**2), rel=1e-3
     )
-    assert not bought(session, Opened)
+    assert not bought(session, BoughtTables)
     assert abs(answer.value - truth(QUESTIONS[0])) < 5 * record.measurement.scale
     assert session.statistics().hard == 1
 
@@ -84,12 +84,12 @@ def test_numbers_cost_less_and_less_until_tables_come_for_all_that_was_asked():
     for question in QUESTIONS:
         before = len(session.transcript)
         session.answer(question)
-        kinds.append({type(one) for one in session.transcript[before:]} & {Single, Opened, Easy})
+        kinds.append({type(one) for one in session.transcript[before:]} & {Single, BoughtTables, Easy})
     amounts = [one.charge.amount for one in bought(session)]
     planned = RULE.planned(session.account)
 
     assert kinds[:16] == [{Single}] * 16
-    assert Opened in kinds[16]
+    assert BoughtTables in kinds[16]
     assert Single not in set().union(*kinds[16:])
     assert amounts == sorted(amounts, reverse=True)
     assert RULE.rent * planned * Fraction(95, 100) < sum(amounts) <= RULE.rent * planned * Fraction(105, 100)
@@ -101,7 +101,7 @@ def test_a_question_that_is_known_as_well_is_not_bought():
     session = opened(purchases=DemandPurchases(rent=Fraction(0)))
     for question in QUESTIONS:
         session.answer(question)
-    tables = [one for record in bought(session, Opened) for one in record.measurements]
+    tables = [one for record in bought(session, BoughtTables) for one in record.measurements]
     rule, account = DemandPurchases(), session.account
     heard = rule.start()
     for record in session.transcript[:4]:
@@ -144,7 +144,7 @@ def test_a_call_of_many_groups_is_one_table_for_two_numbers(names):
     answers = session.answer_many(groups)
     for group in groups:
         one_by_one.answer(group)
-    records, planned = bought(session, Opened), RULE.planned(session.account)
+    records, planned = bought(session, BoughtTables), RULE.planned(session.account)
     after = session.account.spent
     session.answer(QUESTIONS[0])
 
@@ -168,7 +168,7 @@ def test_a_long_call_is_heard_whole_and_answered_from_tables():
     session = opened()
     session.answer_many(QUESTIONS * 2 + [where(d=one, e=other) for one in range(5) for other in range(4)])
 
-    assert len(bought(session, Opened)[0].heard) == 40
+    assert len(bought(session, BoughtTables)[0].heard) == 40
     assert len(bought(session)) < 5
 
 
@@ -189,7 +189,7 @@ def test_who_tells_what_comes_needs_no_numbers():
         session.answer(QUESTIONS[0])
 
         assert not bought(session)
-        assert bought(session, Opened)
+        assert bought(session, BoughtTables)
 
 
 def test_who_looks_at_the_hypothesis_after_a_number_has_tables():
@@ -197,7 +197,7 @@ def test_who_looks_at_the_hypothesis_after_a_number_has_tables():
     session.answer(QUESTIONS[0])
     masses = session.hypothesis.marginal("b")
 
-    assert bought(session, Opened)
+    assert bought(session, BoughtTables)
     assert np.abs(masses - np.bincount(COLUMNS["b"], minlength=6) / N).max() < 0.05
     before = len(session.transcript)
     assert session.hypothesis is not None
@@ -299,7 +299,7 @@ class Others(PurchaseRule):
         return 0
 
     def heard(self, so_far, record):
-        return so_far + isinstance(record, Single | Opened)
+        return so_far + isinstance(record, Single | BoughtTables)
 
     def next(self, facts):
         return None if facts.heard or facts.question is None else self.made(facts)
@@ -312,7 +312,7 @@ def other_number(facts):
 def two_numbers(facts):
     one = single(facts.question, facts.account.capacity / 50, facts.account, facts.neighbours)
     charge = attrs.evolve(one.charge, amount=2 * one.charge.amount)
-    return FirstTables(one.targets * 2, one.scales * 2, charge, one.pure, neighbours=facts.neighbours)
+    return Purchase(one.targets * 2, one.scales * 2, charge, one.pure, neighbours=facts.neighbours)
 
 
 def by_hand(facts):
@@ -334,14 +334,14 @@ def test_no_rule_buys_a_number_of_something_else_or_of_another_price(made):
 def test_who_asks_pays_for_the_number_and_who_cannot_buys_none(tmp_path):
     session = opened()
     price = Fraction(session.explain(QUESTIONS[0]).price) * session.account.capacity
-    ann, bob = Purse("ann", 6 * price / 5), Purse("bob", price / 2)
+    ann, bob = Quota("ann", 6 * price / 5), Quota("bob", price / 2)
     first, second = session.paid_by(ann).outcomes(QUESTIONS[:2])
     (third,) = session.paid_by(bob).outcomes(QUESTIONS[2:3])
 
     assert [one.answer.status for one in (first, second, third)] == ["hard", "untested", "untested"]
     assert session.view().paid == {"ann": bought(session)[0].charge.amount}
     assert len(bought(session)) == 1
-    assert [record.heard for record in bought(session, Opened)] == [()]  # for everybody, in its place
+    assert [record.heard for record in bought(session, BoughtTables)] == [()]  # for everybody, in its place
 
 
 def test_a_file_goes_on_with_what_was_bought_and_can_be_verified(tmp_path):

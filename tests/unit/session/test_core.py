@@ -8,7 +8,7 @@ import pytest
 import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InternalError, SessionSealedError
-from onlineic.ledger import Burned, Easy, Hard, Reserved, Transcript
+from onlineic.ledger import Easy, Forfeited, Hard, Reserved, Transcript
 from onlineic.queries import Partition, PartitionRule, Queries, derived, marginal
 from onlineic.sparse import ExponentialSparse
 from support.cores import core_of
@@ -97,7 +97,7 @@ def test_a_test_without_a_reservation_or_above_it_reads_nothing():
     with pytest.raises(InternalError, match="reserved"):
         core.test([MANY], [0])
 
-    assert (0, before, False) == (data.reads, ledger.records(), core.seal.sealed)
+    assert (0, before, False) == (data.reads, ledger.records(), core.read_guard.sealed)
 
 
 def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
@@ -118,7 +118,7 @@ def test_hits_are_tested_as_long_as_they_can_be_paid():
     before, reads = ledger.records(), data.reads
 
     assert [False] == core.cover([MANY])
-    assert (before, reads, False) == (ledger.records(), data.reads, core.seal.sealed)
+    assert (before, reads, False) == (ledger.records(), data.reads, core.read_guard.sealed)
     assert 3 == sum(isinstance(record, Hard) for record in before)
 
 
@@ -192,8 +192,8 @@ def test_a_failure_from_the_read_to_the_record_burns_the_reservation_seals_and_t
     assert (None, None) == (error.__cause__, error.__context__)
     assert frames(error) <= {"test", "run", "guarded"}
     assert str(SECRET) not in caplog.text
-    assert core.seal.sealed
-    assert [Reserved, Burned] == [type(record) for record in ledger.records()]
+    assert core.read_guard.sealed
+    assert [Reserved, Forfeited] == [type(record) for record in ledger.records()]
     assert START + PRICE == spent == charged(ledger)
     for refused in (lambda: core.cover([MANY]), lambda: core.test([MANY], [0])):
         with pytest.raises(SessionSealedError):

@@ -10,13 +10,13 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge, Neighbours
 from onlineic.errors import InvalidParameterError, SessionSealedError, SessionStateError
-from onlineic.ledger import Burned, Easy, Hard, Opened, Single, TableBudget
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, Single, TableBudget
 from onlineic.noise import SystemNoise
 from onlineic.plan import DemandPurchases, PurchaseRule, session_plan
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.purchase import Purchase
 from onlineic.progress import reporting
 from onlineic.queries.partitions import one_way
-from onlineic.session import Core, Prices, Purse
+from onlineic.session import Core, Prices, Quota
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
 from support.cores import core_of
 from support.noise import Silent
@@ -47,7 +47,7 @@ class Named(PurchaseRule):
         return Heard()
 
     def heard(self, so_far, record):
-        released, tested = isinstance(record, Opened), isinstance(record, Easy)
+        released, tested = isinstance(record, BoughtTables), isinstance(record, Easy)
         return Heard(so_far.releases + released, so_far.tested + tested)
 
     def next(self, facts):
@@ -88,7 +88,7 @@ class Lying:
 
 
 def test_what_a_rule_names_must_be_tables_of_the_package_that_pay_for_themselves():
-    _, data = refused(Named(Lying()), InvalidParameterError, "must name FirstTables")
+    _, data = refused(Named(Lying()), InvalidParameterError, "must name a Purchase")
     assert 0 == data.reads
     laplace = LaplaceSparse(n=30_000, epsilon=1.0, threshold=3000, cutoff=4)
     refused(Named(PURE), InvalidParameterError, "an account that prices tables", sparse=laplace)
@@ -133,15 +133,15 @@ def lying_tables(what):
     order, target, quiet = GUMBEL.sparse.order, one_way(DOMAIN, 0), Fraction(1, 16)
     charge = Charge(GUMBEL.sparse.account().capacity / 10, "tables", "ticks", order)
     if what == "charge":
-        return FirstTables((target,), (quiet,), LyingCharge(Fraction(10**18), "tables", "ticks", order))
+        return Purchase((target,), (quiet,), LyingCharge(Fraction(10**18), "tables", "ticks", order))
     if what == "neighbours":
-        return FirstTables((target,), (Fraction(4097, 65536),), charge, neighbours=LyingNeighbours())
+        return Purchase((target,), (Fraction(4097, 65536),), charge, neighbours=LyingNeighbours())
     if what == "domain":
-        return FirstTables((one_way(ic.Domain.of(a=4, c=3), 0),), (Fraction(10_000),), charge)
+        return Purchase((one_way(ic.Domain.of(a=4, c=3), 0),), (Fraction(10_000),), charge)
     if what == "Laplace":
-        return FirstTables((target,), (Fraction(2**50),), charge, True)
+        return Purchase((target,), (Fraction(2**50),), charge, True)
     assert what == "Gaussian"
-    return FirstTables((target,), (Fraction(2**27 + 1, 2),), charge)
+    return Purchase((target,), (Fraction(2**27 + 1, 2),), charge)
 
 
 @pytest.mark.parametrize("what", ["charge", "neighbours", "domain", "Laplace", "Gaussian"])
@@ -162,7 +162,7 @@ def test_a_rule_of_one_s_own_buys_noise_of_the_law_that_bounds_go_by():
     """Bounds of a Gaussian with the deviation of Laplace noise, which the record tells, miss it too often."""
     account = GUMBEL.sparse.account()
     charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
-    laplace = FirstTables((one_way(DOMAIN, 0),), (Fraction(1000),), charge, True)
+    laplace = Purchase((one_way(DOMAIN, 0),), (Fraction(1000),), charge, True)
     core, ledger, data = ruled(Named(laplace, times=1), sparse=GUMBEL.sparse)
     with pytest.raises(InvalidParameterError, match="must have the noise of their account, Laplace where"):
         core.answer(ic.where(a=0))
@@ -202,11 +202,11 @@ def test_tables_are_priced_by_plain_numbers_that_stay():
     target, account = one_way(DOMAIN, 0), GUMBEL.sparse.account()
     charge = Charge(account.capacity / 10, "tables", "ticks", account.order)
     with pytest.raises(InvalidParameterError, match="charge must pay"):
-        FirstTables((target,), (Fraction(np.int64(2**26), np.int64(2**32 + 1)),), charge)
+        Purchase((target,), (Fraction(np.int64(2**26), np.int64(2**32 + 1)),), charge)
     with pytest.raises(InvalidParameterError, match="scales must be a number"):
-        FirstTables((target,), ("40",), charge)
+        Purchase((target,), ("40",), charge)
     scales = [Fraction(100_000)]
-    made = FirstTables([target], scales, charge)
+    made = Purchase([target], scales, charge)
     scales[0] = Fraction(1, 16)
     assert ((target,), (Fraction(100_000),)) == (made.targets, made.scales)
 
@@ -217,9 +217,9 @@ def test_tables_behind_tests_of_a_kept_threshold_pay_it_once_and_it_serves_on():
     core, ledger, _ = ruled(Named(tables, after=2, times=2))
     for place in range(4):
         core.answer(ic.where(a=place))
-    paid = [record for record in ledger.records() if isinstance(record, Burned | Opened)]
+    paid = [record for record in ledger.records() if isinstance(record, Forfeited | BoughtTables)]
 
-    assert [Burned, Opened, Opened] == [*map(type, paid)]
+    assert [Forfeited, BoughtTables, BoughtTables] == [*map(type, paid)]
     assert ("bought", start) == (paid[0].reason, paid[0].charge.amount)
     assert start + 2 * tables.charge.amount == ledger.account.spent
     assert SPARSE.price(ic.where(a=3).bind(DOMAIN, 2)).amount == ledger.reserved.amount
@@ -244,17 +244,17 @@ class NamedForOne(Named):
 
 
 @pytest.mark.parametrize("enough", [False, True])
-def test_who_buys_behind_tests_of_a_kept_threshold_pays_it_and_no_purse_is_overdrawn(enough):
+def test_who_buys_behind_tests_of_a_kept_threshold_pays_it_and_no_quota_is_overdrawn(enough):
     tables, start = cheap(8), SPARSE.start_charge().amount
     less = Fraction(0) if enough else Fraction(1, 10**9)
     core, ledger, _ = ruled(NamedForOne(tables, after=1, times=1))
     core.answer(ic.where(a=0))
-    core.till.purse = Purse("ann", tables.charge.amount + start - less)
+    core.payments.quota = Quota("ann", tables.charge.amount + start - less)
     answer = core.answer(ic.where(a=1))
 
     assert "untested" == answer.status  # nothing is left for a hit
     both = tables.charge.amount + start if enough else 0
-    assert both == core.till.tally.of("ann") == ledger.account.spent
+    assert both == core.payments.by_name.of("ann") == ledger.account.spent
 
 
 class NamedWherePaid(Named):
@@ -275,7 +275,7 @@ def test_tables_that_a_threshold_leaves_nothing_for_are_not_bought_and_tests_go_
 
     assert "easy" == answer.status
     assert start == ledger.account.spent
-    assert not any(isinstance(record, Opened) for record in ledger.records())
+    assert not any(isinstance(record, BoughtTables) for record in ledger.records())
 
 
 def test_an_interrupt_behind_what_a_threshold_has_used_up_leaves_it_paid():
@@ -303,7 +303,7 @@ def test_the_system_s_noise_is_drawn_for_a_ledger_alone_that_the_table_knows():
 def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeypatch):
     core, ledger, data = ruled(Named(None))
     core.cover((ic.where(a=1).bind(DOMAIN, 2),))
-    test, asked = core.seal.run, []
+    test, asked = core.read_guard.run, []
 
     def handled(private):
         if not asked:
@@ -312,11 +312,11 @@ def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeyp
             assert isinstance(ledger.records()[-1], Hard)
         return test(private)
 
-    monkeypatch.setattr(type(core.seal), "run", lambda self, private: handled(private))
+    monkeypatch.setattr(type(core.read_guard), "run", lambda self, private: handled(private))
     reads = data.reads
     with pytest.raises(SessionStateError, match="one call at a time"):
         core.test((ic.where(a=1).bind(DOMAIN, 2),), (10_000,))
-    assert not core.seal.sealed
+    assert not core.read_guard.sealed
     assert reads < data.reads  # of the question in between
 
 
@@ -346,7 +346,7 @@ def test_a_mechanism_of_another_order_than_its_share_is_refused():
 
 @pytest.mark.parametrize(
     ("rule", "kinds"),
-    [(DemandPurchases(rent=0), [Opened, Easy, Easy]), (DemandPurchases(), [Single, Single])],
+    [(DemandPurchases(rent=0), [BoughtTables, Easy, Easy]), (DemandPurchases(), [Single, Single])],
 )
 def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once(rule, kinds):
     """A bare core has no door: what the callback bought and tested is known to the check after it."""
@@ -363,8 +363,8 @@ def test_a_callback_that_asks_a_core_before_its_tables_are_bought_buys_them_once
 
     with reporting(asking):
         core.answer(ic.where(a=0))
-    records = [record for record in ledger.records() if isinstance(record, Opened | Easy | Single)]
-    asked = [record.query.written for record in records if not isinstance(record, Opened)]
+    records = [record for record in ledger.records() if isinstance(record, BoughtTables | Easy | Single)]
+    asked = [record.query.written for record in records if not isinstance(record, BoughtTables)]
 
     assert kinds == [*map(type, records)]
     assert ["where(a=1)", "where(a=0)"] == asked
@@ -390,10 +390,10 @@ def test_what_a_callback_tests_before_tables_are_bought_pays_its_threshold():
 
     with reporting(asking):
         core.answer(ic.where(a=0))
-    paid = [record for record in ledger.records() if isinstance(record, Burned | Opened)]
+    paid = [record for record in ledger.records() if isinstance(record, Forfeited | BoughtTables)]
 
     assert start + 2 * tables.charge.amount == ledger.account.spent
-    assert [Opened, Burned, Opened] == [*map(type, paid)]
+    assert [BoughtTables, Forfeited, BoughtTables] == [*map(type, paid)]
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -406,7 +406,7 @@ def test_prices_of_a_thread_that_was_late_are_those_of_the_whole_record(monkeypa
 
     def paid():
         ledger.reserve(price)
-        ledger.burn()
+        ledger.forfeit()
 
     def slow(self, *places):
         held = records(self, *places)

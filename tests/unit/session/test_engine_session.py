@@ -22,7 +22,7 @@ from onlineic.errors import (
     SessionStateError,
     UpdateFailedWarning,
 )
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import BoundMarginal, Measurement, Partition, Query, marginal
 from onlineic.session import replay
@@ -90,7 +90,7 @@ def plain(record):
         return ("hard", query, record.guess, measured(record.measurement), record.charge)
     if isinstance(record, Easy):
         return ("easy", query, record.guess)
-    if isinstance(record, Opened):
+    if isinstance(record, BoughtTables):
         return ("opened", tuple(map(measured, record.measurements)), record.charge)
     return record
 
@@ -159,7 +159,7 @@ def test_first_tables_are_reserved_then_read_then_recorded_once_at_their_price(m
     reserved, record = session.transcript
 
     assert ["reserve", *["exact_counts", "discrete_gaussian"] * count, "commit", "update"] == events
-    assert (Reserved(bought.charge), Opened) == (reserved, type(record))
+    assert (Reserved(bought.charge), BoughtTables) == (reserved, type(record))
     assert bought.targets == tuple(one.target for one in record.measurements)
     assert bought.charge == record.charge
     assert bought.charge.amount == all_spent(session)
@@ -241,7 +241,7 @@ def test_a_failure_while_opening_burns_the_charge_and_tells_nothing(owner, after
     assert (None, None) == (sealed.value.__cause__, sealed.value.__context__)
     assert str(SECRET) not in text
     assert ledger.spent == ledger.records()[0].charge.amount > 0
-    assert type(ledger.records()[-1]) is (Opened if owner is MemoryLedger and after else Burned)
+    assert type(ledger.records()[-1]) is (BoughtTables if owner is MemoryLedger and after else Forfeited)
 
 
 def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
@@ -258,7 +258,7 @@ def test_a_rule_that_fails_on_the_opening_keeps_the_paid_tables(monkeypatch):
     with pytest.warns(UpdateFailedWarning):
         session = probing()
     assert 1 == session.statistics().update_failures
-    assert [Reserved, Opened, UpdateFailed] == [type(record) for record in session.transcript]
+    assert [Reserved, BoughtTables, UpdateFailed] == [type(record) for record in session.transcript]
     assert session.plan.first_tables.charge.amount == all_spent(session)
     assert session.answer(ic.where(a=0, b=0)).hard
     assert len(session.plan.first_tables.targets) + 1 == len(
@@ -322,7 +322,7 @@ def test_spent_never_exceeds_the_capacity_and_is_what_was_recorded(settings, see
         last = spent
     capacity = session.plan.sparse.account().capacity
     paid = sum(
-        (record.charge.amount for record in ledger.records() if isinstance(record, Hard | Opened)),
+        (record.charge.amount for record in ledger.records() if isinstance(record, Hard | BoughtTables)),
         Fraction(0),
     )
     standing = ledger.reserved.amount if ledger.reserved is not None else 0
@@ -730,7 +730,7 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
                 continue
             injected += 1
             price = session.plan.sparse.price(Partition(DOMAIN, (0,), (np.arange(4),))).amount
-            burned = sum(isinstance(record, Burned) for record in session.transcript)
+            forfeited = sum(isinstance(record, Forfeited) for record in session.transcript)
             text = caplog.text + repr(session) + repr(session.transcript)
             text += "".join(traceback.format_exception(reached)) if isinstance(reached, Exception) else ""
 
@@ -741,9 +741,11 @@ def test_a_failure_between_read_and_record_of_the_new_paths_burns_seals_and_tell
             )  # the record stands: nothing is lost
             assert session.statistics().sealed is not recorded
             standing = session.reserved.amount if recorded and session.reserved else 0
-            run = session.plan.sparse.start_charge()  # the threshold noise, with the first hit or burned one
-            first = run.amount if run is not None and len(hits(session)) + burned else 0
-            assert all_spent(session) == spent + first + (len(hits(session)) + burned) * price + standing
+            run = (
+                session.plan.sparse.start_charge()
+            )  # the threshold noise, with the first hit or forfeited one
+            first = run.amount if run is not None and len(hits(session)) + forfeited else 0
+            assert all_spent(session) == spent + first + (len(hits(session)) + forfeited) * price + standing
             assert str(SECRET) not in text
             reads = data.reads
             if not recorded:

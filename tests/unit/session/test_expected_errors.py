@@ -13,7 +13,7 @@ from onlineic import between, marginal, where
 from onlineic.cli import main
 from onlineic.data import PrivateData
 from onlineic.interactions import Predictor
-from onlineic.ledger import Hard, Opened
+from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Queries
@@ -40,7 +40,7 @@ def predictors(session):
     """The predictor after each purchase, from none on, by the record."""
     found = [Predictor(session.domain)]
     for record in session.transcript:
-        if isinstance(record, Opened):
+        if isinstance(record, BoughtTables):
             found.append(found[-1].after(record.measurements))
     return found
 

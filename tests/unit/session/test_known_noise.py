@@ -14,7 +14,7 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, WideBoundWarning
 from onlineic.known_noise import Estimates, TableDesign
-from onlineic.ledger import MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.plan import EASY_OR_HARD, KNOWN, TestsOnly
@@ -37,7 +37,7 @@ def opened(data=DATA, seed=1, **settings):
 
 
 def first(session):
-    return next(record for record in session.transcript if isinstance(record, Opened))
+    return next(record for record in session.transcript if isinstance(record, BoughtTables))
 
 
 def estimates(session, beta, n=N):
@@ -151,7 +151,7 @@ def test_tables_bought_later_are_bounded_by_themselves_however_precise_they_are(
         for measurements in bought:
             part = 1 if measurements is opening.measurements else Fraction(1, 100)
             ledger.reserve(attrs.evolve(opening.charge, amount=opening.charge.amount * part))
-            ledger.commit([Opened(measurements, ledger.reserved)])
+            ledger.commit([BoughtTables(measurements, ledger.reserved)])
         book = AnswerBook(plan, WIDE, N, ledger, Belief(plan.update.init(WIDE)), private=False)
         while book.pending:
             book.take()

@@ -10,13 +10,13 @@ from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import SessionStateError
-from onlineic.ledger import MemoryLedger, Opened, Reserved, read
+from onlineic.ledger import BoughtTables, MemoryLedger, Reserved, read
 from onlineic.ledger.kept import Kept
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases
 from onlineic.queries import marginal
 from onlineic.session.prices import Prices
-from onlineic.session.seal import Seal
+from onlineic.session.read_guard import ReadGuard
 from support.ledgers import quick_folder
 from support.sessions import all_spent, charged
 
@@ -42,7 +42,7 @@ def refused_at(monkeypatch, owner, name, session):
 
 
 STEPS = [
-    (Seal, "run"),
+    (ReadGuard, "run"),
     (Prices, "cover"),
     (PrivateData, "exact_counts"),
     (SimulatedNoise, "discrete_laplace"),
@@ -113,7 +113,7 @@ def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chose
         report = verified(read(folder / "ledger.db"))
 
     assert refused
-    assert 3 == sum(isinstance(record, Opened) for record in session.transcript)
+    assert 3 == sum(isinstance(record, BoughtTables) for record in session.transcript)
     assert not [problem for problem in report.problems if "later" in problem or "due" in problem]
 
 
@@ -124,4 +124,4 @@ def test_attributes_of_one_label_join_nothing():
     for _ in range(6):
         session.answer(marginal("a", "c", "d"))
 
-    assert 1 == sum(isinstance(record, Opened) for record in session.transcript)
+    assert 1 == sum(isinstance(record, BoughtTables) for record in session.transcript)

@@ -18,7 +18,7 @@ import onlineic as ic
 from onlineic import audit
 from onlineic.cli import main
 from onlineic.errors import InvalidParameterError, LedgerCorruptError, OtherRulesWarning
-from onlineic.ledger import Hard, Opened, exported, imported, read
+from onlineic.ledger import BoughtTables, Hard, exported, imported, read
 from onlineic.ledger.lines import canonical_text, chained
 from onlineic.plan import DemandPurchases, TestsOnly, defaults
 from onlineic.session import durable
@@ -161,7 +161,7 @@ def test_a_hypothesis_is_made_of_the_recorded_measurements_of_a_file_of_other_ru
         place = file_of(kept, path.with_name(f"{len(held)}.db"))
         with resumed_first(place) as session:
             held.append(np.asarray(session.hypothesis.marginal("a", "b", "c")))
-            tables = [record for record in session.transcript if isinstance(record, Opened)]
+            tables = [record for record in session.transcript if isinstance(record, BoughtTables)]
     assert np.allclose(held[0], held[1], atol=1e-3)
     (later,) = [one for one in tables[1].measurements if one.target.axes == (0, 1, 2)]
     assert np.corrcoef(held[0].ravel(), np.ravel(later.values))[0, 1] > 0.99

@@ -10,7 +10,7 @@ from onlineic import where
 from onlineic.data import PrivateData
 from onlineic.hypothesis import Histogram
 from onlineic.interactions import Predictor
-from onlineic.ledger import Easy, EasyBatch, Hard, Opened
+from onlineic.ledger import BoughtTables, Easy, EasyBatch, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Queries, derived
@@ -45,7 +45,7 @@ def bought(asked):
 def test_a_repeat_tells_what_was_told_with_its_bound_free_whatever_was_bought_since(asked):
     session, first = bought(asked)
     spent, records, view = session.account.spent, len(session.transcript), session.view()
-    assert 2 <= sum(isinstance(record, Opened) for record in session.transcript)
+    assert 2 <= sum(isinstance(record, BoughtTables) for record in session.transcript)
     explained, told = session.explain(asked), session.told(asked)
     again = [session.answer(asked), *session.answer_many([asked, asked]), told, view.known(asked).answer]
 
@@ -100,7 +100,7 @@ def test_what_was_told_of_a_question_of_many_levels_is_told_again_after_more_tab
     for code in range(4):
         session.answer(where(a=code, b=code))
 
-    assert len([one for one in session.transcript if isinstance(one, Opened)]) > 1
+    assert len([one for one in session.transcript if isinstance(one, BoughtTables)]) > 1
     assert session.explain(wide).expected > 0.0
     assert session.answer(wide).status == "repeat"
 
@@ -221,7 +221,7 @@ def test_of_what_was_measured_less_is_expected_than_of_its_noise_alone_or_of_the
     session.answer_many([where(a=code, b=b, c=3) for code in range(5) for b in range(3)])
     tables, hits = Predictor(DOMAIN), []
     for record in session.transcript:
-        if isinstance(record, Opened):
+        if isinstance(record, BoughtTables):
             tables = tables.after(record.measurements)
         elif isinstance(record, Hard):
             hits.append((record.query, record.measurement, len(tables.releases)))

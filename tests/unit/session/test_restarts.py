@@ -13,7 +13,7 @@ from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.datasets import adult5, adult5_domain
 from onlineic.errors import InvalidParameterError
-from onlineic.ledger import Burned, Hard, read
+from onlineic.ledger import Forfeited, Hard, read
 from onlineic.plan import DemandPurchases, Spending, Spent, session_plan
 from support.ledgers import DOMAIN, quick_folder, table
 
@@ -75,9 +75,9 @@ def test_a_restart_costs_the_start_of_a_run_if_something_was_tested_and_else_not
         before = asked_and_closed(session, EASY[place])
         session = ic.OnlineIC.resume(path, table())
         now = session.statistics()
-        burned = [record for record in session.transcript if isinstance(record, Burned)]
+        forfeited = [record for record in session.transcript if isinstance(record, Forfeited)]
 
-        assert [start] * (place + 1) == [record.charge.amount for record in burned]
+        assert [start] * (place + 1) == [record.charge.amount for record in forfeited]
         assert before.restarts_left - 1 == now.restarts_left
         assert before.hard_left >= now.hard_left
         session.close()

@@ -21,7 +21,7 @@ from onlineic.errors import (
     SessionStateError,
     UpdateFailedWarning,
 )
-from onlineic.ledger import Burned, Closed, Hard, Opened, Reserved, Resumed, SqliteLedger
+from onlineic.ledger import BoughtTables, Closed, Forfeited, Hard, Reserved, Resumed, SqliteLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.session.session import OnlineIC
 from onlineic.updates import FittedTables
@@ -106,12 +106,12 @@ def test_what_was_killed_is_resumed_with_all_that_was_durable(kind, path):
     standing = session.reserved
     abandon(ledger)
     again = resumed(path)
-    burned = recorded(again, Burned)
+    forfeited = recorded(again, Forfeited)
 
     assert len(again.transcript) == len(before) + (standing is not None) + 1
     assert isinstance(again.transcript[-1], Resumed)
-    assert [standing] * (standing is not None) == [record.charge for record in burned]
-    assert {"restarted"} >= {record.reason for record in burned}
+    assert [standing] * (standing is not None) == [record.charge for record in forfeited]
+    assert {"restarted"} >= {record.reason for record in forfeited}
     assert spent == all_spent(again) == again.account.spent
     assert np.array_equal(cells, again.hypothesis.probabilities())
     assert ["untested" if one == "untested" else "repeat" for one in statuses] == [
@@ -157,7 +157,7 @@ def test_a_close_keeps_what_easy_tests_have_used_up_of_a_threshold(kind, kept, p
 
     assert isinstance(session.transcript[-1], Closed)
     assert expected == all_spent(session) - before
-    assert expected == sum(record.charge.amount for record in recorded(session, Burned))
+    assert expected == sum(record.charge.amount for record in recorded(session, Forfeited))
 
 
 @KINDS
@@ -168,7 +168,7 @@ def test_a_close_without_a_test_gives_everything_back(kind, path):
     session.close()
 
     assert before == all_spent(session)
-    assert [] == recorded(session, Burned)
+    assert [] == recorded(session, Forfeited)
     with pytest.raises(SessionStateError, match="got a closed one"):
         session.answer(ASKED[0])
 
@@ -276,7 +276,7 @@ def test_the_same_cell_run_again_goes_on_with_the_same_budget(path):
 
     assert spent == second.account.spent
     assert 1 == len(list(data.budgets))
-    assert 1 == len(recorded(second, Opened))
+    assert 1 == len(recorded(second, BoughtTables))
     second.close()
 
 
@@ -325,7 +325,7 @@ def test_tables_that_were_burned_are_not_bought_for_nothing(path, monkeypatch):
 
     assert isinstance(again.transcript[0], Reserved)
     assert again.plan.first_tables.charge.amount <= all_spent(again)
-    assert [] == recorded(again, Opened)
+    assert [] == recorded(again, BoughtTables)
     assert {"easy", "hard", "untested"} >= {one.status for one in again.answer_many(ASKED[:9])}
     again.close()
 
@@ -420,7 +420,7 @@ def test_failed_updates_are_restored(path, monkeypatch):
 
 
 def test_a_sealed_session_that_goes_on_from_its_file_certifies_no_more(path, monkeypatch):
-    """Its burned test has used up a hard answer that was certified."""
+    """Its forfeited test has used up a hard answer that was certified."""
     data = ic.PrivateData(np.full((12, 8), 2_000), ic.Domain.of(a=12, b=8))
     settings = {"certify": 0.3, "sparse": "gumbel", "purchases": ic.TestsOnly(), "max_queries": 100}
     settings |= {"ledger": path, "table": "t"}

@@ -27,7 +27,7 @@ from onlineic.errors import (
     UpdateFailedWarning,
     VacuousPromiseWarning,
 )
-from onlineic.ledger import Burned, Easy, Hard, Ledger, MemoryLedger, Opened, Reserved, UpdateFailed
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Hard, Ledger, MemoryLedger, Reserved, UpdateFailed
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import AnswerMemory, Query
 from onlineic.sparse import LaplaceSparse
@@ -79,8 +79,8 @@ class PaperLedger(Ledger):
     def commit(self, hard):
         self.inner.commit(hard)
 
-    def burn(self):
-        self.inner.burn()
+    def forfeit(self):
+        self.inner.forfeit()
 
     def pay(self, kept):
         self.inner.pay(kept)
@@ -896,7 +896,7 @@ def test_no_output_holds_a_count_a_threshold_or_noise(fail_at, caplog):
         assert [] == [secret for secret in secrets if secret.to_bytes(8, "little") in packed]
     else:
         assert "session sealed: IndexError at test_session.py" in caplog.text
-        assert isinstance(session.transcript[-1], Burned)
+        assert isinstance(session.transcript[-1], Forfeited)
 
 
 @pytest.mark.parametrize(
@@ -951,7 +951,9 @@ def test_the_account_and_what_is_reserved_are_those_of_the_record_and_cannot_be_
     )
     assert (0, None) == (session.account.spent, session.reserved)
     session.answer(ic.where(a=1))
-    paid = sum(record.charge.amount for record in session.transcript if isinstance(record, Hard | Opened))
+    paid = sum(
+        record.charge.amount for record in session.transcript if isinstance(record, Hard | BoughtTables)
+    )
 
     assert paid == session.account.spent > 0
     assert session.account.capacity == session.plan.sparse.account().capacity

@@ -9,7 +9,7 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import TICK
 from onlineic.data import PrivateData
-from onlineic.ledger import MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, MemoryLedger
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.queries import Partition, derived, marginal
@@ -136,7 +136,7 @@ def test_first_tables_are_reserved_read_drawn_and_recorded_in_this_order(delta, 
     ):
         monkeypatch.setattr(owner, name, watched(getattr(owner, name)))
     session = opened(delta=delta, purchases=settled(DOMAIN, N, ic.Budget(1.0, delta)))
-    (record,) = [record for record in session.transcript if isinstance(record, Opened)]
+    (record,) = [record for record in session.transcript if isinstance(record, BoughtTables)]
 
     assert ["reserve", *["exact_counts", drawn] * len(record.measurements), "commit"] == events
     for one, scale in zip(record.measurements, session.plan.first_tables.scales, strict=True):

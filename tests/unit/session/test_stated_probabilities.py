@@ -16,10 +16,10 @@ from onlineic.errors import MoreThanAnnouncedWarning, OtherRulesWarning
 from onlineic.ledger import Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import ALL_HARD, DemandPurchases, PurchaseRule
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.purchase import Purchase
 from onlineic.queries import Answer
 from onlineic.queries.partitions import one_way
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 from onlineic.session import durable
 from onlineic.sparse import GumbelSparse, Hit
 from support.ledgers import opened, queries, resumed, table
@@ -31,16 +31,13 @@ BETA = 0.05
 class Other(Answering):
     """Answers .15 to everything, each with a bound of its own, and any bound of all at once."""
 
-    domain, n, beta = DOMAIN, 1000, BETA
+    facts = PublicFacts(DOMAIN, 1000, BETA)
 
     def __init__(self, own, together):
         self.own, self.together = own, together
 
     def answer(self, query):
         return Answer(0.15, 150.0, "easy", self.own)
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.full(len(answers), self.together)
@@ -182,7 +179,7 @@ def test_hits_of_a_file_whose_tables_never_come_share_what_all_may_fail_with(tmp
 class SaidAlone(PurchaseRule):
     """Says which tables come first, and buys none."""
 
-    fixed: FirstTables | None
+    fixed: Purchase | None
 
     def start(self):
         return None
@@ -198,7 +195,7 @@ def test_hits_share_what_all_may_fail_with_where_a_rule_never_buys_what_it_says(
     data, budget = table(), ic.Budget(1.0, 1e-6)
     account = ic.OnlineIC(data, budget, purchases=SaidAlone(None), noise=SimulatedNoise(1)).account
     charge = Charge(account.capacity * Fraction(3, 4), "tables", account.unit, account.order)
-    tables = FirstTables((one_way(data.domain, 0),), (2**10,), charge, False)
+    tables = Purchase((one_way(data.domain, 0),), (2**10,), charge, False)
     session = ic.OnlineIC(data, budget, purchases=SaidAlone(tables), noise=SimulatedNoise(1))
     shares, betas = [], fires(monkeypatch)
     for question in queries(60):

@@ -8,7 +8,7 @@ import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.ledger import Opened
+from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
 from onlineic.queries import Queries
@@ -65,7 +65,7 @@ def test_a_summary_says_what_the_budget_bought():
     for age in range(20, 35):
         fresh.answer(ic.where(age=age))
     stats = fresh.statistics()
-    bought = sum(one.charge.amount for one in fresh.transcript if isinstance(one, Opened))
+    bought = sum(one.charge.amount for one in fresh.transcript if isinstance(one, BoughtTables))
 
     assert (0, 15) == (stats.hard, stats.easy)
     assert float(bought / fresh.account.capacity) == stats.bought > 0.5

@@ -20,7 +20,7 @@ from onlineic.errors import (
     TooLargeError,
 )
 from onlineic.evaluate import compare, exact_marginal, exact_values
-from onlineic.ledger import Hard, MemoryLedger, Opened
+from onlineic.ledger import BoughtTables, Hard, MemoryLedger
 from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
 from onlineic.queries.partitions import PartitionRule
@@ -108,10 +108,10 @@ def told(session, answers):
     facts = [(one.value, one.status, one.error_bound) for one in answers]
     released = [
         (tuple(one.values.tobytes() for one in record.measurements), record.charge)
-        if isinstance(record, Opened)
+        if isinstance(record, BoughtTables)
         else (record.measurement.values.tobytes(), record.charge)
         for record in session.transcript
-        if isinstance(record, Opened | Hard)
+        if isinstance(record, BoughtTables | Hard)
     ]
     return facts, released, session.account.spent
 
@@ -321,7 +321,12 @@ def test_all_sets_of_two_and_those_announced_are_counted_at_load_and_no_others(e
 
 
 def _measured(session):
-    return [one for record in session.transcript if isinstance(record, Opened) for one in record.measurements]
+    return [
+        one
+        for record in session.transcript
+        if isinstance(record, BoughtTables)
+        for one in record.measurements
+    ]
 
 
 def test_a_set_above_the_cap_is_refused_before_anything_is_counted(engine, monkeypatch):

@@ -17,7 +17,7 @@ from onlineic.errors import (
     LedgerMismatchError,
     SessionStateError,
 )
-from onlineic.ledger import Burned, Easy, Hard, MemoryLedger, Reserved
+from onlineic.ledger import Easy, Forfeited, Hard, MemoryLedger, Reserved
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
 from onlineic.session import AnswerBook
@@ -37,7 +37,7 @@ def test_a_ledger_in_memory_that_holds_records_is_refused():
     data, budget, kept = table(), ic.Budget(8.0), MemoryLedger()
     kept.claim("me", session_plan(data.domain, data.n, budget).sparse.account())
     kept.reserve(Charge(Fraction(1, 7), "a hit", "epsilon"))
-    kept.burn()
+    kept.forfeit()
     kept.give_back("me")
     for settings in ({}, {"certify": 0.2, "max_queries": 100}):
         with pytest.raises(LedgerMismatchError, match=r"ledger must be new, got one with \d+ records; write"):
@@ -209,7 +209,7 @@ def test_what_stands_reserved_in_a_sealed_session_is_not_given_to_the_next(monke
 
     with monkeypatch.context() as patched:
         patched.setattr(MemoryLedger, "commit", stopped)
-        patched.setattr(MemoryLedger, "burn", stopped)
+        patched.setattr(MemoryLedger, "forfeit", stopped)
         with pytest.raises(KeyboardInterrupt):
             session.answer(ic.where(a=0))
     standing = ledger.reserved
@@ -217,7 +217,7 @@ def test_what_stands_reserved_in_a_sealed_session_is_not_given_to_the_next(monke
 
     assert ledger.reserved is None
     assert ledger.account.spent == standing.amount
-    assert isinstance(ledger.records()[-1], Burned)
+    assert isinstance(ledger.records()[-1], Forfeited)
 
 
 def test_what_a_handler_writes_in_the_middle_of_a_write_is_not_erased(monkeypatch):
@@ -230,14 +230,14 @@ def test_what_a_handler_writes_in_the_middle_of_a_write_is_not_erased(monkeypatc
         paid = charge(self, amount)
         if not inner:
             inner.append(None)
-            ledger.burn()
+            ledger.forfeit()
         return paid
 
     monkeypatch.setattr(Filter, "charge", interrupted)
     with pytest.raises(InternalError, match="one step at a time"):
-        ledger.burn()
+        ledger.forfeit()
 
-    assert [Reserved, Burned] == [type(record) for record in ledger.records()]
+    assert [Reserved, Forfeited] == [type(record) for record in ledger.records()]
     assert Fraction(1, 4) == ledger.account.spent
 
 

@@ -629,7 +629,7 @@ def test_a_forged_plan_cannot_buy_first_tables_for_less_than_they_cost(path, cha
         return [canonical_text(line), *texts[1:]]
 
     forged(path, changed)
-    with pytest.raises(LedgerCorruptError, match="FirstTables"):
+    with pytest.raises(LedgerCorruptError, match="Purchase"):
         ic.OnlineIC.resume(path, data)
     assert 0 == data.reads
 

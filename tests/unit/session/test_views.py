@@ -95,7 +95,7 @@ def test_a_view_is_read_while_the_session_learns(session):
 
 def test_a_ledger_of_one_moment_takes_nothing():
     past = FrozenLedger(MemoryLedger())
-    for act in (past.burn, lambda: past.commit([]), lambda: past.claim(None, past.account)):
+    for act in (past.forfeit, lambda: past.commit([]), lambda: past.claim(None, past.account)):
         with pytest.raises(InternalError):
             act()
     assert (0, ()) == (len(past), past.records())

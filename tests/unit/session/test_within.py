@@ -8,7 +8,7 @@ import onlineic as ic
 from onlineic import audit
 from onlineic.errors import InvalidParameterError, SessionExhaustedError
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.ledger import Certified, Hard, MemoryLedger, Opened, Single, read
+from onlineic.ledger import BoughtTables, Certified, Hard, MemoryLedger, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Within, expected
 
@@ -51,7 +51,9 @@ def test_an_expected_wish_is_met_by_the_expected_error_and_costs_less():
 
     assert all(one.expected_error <= 0.02 / 1.95 for one in answers)
     assert spent(session) < spent(certain)
-    assert np.mean(np.abs([one.value for one in answers] - exact_values(DATA, STREAM)) <= 0.02) > 0.8  # no table of people has so little structure
+    assert (
+        np.mean(np.abs([one.value for one in answers] - exact_values(DATA, STREAM)) <= 0.02) > 0.8
+    )  # no table of people has so little structure
 
 
 def test_a_question_costs_about_what_plain_noise_of_its_wish_costs():
@@ -86,7 +88,9 @@ def test_tests_are_made_where_they_are_likely_cheaper_than_numbers_and_are_charg
     assert len(easy) > 100
     assert len(hard) < len(easy) / 4
     assert all(one.within.steepness for one in [*easy, *hard])
-    assert len({one.charge.amount for one in hard}) == len({(one.within, one.query.grid_bits) for one in hard})
+    assert len({one.charge.amount for one in hard}) == len(
+        {(one.within, one.query.grid_bits) for one in hard}
+    )
 
 
 def test_a_call_is_bought_as_a_whole_where_tables_cost_less():
@@ -95,7 +99,7 @@ def test_a_call_is_bought_as_a_whole_where_tables_cost_less():
     answers = at_once.answer_many(questions, within=0.02)
     for question in questions:
         one_by_one.answer(question, within=0.02)
-    (tables,) = kinds(at_once, Opened)
+    (tables,) = kinds(at_once, BoughtTables)
 
     assert [one.error_bound <= 0.02 for one in answers] == [True] * 36
     assert {(one.status, one.reason) for one in answers} == {("repeat", "known")}
@@ -113,9 +117,7 @@ def test_what_cannot_be_paid_is_answered_from_what_was_released_and_costs_nothin
 
 
 def test_a_finer_wish_never_costs_less():
-    costs = [
-        np.mean([_cost(radius, seed) for seed in range(3)]) for radius in (0.01, 0.02, 0.04)
-    ]
+    costs = [np.mean([_cost(radius, seed) for seed in range(3)]) for radius in (0.01, 0.02, 0.04)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -169,7 +171,10 @@ def test_a_wish_that_is_none_is_refused_by_name(within):
 @pytest.mark.parametrize(
     ("slip", "said"),
     [
-        (lambda one: attrs.evolve(one, charge=attrs.evolve(one.charge, amount=one.charge.amount / 2)), "bought"),
+        (
+            lambda one: attrs.evolve(one, charge=attrs.evolve(one.charge, amount=one.charge.amount / 2)),
+            "bought",
+        ),
         (lambda one: attrs.evolve(one, within=Within(0.04)), "bought"),
         (lambda one: attrs.evolve(one, within=None), "bought"),
     ],
@@ -187,7 +192,7 @@ def test_a_record_whose_wish_did_not_buy_it_is_found(slip, said):
 
 
 def test_reserved_for_a_wish_is_what_its_hit_costs_and_replaces_what_stands():
-    """The reservation of a coarse test must not be what a fine one left, nor a fine one's what a coarse left."""
+    """A coarse test must not rest on what a fine one left, nor a fine one on what a coarse one left."""
     session = ic.OnlineIC(DATA, BUDGET, noise=SimulatedNoise(3), ledger=MemoryLedger())
     for query in STREAM[:80]:  # buys tables, and leaves the price of a hit standing
         session.answer(query)

@@ -44,7 +44,7 @@ _log = logging.getLogger("onlineic")
 
 
 @final
-class Seal:
+class ReadGuard:
     """Guards the reads of one session.
 
     Args:
@@ -111,7 +111,7 @@ class Seal:
     def run(self, private: Callable[[], None]) -> None:
         """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
 
-        What pays for it still stands: nobody can have asked since, as the door of the session is closed.
+        What pays for it still stands: nobody can have asked since, as the lock of the session is closed.
 
         Raises:
             SessionSealedError: If anything failed. Its cause is not chained: a traceback could hold a private
@@ -126,14 +126,14 @@ class Seal:
                 self._sealed = False  # after the commit: what was released is recorded, and all else done
                 return
             self._sealed = True
-            with contextlib.suppress(Exception):  # a reservation that cannot be burned still counts as spent
-                self._ledger.burn()
+            with contextlib.suppress(Exception):  # what stands reserved counts as spent in any case
+                self._ledger.forfeit()
             _log.error("session sealed: %s at %s", name, place)
             if self._unwritten and not interrupted:
                 raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C finds it closed
-        if standing is None or self._ledger.reserved is not standing:  # a handler of a core without a door
+        if standing is None or self._ledger.reserved is not standing:  # a handler of a core without a lock
             self._sealed = False
             raise SessionStateError(ASKED)
         guarded(private, failed, SEALED)
@@ -158,6 +158,6 @@ class Seal:
             self._sealed or self._ledger.broken
         ):  # what stands reserved may be all that pays for what was read: nobody else has it
             with contextlib.suppress(LedgerError):  # of a file that cannot be written a restart burns it
-                self._ledger.burn()
+                self._ledger.forfeit()
             return
         self._ledger.close(kept(), record)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @final
-class Door:
+class NonReentrantLock:
     """One call at a time: other threads wait for it, the thread that is inside is refused.
 
     Args:
@@ -40,13 +40,14 @@ class Door:
     def run(self, act: Callable[[], T]) -> T:
         """Return what `act` returns, alone.
 
-        A function, no context manager: an interrupt at the exit of a manager would leave the door closed.
+        A function, no context manager: an interrupt at the exit of a manager would leave the lock closed.
 
         Raises:
             SessionStateError: If the thread is inside already; nothing is run.
         """
         with self._lock:
-            self.check()
+            if self._inside == threading.get_ident():
+                self.check()
             try:
                 self._inside = threading.get_ident()
                 return act()

@@ -15,8 +15,8 @@ from onlineic.accounting.budget import Filter
 from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
-from onlineic.ledger.records import Bought, Ledger, Opened, Record
-from onlineic.plan.first_tables import FirstTables, checked_tables
+from onlineic.ledger.records import Bought, BoughtTables, Ledger, Record
+from onlineic.plan.purchase import Purchase, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.queries.within import Within
 from onlineic.slips import public
@@ -74,19 +74,19 @@ class PurchaseRule(abc.ABC, Generic[S]):
     def heard(self, so_far: S, record: Record) -> S:
         """Return what was asked and bought with one more record."""
 
-    def hears(self, heard: S) -> int:
+    def lookahead(self, heard: S) -> int:
         """Return how many questions of one call it reads before it names a purchase; at least 1."""
         return 1
 
     @abc.abstractmethod
-    def next(self, facts: Facts[S]) -> FirstTables | None:
+    def next(self, facts: Facts[S]) -> Purchase | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
 
     def test(self, facts: Facts[S]) -> Within | None:
         """Return the wish with the steepness of a test of the question at hand, or None for no test."""
         return None
 
-    def holds(self, record: Opened, heard: S, n: int) -> bool:
+    def holds(self, record: BoughtTables, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
 
@@ -98,7 +98,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return after how many of these questions something is to be bought; None: not before the last."""
         return None
 
-    def told(self, account: Filter) -> list[tuple[str, str]]:
+    def described(self, account: Filter) -> list[tuple[str, str]]:
         """Return what is bought, in words, each under its name."""
         part = float(self.planned(account) / account.capacity)
         return [("tables", f"bought as questions come, for up to {part:.0%} of the budget")]
@@ -144,7 +144,7 @@ class TestsOnly(PurchaseRule[None]):
     def next(self, facts: Facts[None]) -> None:
         return None
 
-    def told(self, account: Filter) -> list[tuple[str, str]]:
+    def described(self, account: Filter) -> list[tuple[str, str]]:
         return []
 
 
@@ -165,7 +165,7 @@ class Purchases:
         self._neighbours, self._sparse, self._beta = sparse.neighbours, sparse, beta
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
-        self._due: tuple[tuple[int, Filter] | None, FirstTables | None] = (None, None)
+        self._due: tuple[tuple[int, Filter] | None, Purchase | None] = (None, None)
 
     @property
     def heard(self) -> Any:
@@ -179,32 +179,32 @@ class Purchases:
         return heard
 
     @property
-    def hears(self) -> int:
+    def lookahead(self) -> int:
         """How many questions of one call the rule reads."""
-        return self._rule.hears(self.heard)
+        return self._rule.lookahead(self.heard)
 
-    def next(self, questions: Sequence[Question]) -> FirstTables | None:
+    def next(self, questions: Sequence[Question]) -> Purchase | None:
         """Return what the rule names before the first of these questions is tested, or None."""
         return self._next(self.heard, self._ledger.account, questions)
 
     @property
-    def due(self) -> FirstTables | None:
+    def due(self) -> Purchase | None:
         """What the rule names whatever is asked: worked out once while nothing is recorded or spent."""
         at = (len(self._ledger), self._ledger.account)
         if self._due[0] != at:
             self._due = (at, self.next(()))
         return self._due[1]
 
-    def now(self) -> Callable[[Sequence[Question]], FirstTables | None]:
+    def now(self) -> Callable[[Sequence[Question]], Purchase | None]:
         """Return `next` by the record as it stands: it says the same when the record has grown."""
         return partial(self._next, self.heard, self._ledger.account)
 
-    def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> FirstTables | None:
-        read = tuple(questions[: self._rule.hears(heard)])
+    def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> Purchase | None:
+        read = tuple(questions[: self._rule.lookahead(heard)])
         named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
         return None if named is None else checked_tables(named)
 
-    def within(self, questions: Sequence[Question], within: Within) -> FirstTables | None:
+    def within(self, questions: Sequence[Question], within: Within) -> Purchase | None:
         """Return what the rule names for questions that are not known within a wish, or None."""
         named = self._rule.next(self._facts(questions, within))
         return None if named is None else checked_tables(named)

@@ -1,6 +1,6 @@
 """The one thread that owns the session: it takes parts of what waits, fairly, and replies when all stands.
 
-Whatever a question makes the session spend is known before it is read, and paid by its asker's purse. What
+Whatever a question makes the session spend is known before it is read, and paid by its asker's quota. What
 one asker sends is cut into parts, so that nobody waits for more than one of them: the asker who has had the
 least comes next, counted by what was asked. Answers of several askers become durable in one write, and no
 reply leaves before that. After each turn a frozen view is swapped, which readers take without waiting.
@@ -27,19 +27,18 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
-from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError, checked_list
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import PublicFacts
 from onlineic.service.face import ALL, Servable, Shown, Span, Spanned, over
 from onlineic.service.face import Asked as Face
 from onlineic.service.lanes import BusyError, Lane, told
 from onlineic.service.refusals import RevokedError, UnreadyError
 from onlineic.service.users import Asked, Put, User, Users
 from onlineic.session.asking import Outcome
-from onlineic.session.purse import Purse
+from onlineic.session.quota import Quota
 
 TURN = 0.02  # seconds after which a turn ends
 PART, LONG_PART = 16, 64  # cost of a part, and of one that is answered as a batch: nobody waits for more
@@ -115,7 +114,7 @@ class Batch:
 
 
 @final
-class Capped(Answering):
+class LimitedSession(Answering):
     """A session as an asker has it who works out a derived question: it refuses one that becomes too many.
 
     It is used in a thread of the asker's; each list of questions waits for turns of the session's thread.
@@ -125,38 +124,17 @@ class Capped(Answering):
     """
 
     def __init__(
-        self, desk: "Desk", job: Job, owe: Callable[[int], None], most: int = MOST_QUESTIONS
+        self, scheduler: "Scheduler", job: Job, owe: Callable[[int], None], most: int = MOST_QUESTIONS
     ) -> None:
-        self.desk, self.job, self._owe, self._left = desk, job, owe, most
-        self._known = over(desk.session, job.span)
+        self.scheduler, self.job, self._owe, self._left = scheduler, job, owe, most
+        self._known = over(scheduler.session, job.span)
         self._bound: dict[int, tuple[Any, Any]] = {}  # what is asked, and its bound form, by id
         self._free = 1  # questions that were counted when the request was let in
 
     @property
-    def domain(self) -> Domain:
-        found: Domain = self._known.domain
+    def facts(self) -> PublicFacts:
+        found: PublicFacts = self._known.facts
         return found
-
-    @property
-    def n(self) -> int:
-        return int(self._known.n)
-
-    @property
-    def n_bound(self) -> int:
-        return int(self._known.n_bound)
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        found: Unit | None = getattr(self._known, "rounded_in", None)
-        return found
-
-    @property
-    def beta(self) -> float:
-        return float(self._known.beta)
-
-    @property
-    def answers_tables(self) -> bool:
-        return bool(self._known.answers_tables)
 
     def answer(self, query: Any) -> Answer:
         found: Answer = self._answered([query], lambda face, part: [face.answer(part[0])])[0]
@@ -181,7 +159,7 @@ class Capped(Answering):
 
             return run
 
-        batch = self.desk.put(
+        batch = self.scheduler.put(
             job, [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)], last=False
         )
         try:
@@ -205,19 +183,19 @@ class Capped(Answering):
 
     def _read(self, look: Callable[[Any], T], size: int) -> T:
         """Return what a look at given answers finds: of periods in the session's thread."""
-        if not self.desk.spanned:
-            return look(self.desk.view)
+        if not self.scheduler.spanned:
+            return look(self.scheduler.view)
         part = (max(1, size // 8), lambda face, session: look(face))
-        found: T = self.desk.put(self.job, [part], last=False).future.result()[0]
+        found: T = self.scheduler.put(self.job, [part], last=False).future.result()[0]
         return found
 
     def _as_bound(self, query: Any) -> Any:
         """Return a question as it is tested; periods take one by its conditions, and bind it to each."""
-        if self.desk.spanned:
+        if self.scheduler.spanned:
             return query
         known = self._bound.get(id(query))
         if known is None or known[0] is not query:
-            known = self._bound[id(query)] = (query, self.desk.session.bind(query))
+            known = self._bound[id(query)] = (query, self.scheduler.session.bind(query))
         return known[1]
 
     def _take(self, count: int) -> None:
@@ -231,11 +209,11 @@ class Capped(Answering):
 
 
 @final
-class Desk:
+class Scheduler:
     """Takes what askers send from the event loop, and answers it in a thread of its own.
 
     Args:
-        users: The users file, for the log and the purses.
+        users: The users file, for the log and the quotas.
         clock: Seconds, by which turns end.
     """
 
@@ -255,6 +233,7 @@ class Desk:
         self._wake = threading.Condition()
         self._closing = self._stopping = False
         self.broken = False
+        self.unrecorded = False  # whether the latest questions were refused since the ledger is away
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
         self.pace = 0.0  # cost a second, of the latest turns
@@ -297,7 +276,7 @@ class Desk:
     def ready(self) -> bool:
         """Whether questions can be answered."""
         ended = self.broken or self._closing or not self._thread.is_alive()
-        return not (ended or self.view.statistics.sealed)
+        return not (ended or self.unrecorded or self.view.statistics.sealed)
 
     def before(self, name: str) -> int:
         """Return about how much is answered before all that waits of an asker: by virtual time."""
@@ -328,12 +307,12 @@ class Desk:
             return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What purses are parts of, of the table as it was seen last."""
+        """What quotas are parts of, of the table as it was seen last."""
         return self.view.pool
 
-    def purse(self, user: User, active: int) -> Purse:
+    def quota(self, user: User, active: int) -> Quota:
         """Return what a user may spend, where so many may ask."""
-        return Purse(user.name, user.part(active) * self.pool())
+        return Quota(user.name, user.part(active) * self.pool())
 
     # -- what is sent: in the event loop --------------------------------------------------------------------
 
@@ -353,6 +332,7 @@ class Desk:
         def act(part: list[Any]) -> Act:
             def run(face: Any, session: Any) -> list[Outcome]:
                 found: list[Outcome] = face.outcomes(part)
+                self.unrecorded = any(isinstance(one.error, LedgerError) for one in found)
                 job.found.update(map(_status, found))
                 return found
 
@@ -371,7 +351,11 @@ class Desk:
         return await self._run(job, parts)
 
     async def work(
-        self, job: Job, act: Callable[[Capped], T], admit: Callable[[], None], owe: Callable[[int], None]
+        self,
+        job: Job,
+        act: Callable[[LimitedSession], T],
+        admit: Callable[[], None],
+        owe: Callable[[int], None],
     ) -> T:
         """Return what an act works out of answers, in a thread of its asker's.
 
@@ -388,7 +372,7 @@ class Desk:
         def run() -> T:
             admit()
             try:
-                return act(Capped(self, job, owe))
+                return act(LimitedSession(self, job, owe))
             except OnlineICError as error:
                 job.found[error.code] += 1
                 raise
@@ -567,7 +551,7 @@ class Desk:
             digests = self._allowed()
             if job.user.digest not in digests:
                 raise RevokedError("a token must be given that is valid.")
-            asking = self.session.paid_by(self.purse(job.user, len(digests)))
+            asking = self.session.paid_by(self.quota(job.user, len(digests)))
             if job.started is None:
                 job.started = asking.length
             batch.results.append(act(over(asking, job.span), self.session))

@@ -24,7 +24,7 @@ from onlineic.accounting.rounding import float_up
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_ratio, set_fields
 from onlineic.interactions.sizes import Key, table_of
-from onlineic.ledger.records import Ledger, Opened
+from onlineic.ledger.records import BoughtTables, Ledger
 from onlineic.noise.sources import RATIO_LIMIT, SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.plan.defaults import (
     BRANCH,
@@ -49,7 +49,7 @@ MOST_CELLS = 2**22  # of a table of all: more would take gigabytes after the rea
 
 @final
 @attrs.frozen
-class FirstTables:
+class Purchase:
     """Tables and numbers to release together, and what they cost.
 
     Attributes:
@@ -152,14 +152,14 @@ class FirstTables:
         unit = math.sqrt(2.0) if self.pure else 1.0
         return tuple(unit * float(scale) / n for scale in self.scales)
 
-    def released_by(self, record: Opened, n: int) -> bool:
+    def released_by(self, record: BoughtTables, n: int) -> bool:
         """Return whether a record holds these tables, with this noise at this charge."""
         targets = tuple(one.target for one in record.measurements)
         scales = tuple(one.scale for one in record.measurements)
         return (self.targets, self.charge, self.deviations(n)) == (targets, record.charge, scales)
 
 
-def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
+def over_codes(tables: Purchase, domain: Domain) -> Purchase:
     """Return tables of the domain that was planned with, as tables of the domain itself.
 
     The codes of a long attribute are the parts of its grid there.
@@ -179,22 +179,22 @@ def over_codes(tables: FirstTables, domain: Domain) -> FirstTables:
     return attrs.evolve(tables, targets=tuple(targets))
 
 
-def checked_tables(named: object) -> FirstTables:
+def checked_tables(named: object) -> Purchase:
     """Return what a rule names, if it and its parts are of the classes of this package.
 
     A subclass may say one thing when it is priced, and another when it is charged or drawn.
     """
-    if type(named) is FirstTables and type(named.charge) is Charge:
+    if type(named) is Purchase and type(named.charge) is Charge:
         kinds = {*map(type, named.targets)}
         if kinds and kinds <= CLASSES:
             return named
     raise InvalidParameterError(
-        "purchases must name FirstTables with a Partition or a Query or more, got a "
+        "purchases must name a Purchase of a Partition or a Query or more, got a "
         f"{type(named).__name__}, or parts of other classes; nothing was spent: mend the rule."
     )
 
 
-def is_single(tables: FirstTables, questions: Sequence[Question]) -> bool:
+def is_single(tables: Purchase, questions: Sequence[Question]) -> bool:
     """Return whether just what one question asks is bought, so that this is its answer."""
     if len(tables.targets) != 1 or len(questions) != 1:
         return False
@@ -203,13 +203,13 @@ def is_single(tables: FirstTables, questions: Sequence[Question]) -> bool:
 
 
 def check_bought(
-    tables: FirstTables,
+    tables: Purchase,
     ledger: Ledger,
     sparse: NumericSparse,
     domain: Domain,
     planned: bool,
     questions: Sequence[Question] = (),
-) -> FirstTables:
+) -> Purchase:
     """Return what a rule names, if it pays for itself; nothing that a rule says is trusted.
 
     Its class prices it when it is made, by the neighbours that the rule handed over: so it is priced once
@@ -264,7 +264,7 @@ def settled_tables(
     share: Fraction,
     laplace: bool,
     given_order: bool,
-) -> FirstTables | None:
+) -> Purchase | None:
     """Return one table of all cells, or the levels of one attribute, at this share of the capacity, or None.
 
     With `laplace` (see `laplace_suits`) the noise is Laplace at this share of epsilon. Where the order of the
@@ -282,7 +282,7 @@ def settled_tables(
     if scale is None or not wanted:
         return None
     unpaid = Charge(share * account.capacity, f"{len(wanted)} opening tables", account.unit, account.order)
-    tables = FirstTables(tuple(wanted), (scale,) * len(wanted), unpaid, pure, neighbours=mechanism.neighbours)
+    tables = Purchase(tuple(wanted), (scale,) * len(wanted), unpaid, pure, neighbours=mechanism.neighbours)
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
@@ -302,7 +302,7 @@ def laplace_opens(domain: Domain, budget: Budget, bought: Fraction) -> bool:
 
 def _laplace_tables(
     mechanism: GumbelSparse | ExponentialSparse, domain: Domain, axes: list[int], most: Fraction
-) -> FirstTables:
+) -> Purchase:
     """Return one table of all cells, or the levels of one attribute, with Laplace noise."""
     cells = Partition(domain, tuple(axes), tuple(np.arange(domain.shape[axis]) for axis in axes))
     targets = [cells] if len(axes) > 1 else levels(domain, axes[0])
@@ -314,7 +314,7 @@ def _laplace_tables(
         amount = _laplace_price(mechanism.order, scales, mechanism.neighbours)
     account = mechanism.account()
     charge = Charge(amount, f"{len(targets)} opening tables, Laplace", account.unit, account.order)
-    return FirstTables(tuple(targets), scales, charge, pure=True, neighbours=mechanism.neighbours)
+    return Purchase(tuple(targets), scales, charge, pure=True, neighbours=mechanism.neighbours)
 
 
 def _laplace_price(order: Fraction, scales: Sequence[Fraction], neighbours: Neighbours) -> Fraction:
@@ -390,7 +390,7 @@ def precision_of(account: Filter, most: Fraction, neighbours: Neighbours) -> flo
 
 def tables_at(
     domain: Domain, account: Filter, neighbours: Neighbours, design: dict[Key, float], most: Fraction
-) -> FirstTables | None:
+) -> Purchase | None:
     """Return tables at these parts of so much, with the least noise that so much pays, if it can be drawn."""
     whole = max(Fraction(1), sum(map(Fraction, design.values()), Fraction(0)))  # floats round up, too
     parts = [Fraction(part) / whole for part in design.values()]
@@ -402,7 +402,7 @@ def tables_at(
     if not bought:
         return None
     unpaid = Charge(most, f"{len(bought)} tables", account.unit, order)
-    tables = FirstTables(
+    tables = Purchase(
         tuple(one for one, _ in bought),
         tuple(scale for _, scale in bought),
         unpaid,
@@ -412,7 +412,7 @@ def tables_at(
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
-def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> FirstTables | None:
+def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> Purchase | None:
     """Return just what a question asks, with the least noise that so much pays, or None.
 
     Args:
@@ -430,13 +430,13 @@ def single(question: Question, most: Fraction, account: Filter, neighbours: Neig
     if scale is None:
         return None
     unpaid = Charge(most, "a table" if target is not question else "a number", account.unit, order)
-    tables = FirstTables((target,), (scale,), unpaid, pure, neighbours=neighbours)
+    tables = Purchase((target,), (scale,), unpaid, pure, neighbours=neighbours)
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
 def single_at(
     question: Question, deviation: float, account: Filter, neighbours: Neighbours
-) -> FirstTables | None:
+) -> Purchase | None:
     """Return just what a question asks, with noise of at most this deviation, records, or None.
 
     None where so little noise cannot be drawn.
@@ -455,7 +455,7 @@ def single_at(
     else:
         cost = neighbours.table_l1() / scale if order is None else _gaussian_price(order, scale, neighbours)
     charge = Charge(cost, "a number" if of_number else "a table", account.unit, order)
-    tables = FirstTables((target,), (scale,), charge, pure, neighbours=neighbours)
+    tables = Purchase((target,), (scale,), charge, pure, neighbours=neighbours)
     return tables if tables.drawable else None
 
 

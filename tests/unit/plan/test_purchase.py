@@ -13,7 +13,7 @@ from onlineic.accounting import TICK, Charge, laplace_charge, renyi_capacity
 from onlineic.errors import InvalidParameterError
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import session_plan
-from onlineic.plan.first_tables import FirstTables
+from onlineic.plan.purchase import Purchase
 from onlineic.queries import Partition
 from support.noise import Wrapped
 from support.sessions import settled
@@ -186,12 +186,12 @@ def test_tables_that_cost_more_than_their_charge_are_refused_with_what_they_cost
     domain = ic.Domain.of(a=3)
     targets, order = (Partition(domain, (0,), (np.arange(3),)),), Fraction(16)
     pure = Charge(Fraction(1, 2), "own")
-    cost = FirstTables(targets, (Fraction(9),), Charge(Fraction(2**50), "own", "ticks", order)).cost
+    cost = Purchase(targets, (Fraction(9),), Charge(Fraction(2**50), "own", "ticks", order)).cost
 
     with pytest.raises(
         InvalidParameterError, match=r"1 scales, which cost 0\.66\d+, got 1/2 epsilon; charge"
     ):
-        FirstTables(targets, (Fraction(3),), pure, pure=True)
+        Purchase(targets, (Fraction(3),), pure, pure=True)
     with pytest.raises(InvalidParameterError, match=rf"which cost {cost}, got {cost - 1} ticks; charge what"):
-        FirstTables(targets, (Fraction(9),), Charge(cost - 1, "own", "ticks", order))
-    assert cost == FirstTables(targets, (Fraction(9),), Charge(cost, "own", "ticks", order)).charge.amount
+        Purchase(targets, (Fraction(9),), Charge(cost - 1, "own", "ticks", order))
+    assert cost == Purchase(targets, (Fraction(9),), Charge(cost, "own", "ticks", order)).charge.amount

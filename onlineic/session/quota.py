@@ -1,9 +1,9 @@
 """Who pays for what a question makes a session spend: a part of the budget for each of many askers.
 
 All askers share one session, one hypothesis and one budget, because budgets of their own would add for those
-who collude. A purse only says how much of that one budget a name may use up. It is asked before anything is
+who collude. A quota only says how much of that one budget a name may use up. It is asked before anything is
 read, about a price that is known from the record; who paid stands beside the release in the ledger. So an
-asker with an empty purse is an analyst who does not ask, and the promise is that of the session.
+asker with an empty quota is an analyst who does not ask, and the promise is that of the session.
 
 Proof: docs/theory/session.md, 4.11.
 """
@@ -17,14 +17,14 @@ import attrs
 
 from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, shown
-from onlineic.ledger.records import Bought, Burned, Hard, Ledger, Paid
+from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
 
 T = TypeVar("T")
 
 
 @final
 @attrs.frozen
-class Purse:
+class Quota:
     """How much of the account a name may use up, over the whole life of the ledger.
 
     Attributes:
@@ -46,7 +46,7 @@ class Purse:
 
 
 @final
-class Tally:
+class PaidByName:
     """What each name has paid: a fold over the record, so that no crash and no other file can forget it."""
 
     __slots__ = ("_ledger", "_seen", "_spent")
@@ -64,7 +64,7 @@ class Tally:
         paid, length = self._ledger.paid, len(self._ledger)
         for place in range(self._seen, length):  # a release that is being recorded now comes behind
             record = self._ledger.record(place) if place in paid else None
-            if isinstance(record, Hard | Bought | Burned):
+            if isinstance(record, Hard | Bought | Forfeited):
                 name = paid[place]
                 self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
         self._seen = length
@@ -72,38 +72,38 @@ class Tally:
 
 
 @final
-class Till:
+class Payments:
     """Where a core asks whether who asks may spend an amount, and notes who paid.
 
     Attributes:
-        purse: Who pays now; None: the curator, with all of the budget.
+        quota: Who pays now; None: the curator, with all of the budget.
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self.tally = ledger, Tally(ledger)
-        self.purse: Purse | None = None
+        self._ledger, self.by_name = ledger, PaidByName(ledger)
+        self.quota: Quota | None = None
 
     @property
     def empty(self) -> bool:
         """Whether nothing is left to who asks."""
-        return self.purse is not None and self.tally.of(self.purse.name) >= self.purse.limit
+        return self.quota is not None and self.by_name.of(self.quota.name) >= self.quota.limit
 
     def affords(self, amount: Fraction) -> bool:
         """Return whether who asks may still spend so much, in the unit of the account."""
-        return self.purse is None or self.tally.of(self.purse.name) + amount <= self.purse.limit
+        return self.quota is None or self.by_name.of(self.quota.name) + amount <= self.quota.limit
 
     def leading(self, questions: Sequence[T], cost: Callable[[T], Fraction]) -> tuple[int, bool]:
         """Return how many of the leading questions who asks can pay, or cannot, and which of the two.
 
         It is asked before anything is set aside or read, and rests on the record and the questions alone.
         """
-        if self.purse is None:
+        if self.quota is None:
             return len(questions), True
         afforded = [self.affords(cost(question)) for question in questions]
         alike = itertools.takewhile(lambda one: one is afforded[0], afforded)
         return sum(1 for _ in alike), afforded[0]
 
-    def settle(self, payer: Purse | None, used: Charge, charge: Charge) -> bool:
+    def settle(self, payer: Quota | None, used: Charge, charge: Charge) -> bool:
         """Pay what easy tests of a kept threshold have `used` up, before a charge is reserved in its place.
 
         Return whether what is left is too little for that charge.
@@ -113,7 +113,7 @@ class Till:
         self._ledger.pay(used)
         return not self._ledger.account.affords(charge)
 
-    def note(self, payer: Purse | None, records: Sequence[object]) -> None:
+    def note(self, payer: Quota | None, records: Sequence[object]) -> None:
         """Keep who paid for the last of the records, in one transaction with them."""
         if payer is not None and isinstance(records[-1], Hard | Bought):
             self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

@@ -39,7 +39,7 @@ class Rent:
 
 @final
 @attrs.frozen(eq=False)
-class Listened:
+class RecordSummary:
     """What a record has asked and bought, as far as purchases go by it.
 
     Attributes:
@@ -89,7 +89,7 @@ class Listened:
             self._over[n] = Singles(seen).over
         return self._over[n]
 
-    def after(self, record: Record, most: int) -> "Listened":
+    def after(self, record: Record, most: int) -> "RecordSummary":
         """Return the same with one more record; the first `most` questions are told apart."""
         found = self
         if isinstance(record, Bought):
