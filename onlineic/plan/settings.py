@@ -177,7 +177,7 @@ class Settings:
         if not self.only() or self.sparse == "laplace":
             raise InvalidParameterError(
                 "within must be None with update, sparse, release, prior, certify, hard_answers, threshold "
-                f"or purchases, got within={self.within!r}; each settles what is bought: leave out one."
+                f"or purchases, got within={shown(self.within)}; each settles what is bought: leave out one."
             )
 
     @property

@@ -5,7 +5,7 @@ call is bought as a whole, where tables that answer all of it cost less. Numbers
 they have cost an eighth more, tables are looked for that would have saved more of these rents than they cost,
 if as many questions are to come as were asked.
 
-Proof: docs/theory/within.md.
+Proof: docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import math

@@ -1,6 +1,6 @@
 """How exact an answer is to be: the wish of whoever asks.
 
-Proof: docs/theory/within.md.
+Proof: docs/theory/within.md, 14.1.
 """
 
 import math

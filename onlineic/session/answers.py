@@ -1,7 +1,8 @@
 """What a session hands out: a fold over its record.
 
 Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/theory/ledger-and-restarts.md,
-5.4; docs/theory/session.md, 4.1, 4.9a, 4.9b, 4.9c.
+5.4; docs/theory/session.md, 4.1, 4.9a, 4.9b, 4.9c;
+docs/theory/within.md, 14.1, 14.3, 14.5.
 """
 
 import contextlib

@@ -109,7 +109,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'delta=1e-09; raise epsilon.',
          'ic.OnlineIC(small_table(), ic.Budget(0.1, 1e-9))'),
         ('a condition as arguments', "session.answer(sex='F')",
-         'InvalidCallError', "got 'sex'; it has query; a condition on attributes is where(sex=..).",
+         'InvalidCallError', "got 'sex'; it has query, within; a condition on attributes is where(sex=..).",
          "session.answer(where(sex='F'))"),
         ('a condition of a mean as arguments', "session.mean('age', sex='F')",
          'InvalidCallError', "a condition on attributes is where={'sex': ..}.",
