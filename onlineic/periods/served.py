@@ -208,7 +208,7 @@ class PeriodsAsking(_OfRange, Answering):
         return found
 
     def count(self, told: Iterable[Answer]) -> None:
-        """Take in what was told without a turn."""
+        """Count answers that were given from a view, without a turn of the session's thread."""
         self._recent.add([*told])
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
@@ -268,7 +268,7 @@ class PeriodsView:
 
     @property
     def pool(self) -> Fraction:
-        """What quotas are parts of: all that hits can spend."""
+        """The capacity that quotas divide: all that hits can spend."""
         return Fraction(1)
 
     @cached_property
@@ -390,15 +390,15 @@ class PeriodsView:
         )
 
     def recalled(self, ask: Callable[[Any], Any], rounded_in: Any = None) -> Any:
-        """Return None: what a range was told is worked out when its turn comes."""
+        """Return None: repeats over a range are worked out by the session's thread."""
         return None
 
     def known(self, question: Any) -> Outcome | None:
-        """Return None: what a range is told of is known when its turn comes."""
+        """Return None: what is known over a range is worked out by the session's thread."""
         return None
 
     def holds(self, bound: Any) -> bool:
-        """Return False: of no question `known` tells an answer."""
+        """Return False: `known` has no answer over ranges."""
         return False
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:

@@ -1,4 +1,4 @@
-"""What a record has asked and bought, as far as purchases go by it."""
+"""Summary of a record that the purchase rule reads: what was asked, and what was bought."""
 
 import itertools
 import math
@@ -40,7 +40,7 @@ class Rent:
 @final
 @attrs.frozen(eq=False)
 class RecordSummary:
-    """What a record has asked and bought, as far as purchases go by it.
+    """Summary of a record that the purchase rule reads: what was asked, and what was bought.
 
     Attributes:
         asked: Of the first questions that were tested or bought, oldest first.
@@ -65,7 +65,7 @@ class RecordSummary:
 
     @property
     def alone(self) -> int:
-        """How many questions came by themselves."""
+        """How many questions came in calls of their own."""
         return max(0, len(self.asked) - self.served)
 
     def _rent(self, record: Single | Hard, within: Within) -> Rent:
@@ -90,7 +90,7 @@ class RecordSummary:
         return self._over[n]
 
     def after(self, record: Record, most: int) -> "RecordSummary":
-        """Return the same with one more record; the first `most` questions are told apart."""
+        """Return the summary with one more record; only the first `most` questions are kept."""
         found = self
         if isinstance(record, Bought):
             found = attrs.evolve(found, spent=found.spent + record.charge.amount)
