@@ -418,7 +418,7 @@ class AnswerBook:
         unit = self._n << (question.grid_bits if isinstance(question, Query) else 0)
         value = np.round((said + taken * (released - said)) * unit) / unit
         if record.within is not None and record.within.certain:
-            value = released  # the bound is of the number itself
+            taken, value = 1.0, released  # the bound is of the number itself
         value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(at.records, value, True)
         apart = float(np.abs(value - released).max())
