@@ -31,8 +31,8 @@ DECIDING = ("plan", "interactions")  # the wings that hold numbers found by expe
 # of the probability of failing; grids; what the constant answer 1/2 errs by; what a user sets
 UNTRIED = re.compile(
     r"MOST(_\w+)?|LEAST_(SUBSPACES|EPSILON)|NEARLY_ALL|STEPS|GROWTHS|UNUSED|EXACT|DRAWN|AT_ONCE|ROUNDS|PAIRED"
-    r"|GROUPS|FITTED_AT|LISTED|NO_BOUND|UNBOUNDED|EASY_OR_HARD|ALL_EASY|ALL_HARD|KNOWN|\w+_BITS|ROUNDED"
-    r"|TRIVIAL|UNKNOWN|Settings\.\w+"
+    r"|GROUPS|FITTED_AT|LISTED|NO_BOUND|UNBOUNDED|EASY_OR_HARD|ALL_EASY|ALL_HARD|KNOWN(_WITHIN)?|\w+_BITS|ROUNDED"
+    r"|RECORD_PARTS|TRIVIAL|UNKNOWN|Settings\.\w+|Facts\.beta"
 )
 IMPORTED = "from onlineic import Budget, Domain, OnlineIC, PrivateData, between, where"
 LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -61,7 +61,6 @@ def test_limits_of_work_parts_of_beta_and_settings_were_found_by_no_experiment(m
     rules = [*(ROOT / "onlineic" / "plan").glob("*.py"), *(ROOT / "onlineic" / "interactions").glob("*.py")]
     found = [name for path in rules for name in measures.tried(path.read_text(encoding="utf-8"))]
     assert {"DemandPurchases.rent", "DemandPurchases.single", "OF_TWO", "BELIEVED"} <= {*found}
-    assert len(found) <= 30, found
 
 
 def test_sizes_add_up_over_the_files_of_a_folder(measures, tmp_path):
