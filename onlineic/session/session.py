@@ -100,7 +100,7 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, Previewer, explained
+from onlineic.session.explain import Explanation, Previewer, explained, explained_within
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
@@ -819,7 +819,7 @@ class OnlineIC(Answering):
 
         return self._alone(found)
 
-    def explain(self, question: Any) -> Explanation:
+    def explain(self, question: Any, *, within: float | Within | None = None) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
 
         From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
@@ -830,6 +830,8 @@ class OnlineIC(Answering):
                 session. A text is a condition in SQL, or a SELECT statement from t. A derived question is a
                 function, such as `lambda session: session.mean("age")`: it is called with a stand-in that
                 answers from the hypothesis, as if all tests turned out easy.
+            within: How exact each of its numbers is to be, as of `answer`; None: as the session wishes. Then
+                `at_most` is what is bought for it, or the hit of the test that is made in its place.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
@@ -839,6 +841,9 @@ class OnlineIC(Answering):
                 "a derived question must be a function of a session, got a method of one; write "
                 "explain(lambda session: session.mean('age'))."
             )
+        wish = self._loop.plan.within if within is None else checked_within(within)
+        if wish is not None:
+            return self._alone(lambda: explained_within(self._loop, question, wish))
         return self._alone(lambda: explained(self._loop, question))
 
     @property
