@@ -1,6 +1,6 @@
 """How long others wait beside eight floods of one user of a server, and what a question takes of a processor.
 
-    python -m benchmarks.floods [--tree FOLDER] [--seconds 8] [--json FILE] [--only PART ..] [KIND ..]
+    python -m benchmarks.floods [KIND ..] [--tree FOLDER --name NAME] [--only PART ..] [--json FILE]
 
 A server of this checkout, or of another in FOLDER, serves a made table of 30,000 records. *floods*: eight
 clients of one user send one kind of request as fast as they are answered; another user asks a plain new
@@ -408,17 +408,59 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="*", default=[1, 8, 32])
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--only", nargs="*", default=["floods", "load", "memory"])
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="rows of what was measured before and is not now are kept")
+    parser.add_argument("--name", default="now", help="of the tree in that file")
     given = parser.parse_args()
-    found: dict[str, Any] = {"tree": str(given.tree.name)}
-    if "floods" in given.only:
-        found["floods"] = floods(given.tree, given.seconds, given.kinds)
-    if "load" in given.only:
-        found["load"] = load(given.tree, given.seconds / 2, given.kinds, tuple(given.clients))
-    if "memory" in given.only:
-        found["memory"] = memory(given.tree, given.requests)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
+    parts: dict[str, Callable[[], list[dict[str, Any]]]] = {
+        "floods": lambda: floods(given.tree, given.seconds, given.kinds),
+        "load": lambda: load(given.tree, given.seconds / 2, given.kinds, tuple(given.clients)),
+        "memory": lambda: memory(given.tree, given.requests),
+    }
+    for part in given.only:
+        rows = parts[part]()
+        if given.json is not None:
+            keep(given.json, given.name, part, rows)
+
+
+def keep(path: Path, name: str, part: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows into a result file, in the place of those of the same kind."""
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    held = found.setdefault(name, {}).setdefault(part, [])
+    load, cores = round(os.getloadavg()[0], 1), os.cpu_count()
+    for row in rows:
+        row |= {"machine": {"load": load, "cores": cores}}
+        same = [at for at, one in enumerate(held) if key_of(one) == key_of(row)]
+        if same:
+            held[same[0]] = row
+        else:
+            held.append(row)
+    path.write_text(written(found), encoding="utf-8")
+
+
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what a row is of."""
+    return tuple(row.get(name) for name in ("flood", "kind", "clients", "requests"))
+
+
+def written(found: dict[str, Any]) -> str:
+    """Return a result as JSON, a row a line."""
+    trees = []
+    for name, parts in found.items():
+        each = [
+            f"  {json.dumps(part)}: [\n   " + ",\n   ".join(json.dumps(short(row)) for row in rows) + "\n  ]"
+            for part, rows in parts.items()
+        ]
+        trees.append(f" {json.dumps(name)}: {{\n" + ",\n".join(each) + "\n }")
+    return "{\n" + ",\n".join(trees) + "\n}\n"
+
+
+def short(value: Any) -> Any:
+    """Return the same with floats of four digits."""
+    if isinstance(value, dict):
+        return {str(name): short(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [short(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -402,6 +402,18 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
         assert "nothing-learned-yet" not in page.headers["content-disposition"]
 
 
+def test_where_a_start_costs_something_it_is_said_how_many_are_left(tmp_path):
+    """At delta = 0 tests share a secret threshold, which is paid when the server stops."""
+    data, pure = ic.PrivateData(TABLE, DOMAIN), ic.Budget(1.0, 0.0)
+    session = ic.OnlineIC(data, pure, ledger=tmp_path / "a.db", table="t", durability="all")
+    left = session.statistics().restarts_left
+    with served(session, tmp_path) as server:
+        text = seen(Browser(server.port).login(server.tokens["ann"])[1])
+
+    assert left > 0
+    assert f"The server can be started again {left:,} times before that uses the budget up" in text
+
+
 def test_a_question_that_is_bought_by_itself_is_said_to_be_measured(fresh):
     page = Browser(fresh.port)
     page.login(fresh.tokens["ann"])
