@@ -54,7 +54,7 @@ kills: $(VENV)/.test
 
 # Behind nginx and Caddy, several tables, the scripts of docs/operating.md, ten disasters and a month of copies.
 operations: $(VENV)/.test
-	$(BIN)/python -m pytest -m operations tests/unit/service
+	$(BIN)/python -m pytest -s -m operations tests/unit/service tests/property/test_disasters.py
 
 # The page in Chromium.
 browser: $(VENV)/.browser

@@ -24,7 +24,7 @@ import onlineic as ic
 from onlineic.baselines import PerQueryNoise
 from onlineic.datasets import adult5, adult5_domain
 from onlineic.noise import SimulatedNoise, public_generator
-from onlineic.questions import Answering, sums_of_products
+from onlineic.questions import Answering, PublicFacts, sums_of_products
 
 NAME = "slopes"
 BUDGET = ic.Budget(1.0, 1e-9)
@@ -64,16 +64,8 @@ class PerSum(Answering):
         )
 
     @property
-    def domain(self) -> ic.Domain:
-        return self._data.domain
-
-    @property
-    def n(self) -> int:
-        return self._data.n
-
-    @property
-    def beta(self) -> float:
-        return 0.05
+    def facts(self) -> PublicFacts:
+        return PublicFacts(self._data.domain, self._data.n, 0.05)
 
     def answer(self, query: Any) -> ic.Answer:
         return self._engine.answer(query)

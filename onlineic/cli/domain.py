@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from onlineic.cli.table import add_form, form_of
+from onlineic.data.formats import file_columns
 from onlineic.data.frames import frame_columns, is_parquet, opened_frame
 from onlineic.data.table_file import CsvFormat, unquoted, unreadable
-from onlineic.data.workbooks import is_workbook, workbook_columns
 from onlineic.domain.attributes import boolean, number
 from onlineic.domain.domain import FROM_ROWS, Domain, nearest_column
 from onlineic.domain.proposals import Proposal, kind_of, proposals
@@ -92,8 +92,8 @@ def _header(path: str, form: CsvFormat) -> list[str]:
     """Return the names of the columns: the one line of the table that is read."""
     if is_parquet(path):
         return opened_frame(path)[1]
-    if is_workbook(path):
-        return list(workbook_columns(path))
+    if (columns := file_columns(path)) is not None:
+        return list(columns)
     try:
         with form.open(path) as file:
             header, _ = form.headed(file)
@@ -229,8 +229,8 @@ def _from_rows(path: str, form: CsvFormat, names: list[str]) -> Mapping[str, Any
     if not names:
         return {}
     found: dict[str, set[str]] = {name: set() for name in names}
-    if is_parquet(path) or is_workbook(path):
-        held = frame_columns(path, names) if is_parquet(path) else workbook_columns(path)
+    held = frame_columns(path, names) if is_parquet(path) else file_columns(path)
+    if held is not None:
         found = {name: {"" if value is None else str(value) for value in held[name]} for name in names}
         return {name: _seen(name, texts, form) for name, texts in found.items()}
     try:

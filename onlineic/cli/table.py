@@ -12,10 +12,9 @@ from typing import Any
 import attrs
 
 from onlineic.ask.places import without_python
-from onlineic.data.frames import is_parquet
+from onlineic.data.formats import has_types
 from onlineic.data.private import PrivateData
 from onlineic.data.table_file import CsvFormat
-from onlineic.data.workbooks import is_workbook
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
@@ -75,7 +74,7 @@ def protected_by(arguments: argparse.Namespace) -> dict[str, Any]:
 def form_of(arguments: argparse.Namespace, path: str) -> dict[str, Any]:
     """Return what was said of the form of a file, as `from_csv` takes it; of others nothing can be."""
     form = {name: value for name in FORM if (value := getattr(arguments, name)) is not None}
-    if form and (is_parquet(path) or is_workbook(path)):
+    if form and has_types(path):
         raise InvalidParameterError(
             "--delimiter, --missing and their like must be left out for a Parquet file or a workbook, got "
             "one; declare gaps in the domain file."
@@ -103,7 +102,7 @@ def read_table(
     os.stat(path)  # one that is not there is told as other files are
     form = form_of(arguments, path)
     try:
-        if is_parquet(path) or is_workbook(path):
+        if has_types(path):
             return PrivateData.from_frame(path, domain, **protected)
         return PrivateData.from_csv(path, domain, **form, **protected)
     except InvalidDataError:

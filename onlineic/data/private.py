@@ -444,16 +444,16 @@ class PrivateData(metaclass=Spelled):
             Shown by itself it names columns, rules and remedies; `curator_report` alone shows values and
             lines of the private table.
         """
+        from onlineic.data.formats import file_columns
         from onlineic.data.frames import frame_columns, is_frame  # few tables are frames: imported with them
-        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         _check_domain(domain)
         check_unit(
             unit, (*domain.names, *domain.columns), n_private=True
         )  # any unit's column can be looked at
         kinds = columns_read(domain, unit)
-        if is_workbook(table):
-            table = workbook_columns(table)
+        if (columns := file_columns(table)) is not None:
+            table = columns
         elif is_frame(table):
             held = dict.fromkeys(source_of(name, kind) for name, kind in kinds)
             held |= {} if count is None else {count: None}
@@ -505,13 +505,12 @@ class PrivateData(metaclass=Spelled):
                 Nothing is dropped.
             MissingExtraError: If the extra, or a reader of Parquet files, is not installed.
         """
+        from onlineic.data.formats import file_columns
         from onlineic.data.frames import is_cluster, read_frame  # few sessions load a frame: imported with it
-        from onlineic.data.workbooks import is_workbook, workbook_columns
 
         relation = _check_domain(domain, unit, neighbours, n_at_most)
         chosen = _check_counting(counting, sets, domain, unit, neighbours)
-        if chosen is None and is_workbook(table):
-            columns = workbook_columns(table)
+        if chosen is None and (columns := file_columns(table)) is not None:
             return cls.from_records(columns, domain, unit=unit, neighbours=neighbours, n_at_most=n_at_most)
         if counting is None and is_cluster(table, domain) and unit is None and neighbours == "replace-one":
             chosen = _check_counting("at load", sets, domain, unit, neighbours)

@@ -27,7 +27,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Key, Marginal, Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
-from onlineic.questions.linear import known_error
+from onlineic.questions.linear import PublicFacts, known_error
 from onlineic.questions.synthetic import Synthetic, check_sampled, drawn
 from onlineic.session.asking import check_answers
 
@@ -137,28 +137,18 @@ class Range(Answering):
             )
 
     @property
-    def domain(self) -> Domain:
-        """The public domain, with the period of a record as an attribute."""
-        return self._domain
+    def facts(self) -> PublicFacts:
+        """What is public of the range: the period of a record is an attribute of its domain.
 
-    @property
-    def n(self) -> int:
-        """The public number of records of all periods of the range; as they were released, where private."""
-        return self._n
-
-    @property
-    def n_bound(self) -> int:
-        """How far `n` may be from the number of records: 0 where that is public."""
-        return self._n_bound
+        Numbers of records are those of all its periods. Beta is that of the periods, more over more than 64
+        nodes.
+        """
+        beta = every_beta(self._nodes.book, self._nodes.beta, self._blocks)
+        return PublicFacts(self._domain, self._n, beta, self._n_bound)
 
     def _off(self, first: int, last: int) -> int:
         """Return how far the number of records of some periods of the range may be off."""
         return self._nodes.book.n_bound(self._blocks[first : last + 1], COUNT_SHARE * self._nodes.beta)
-
-    @property
-    def beta(self) -> float:
-        """Failure probability of every stated bound: that of the periods, more over more than 64 nodes."""
-        return every_beta(self._nodes.book, self._nodes.beta, self._blocks)
 
     @property
     def blocks(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ Every asker pays in each session for what their question makes it spend, by thei
 question over several periods is that many questions, in the order of the periods, whoever asks them.
 """
 
-import abc
 import contextlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +30,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import HasFacts, PublicFacts
 from onlineic.questions.synthetic import Synthetic
 from onlineic.session.asking import Asking, Outcome
 from onlineic.session.durable import Durability
@@ -162,30 +162,14 @@ class _Nodes:
         return self.periods.learned(label)
 
 
-class _OfRange(abc.ABC):
-    """The public facts of a range, on what hands its questions on."""
+class _OfRange(HasFacts):
+    """What hands questions on to a range of periods, and has its public facts."""
 
     _range: Range
 
     @property
-    def domain(self) -> Domain:
-        """With the period of a record as an attribute."""
-        return self._range.domain
-
-    @property
-    def n(self) -> int:
-        """Records of the range, as far as their number is known."""
-        return self._range.n
-
-    @property
-    def n_bound(self) -> int:
-        """How far `n` may be from that: 0 where numbers of records are public."""
-        return self._range.n_bound
-
-    @property
-    def beta(self) -> float:
-        """Of a bound over the range."""
-        return self._range.beta
+    def facts(self) -> PublicFacts:
+        return self._range.facts
 
 
 @final
@@ -453,9 +437,9 @@ class ServedPeriods(_OfRange):
         self._asked: set[str] = set()  # nodes whose view is not of now
 
     @property
-    def answers_tables(self) -> bool:
-        """Whether cross tables can be asked."""
-        return all(view.answers_tables for view in self._views.values())
+    def facts(self) -> PublicFacts:
+        tables = all(view.answers_tables for view in self._views.values())
+        return attrs.evolve(self._range.facts, answers_tables=tables)
 
     @property
     def durability(self) -> Durability | None:

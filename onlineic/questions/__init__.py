@@ -4,6 +4,7 @@ from onlineic.questions.association import ChiSquare, Statistic, chi_square, cor
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
+from onlineic.questions.linear import PublicFacts
 from onlineic.questions.means import Derived, mean, total, variance
 from onlineic.questions.ranks import Top
 from onlineic.questions.regression import (
@@ -27,6 +28,7 @@ __all__ = [
     "Groups",
     "LeastSquares",
     "LeastSquaresByGroup",
+    "PublicFacts",
     "Quantile",
     "Statistic",
     "Synthetic",

@@ -46,38 +46,70 @@ class Estimate(NamedTuple):
     error_bound: float
 
 
-class AnsweringLinear(abc.ABC):
-    """What answers linear queries."""
+@final
+@attrs.frozen(eq=False)
+class PublicFacts:
+    """What is public of all that answers linear queries.
+
+    Attributes:
+        domain: The public domain.
+        n: The number of records; of a table of persons their number; where it is private, as released.
+        beta: Failure probability of every stated bound.
+        n_bound: How far `n` may be from the number of records, except with probability beta: 0 where that is
+            public.
+        answers_tables: Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one.
+        rounded_in: In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown.
+    """
+
+    domain: Domain
+    n: int
+    beta: float
+    n_bound: int = 0
+    answers_tables: bool = True
+    rounded_in: Unit | None = None
+
+
+class HasFacts(abc.ABC):
+    """What has public facts: each is read from `facts`."""
 
     @property
     @abc.abstractmethod
+    def facts(self) -> PublicFacts:
+        """What is public of it now."""
+
+    @property
     def domain(self) -> Domain:
         """The public domain."""
+        return self.facts.domain
 
     @property
-    @abc.abstractmethod
     def n(self) -> int:
-        """The public number of records."""
+        """The public number of records, or persons; where it is private, as released."""
+        return self.facts.n
 
     @property
     def n_bound(self) -> int:
         """How far `n` may be from the number of records: 0 where that is public."""
-        return 0
+        return self.facts.n_bound
 
     @property
     def rounded_in(self) -> Unit | None:
         """In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown."""
-        return None
+        return self.facts.rounded_in
 
     @property
-    @abc.abstractmethod
     def beta(self) -> float:
         """Failure probability of every stated bound."""
+        return self.facts.beta
 
     @property
     def answers_tables(self) -> bool:
         """Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one."""
-        return True
+        return self.facts.answers_tables
+
+
+class AnsweringLinear(HasFacts):
+    """What answers linear queries."""
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         """Return what tables that were released say of each query by themselves, None where nothing is known.
@@ -90,9 +122,9 @@ class AnsweringLinear(abc.ABC):
     def answer(self, query: Any) -> Answer:
         """Answer one query."""
 
-    @abc.abstractmethod
     def answer_many(self, queries: Any) -> Any:
         """Answer queries in order."""
+        return [self.answer(query) for query in queries]
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
         """Return these answers as the hypothesis says all of them now, each with a bound of its own.

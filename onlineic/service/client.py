@@ -51,6 +51,7 @@ from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import PublicFacts
 from onlineic.questions.synthetic import Synthetic
 from onlineic.service.wire import from_wire, to_wire
 from onlineic.session.explain import Explanation, bound_of
@@ -197,9 +198,8 @@ class Remote(Answering):
         )
         self._token, self._timeout, self._progress = token, timeout, progress
         self._open: list[http.client.HTTPConnection] = []  # one or none, shared by ranges of it
-        self._domain, self._n, self._beta, self._tables = Domain.of(unknown=1), 0, 1.0, False
-        self._n_bound = 0
-        self._rounded_in: Unit | None = None
+        self._domain = Domain.of(unknown=1)
+        self._facts = PublicFacts(self._domain, 0, 1.0, answers_tables=False)
         self._unit: Unit | None = None
         self._span: dict[str, str] = {}
         self._learn()
@@ -228,42 +228,28 @@ class Remote(Answering):
             self.close()
             raise
         self._domain = Domain.from_json(json.dumps(about["domain"]))
-        self._n, self._beta, self._tables = about["n"], about["beta"], about["answers_tables"]
-        self._n_bound, unit = about["n_bound"], about.get("rounded_in")  # of a server of 0.1.0 none
-        self._rounded_in = None if unit is None else Unit(**unit)
+        unit = about.get("rounded_in")  # of a server of 0.1.0 none
+        self._facts = PublicFacts(
+            self._domain,
+            int(about["n"]),
+            float(about["beta"]),
+            int(about["n_bound"]),
+            bool(about["answers_tables"]),
+            None if unit is None else Unit(**unit),
+        )
         person = about.get("unit")
         self._unit = None if person is None else Unit(**person)
 
     # -- the face of a session ------------------------------------------------------------------------------
 
     @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def n(self) -> int:
-        return int(self._n)
-
-    @property
-    def n_bound(self) -> int:
-        return int(self._n_bound)
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        return self._rounded_in
+    def facts(self) -> PublicFacts:
+        return self._facts
 
     @property
     def unit(self) -> Unit | None:
         """Who is protected, as of `OnlineIC`."""
         return self._unit
-
-    @property
-    def beta(self) -> float:
-        return float(self._beta)
-
-    @property
-    def answers_tables(self) -> bool:
-        return bool(self._tables)
 
     def answer(self, query: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer`: weights of one's own are not taken."""
@@ -448,7 +434,7 @@ class Remote(Answering):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Remote({self._host}, n={self._n:,}, {' x '.join(map(str, self._domain.shape))} cells)"
+        return f"Remote({self._host}, n={self.n:,}, {' x '.join(map(str, self._domain.shape))} cells)"
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in NOT_SERVED:
@@ -577,24 +563,8 @@ class _Rehearsed(Answering):
         self._joint: dict[Any, float] = {}
 
     @property
-    def domain(self) -> Domain:
-        return self._remote.domain
-
-    @property
-    def n(self) -> int:
-        return self._remote.n
-
-    @property
-    def n_bound(self) -> int:
-        return self._remote.n_bound
-
-    @property
-    def beta(self) -> float:
-        return self._remote.beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._remote.answers_tables
+    def facts(self) -> PublicFacts:
+        return attrs.evolve(self._remote.facts, rounded_in=None)
 
     def answer(self, query: Any) -> Answer:
         return self.answer_many([query])[0]

@@ -12,6 +12,7 @@ from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidQueryError
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
+from onlineic.questions.linear import PublicFacts
 from onlineic.session.asking import Outcome
 from onlineic.session.explain import Explanation
 from onlineic.session.quota import Quota
@@ -52,6 +53,8 @@ class Shown(Protocol):
 class Public(Protocol):
     """What is public of it at any time."""
 
+    @property
+    def facts(self) -> PublicFacts: ...
     @property
     def domain(self) -> Domain: ...
     @property

@@ -27,12 +27,11 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
-from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError, checked_list
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.questions.derived import Answering
+from onlineic.questions.linear import PublicFacts
 from onlineic.service.face import ALL, Servable, Shown, Span, Spanned, over
 from onlineic.service.face import Asked as Face
 from onlineic.service.lanes import BusyError, Lane, told
@@ -133,30 +132,9 @@ class LimitedSession(Answering):
         self._free = 1  # questions that were counted when the request was let in
 
     @property
-    def domain(self) -> Domain:
-        found: Domain = self._known.domain
+    def facts(self) -> PublicFacts:
+        found: PublicFacts = self._known.facts
         return found
-
-    @property
-    def n(self) -> int:
-        return int(self._known.n)
-
-    @property
-    def n_bound(self) -> int:
-        return int(self._known.n_bound)
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        found: Unit | None = getattr(self._known, "rounded_in", None)
-        return found
-
-    @property
-    def beta(self) -> float:
-        return float(self._known.beta)
-
-    @property
-    def answers_tables(self) -> bool:
-        return bool(self._known.answers_tables)
 
     def answer(self, query: Any) -> Answer:
         found: Answer = self._answered([query], lambda face, part: [face.answer(part[0])])[0]
@@ -255,6 +233,7 @@ class Scheduler:
         self._wake = threading.Condition()
         self._closing = self._stopping = False
         self.broken = False
+        self.unrecorded = False  # whether the latest questions were refused since the ledger is away
         self.answered: Counter[str] = Counter()  # by status or code
         self.turns = 0
         self.pace = 0.0  # cost a second, of the latest turns
@@ -297,7 +276,7 @@ class Scheduler:
     def ready(self) -> bool:
         """Whether questions can be answered."""
         ended = self.broken or self._closing or not self._thread.is_alive()
-        return not (ended or self.view.statistics.sealed)
+        return not (ended or self.unrecorded or self.view.statistics.sealed)
 
     def before(self, name: str) -> int:
         """Return about how much is answered before all that waits of an asker: by virtual time."""
@@ -353,6 +332,7 @@ class Scheduler:
         def act(part: list[Any]) -> Act:
             def run(face: Any, session: Any) -> list[Outcome]:
                 found: list[Outcome] = face.outcomes(part)
+                self.unrecorded = any(isinstance(one.error, LedgerError) for one in found)
                 job.found.update(map(_status, found))
                 return found
 

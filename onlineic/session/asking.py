@@ -10,14 +10,12 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.ask.places import without_python
-from onlineic.domain.domain import Domain
-from onlineic.domain.unit import Unit
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, shown
 from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.questions.derived import Answering
-from onlineic.questions.linear import Estimate
+from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
 
@@ -92,31 +90,11 @@ class Asking(Answering):
         self._session, self._loop, self._run, self._places = session, loop, run, places
 
     @property
-    def domain(self) -> Domain:
-        return self._session.domain
-
-    @property
-    def n(self) -> int:
-        return self._session.n
-
-    @property
-    def n_bound(self) -> int:
-        return self._session.n_bound
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        return self._session.rounded_in
+    def facts(self) -> PublicFacts:
+        return self._session.facts
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         return self._session.unprojected(queries)
-
-    @property
-    def beta(self) -> float:
-        return self._session.beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._session.answers_tables
 
     @property
     def length(self) -> int:

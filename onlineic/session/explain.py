@@ -33,6 +33,7 @@ from onlineic.queries.reach import Reach
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
+from onlineic.questions.linear import PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.session.answers import AnswerBook
@@ -325,6 +326,11 @@ class Previewer:
         return self.prices.restarts_left(self.owed)
 
     @property
+    def facts(self) -> PublicFacts:
+        """What is public of the session."""
+        return PublicFacts(self.domain, self.persons, self.beta, self.n_bound, self.answers_tables)
+
+    @property
     def answers_tables(self) -> bool:
         """Whether cross tables can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
@@ -386,7 +392,7 @@ class Previewer:
 
     def dry_run(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        run = DryRun(self, self.domain, self.persons, self.beta, self.n_bound, most)
+        run = DryRun(self, most)
         if is_share(question, self.domain):
             question = shared(question, self.domain)
         if isinstance(question, Share):
@@ -424,32 +430,13 @@ class DryRun(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(
-        self, previewer: Previewer, domain: Domain, n: int, beta: float, n_bound: int, most: int | None = None
-    ) -> None:
-        self._previewer, self._domain, self._n, self._beta = previewer, domain, n, beta
-        self._n_bound, self._most = n_bound, most
+    def __init__(self, previewer: Previewer, most: int | None = None) -> None:
+        self._previewer, self._most = previewer, most
         self.questions: list[Question] = []
 
     @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def n(self) -> int:
-        return self._n
-
-    @property
-    def n_bound(self) -> int:
-        return self._n_bound
-
-    @property
-    def beta(self) -> float:
-        return self._beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._previewer.answers_tables
+    def facts(self) -> PublicFacts:
+        return self._previewer.facts
 
     def answer(self, query: Any) -> Answer:
         if self._most is not None and len(self.questions) >= self._most:
@@ -458,9 +445,6 @@ class DryRun(Answering):
             )
         self.questions.append(self._previewer.bound(query))
         return self._previewer.preview(self.questions[-1]).answer
-
-    def answer_many(self, queries: Any) -> list[Answer]:
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = map(self._previewer.bound, queries)
@@ -483,44 +467,18 @@ class Recalling(Answering):
         NotToldError: By every method, where one of the questions was not told.
     """
 
-    def __init__(
-        self, previewer: Previewer, domain: Domain, n: int, beta: float, n_bound: int, rounded_in: Unit | None
-    ) -> None:
-        self._previewer, self._domain, self._n, self._beta = previewer, domain, n, beta
-        self._n_bound, self._rounded_in = n_bound, rounded_in
+    def __init__(self, previewer: Previewer, rounded_in: Unit | None) -> None:
+        self._previewer, self._rounded_in = previewer, rounded_in
 
     @property
-    def domain(self) -> Domain:
-        return self._domain
-
-    @property
-    def n(self) -> int:
-        return self._n
-
-    @property
-    def n_bound(self) -> int:
-        return self._n_bound
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        return self._rounded_in
-
-    @property
-    def beta(self) -> float:
-        return self._beta
-
-    @property
-    def answers_tables(self) -> bool:
-        return self._previewer.answers_tables
+    def facts(self) -> PublicFacts:
+        return attrs.evolve(self._previewer.facts, rounded_in=self._rounded_in)
 
     def answer(self, query: Any) -> Answer:
         found = self._previewer.book.recalled(self._previewer.bound(query))
         if found is None:
             raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
         return found
-
-    def answer_many(self, queries: Any) -> list[Answer]:
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = [self._previewer.bound(query) for query in queries]

@@ -23,7 +23,6 @@ from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
-from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.errors import (
     InvalidParameterError,
@@ -64,7 +63,7 @@ from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
 from onlineic.questions.derived import Answering
-from onlineic.questions.linear import Estimate
+from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
@@ -884,42 +883,22 @@ class OnlineIC(Answering):
         return self._alone(lambda: self._loop.hypothesis())
 
     @property
-    def domain(self) -> Domain:
-        """The public domain of the table."""
-        return self._data.domain
-
-    @property
-    def n(self) -> int:
-        """The number of records; of a table of persons their number; where it is private, as released."""
-        return persons_of(self._loop.n, self._data.unit)
-
-    @property
-    def n_bound(self) -> int:
-        """How far `n` may be from the number of records: 0 where that is public.
-
-        With probability 1 - beta, together with all else that the session states.
-        """
-        return 0 if self._loop.counted is None else self._loop.counted.bound
+    def facts(self) -> PublicFacts:
+        """What is public of the table and of the session: each can be read of the session itself."""
+        loop, unit = self._loop, self._data.unit
+        return PublicFacts(
+            domain=self._data.domain,
+            n=persons_of(loop.n, unit),
+            beta=loop.beta,
+            n_bound=0 if loop.counted is None else loop.counted.bound,
+            answers_tables=loop.answers_tables,
+            rounded_in=unit if self._data.whole and not loop.plan.purchases.ended else None,
+        )
 
     @property
     def unit(self) -> Unit | None:
         """Who is protected: one record where it is None, else one person with all of their rows."""
         return self._data.unit
-
-    @property
-    def rounded_in(self) -> Unit | None:
-        """In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown."""
-        return self.unit if self._data.whole and not self._loop.plan.purchases.ended else None
-
-    @property
-    def beta(self) -> float:
-        """Failure probability of every stated bound."""
-        return self._loop.beta
-
-    @property
-    def answers_tables(self) -> bool:
-        """Whether a cross table can be asked; if not, `group_by` asks its cells one by one."""
-        return self._loop.answers_tables
 
     @property
     def plan(self) -> Plan:

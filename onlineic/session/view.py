@@ -82,9 +82,8 @@ class View:
             rounded_in: As of the session.
         """
         previewer = self._of(None)
-        beta, n_bound = previewer.beta, previewer.n_bound
         try:
-            return ask(Recalling(previewer, self.domain, self.n, beta, n_bound, rounded_in))
+            return ask(Recalling(previewer, rounded_in))
         except NotToldError:
             return None
 

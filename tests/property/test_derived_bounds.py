@@ -10,7 +10,7 @@ import onlineic as ic
 from onlineic import below, between, where
 from onlineic.errors import TooFewRecordsError
 from onlineic.queries import Answer
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 
 DOMAIN = ic.Domain.of(a=range(-3, 9), b=["x", "y", "z"], c=ic.optional(ic.binned([0, 1, 4, 10])))
 VALUES = np.arange(-3, 9)
@@ -33,7 +33,7 @@ class Adversary(Answering):
         self.cells = cells / cells.sum()
         self.most, self.generator, self.said = most, generator, {}
 
-    domain, n, beta = DOMAIN, 10**6, 0.05
+    facts = PublicFacts(DOMAIN, 10**6, 0.05)
 
     def answer(self, query):
         bound = query.bind(self.domain, 20) if not hasattr(query, "names") else query.bind(self.domain)
@@ -49,9 +49,6 @@ class Adversary(Answering):
         error = self.most * self.generator.uniform(0.5, 1.0)
         value = exact + self.generator.choice([-1.0, 1.0]) * error
         return Answer(value, self.n * value, "easy", error + bound.rounding)
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.array([answer.error_bound for answer in answers])

@@ -11,7 +11,7 @@ pytest.importorskip("sqlglot")
 
 import onlineic as ic
 from onlineic.queries import Answer
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 from support import databases
 
 DOMAIN = ic.Domain.of(age=range(20, 25), sex=ic.optional(["M", "F"]), race=["White", "black", "Asian"])
@@ -22,14 +22,11 @@ class Exact(Answering):
     """Answers the truth."""
 
     def __init__(self, counts):
-        self.counts, self._n = counts, int(counts.sum())
-        self.asked = 0
-
-    domain, beta = DOMAIN, 0.05
+        self.counts, self.asked = counts, 0
 
     @property
-    def n(self):
-        return self._n
+    def facts(self):
+        return PublicFacts(DOMAIN, int(self.counts.sum()), 0.05)
 
     def answer(self, query):
         self.asked += 1
@@ -41,9 +38,6 @@ class Exact(Answering):
         else:
             value = float((bound.weights() * self.counts).sum()) / 2**bound.grid_bits / self.n
         return Answer(value, self.n * value, "easy", 0.0)
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.zeros(len(list(answers)))

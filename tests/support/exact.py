@@ -5,7 +5,7 @@ import numpy as np
 from onlineic.ask.bind import bind_question
 from onlineic.queries import Answer
 from onlineic.queries.marginals import BoundMarginal
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 
 
 class Exact(Answering):
@@ -24,20 +24,8 @@ class Exact(Answering):
         self.draw, self.tables, self.asked = np.random.default_rng(seed), tables, []
 
     @property
-    def domain(self):
-        return self._domain
-
-    @property
-    def n(self):
-        return int(self.counts.sum())
-
-    @property
-    def beta(self):
-        return 0.05
-
-    @property
-    def answers_tables(self):
-        return self.tables
+    def facts(self):
+        return PublicFacts(self._domain, int(self.counts.sum()), 0.05, answers_tables=self.tables)
 
     def answer(self, query):
         question = bind_question(query, self._domain)
@@ -74,9 +62,6 @@ class Exact(Answering):
             beta=self.beta,
             expected_error=np.full(np.shape(value), off) if np.ndim(value) else off,
         )
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.array([answer.error_bound for answer in answers])

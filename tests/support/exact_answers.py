@@ -3,7 +3,7 @@
 import numpy as np
 
 from onlineic.queries import Answer, where
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 
 
 class Exactly(Answering):
@@ -16,10 +16,9 @@ class Exactly(Answering):
         self._data, self._bound, self._moves = data, bound, moves
         self._error, self.asked = bound if error is None else error, []
 
-    domain = property(lambda self: self._data.domain)
-    n = property(lambda self: self._data.n)
-    beta = property(lambda self: 0.05)
-    answers_tables = property(lambda self: False)
+    @property
+    def facts(self):
+        return PublicFacts(self._data.domain, self._data.n, 0.05, answers_tables=False)
 
     def answer(self, query):
         query = query.bind(self.domain)
@@ -40,9 +39,6 @@ class Exactly(Answering):
             n=self.n,
             expected_error=error,
         )
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.array([answer.error_bound for answer in answers])

@@ -344,13 +344,10 @@ def test_without_joint_bounds_a_narrow_quantile_asks_no_more():
     class Apart(ic.questions.Answering):
         """Answers without bounds that hold at once."""
 
-        domain, n, beta = DOMAIN, N, 0.05
+        facts = ic.questions.PublicFacts(DOMAIN, N, 0.05)
 
         def answer(self, query):
             return book.answer(query)
-
-        def answer_many(self, queries):
-            return [book.answer(query) for query in queries]
 
         def joint_bounds(self, queries, answers):
             return np.full(len(list(queries)), np.inf)

@@ -19,7 +19,7 @@ from onlineic.plan import ALL_HARD, DemandPurchases, PurchaseRule
 from onlineic.plan.purchase import Purchase
 from onlineic.queries import Answer
 from onlineic.queries.partitions import one_way
-from onlineic.questions import Answering
+from onlineic.questions import Answering, PublicFacts
 from onlineic.session import durable
 from onlineic.sparse import GumbelSparse, Hit
 from support.ledgers import opened, queries, resumed, table
@@ -31,16 +31,13 @@ BETA = 0.05
 class Other(Answering):
     """Answers .15 to everything, each with a bound of its own, and any bound of all at once."""
 
-    domain, n, beta = DOMAIN, 1000, BETA
+    facts = PublicFacts(DOMAIN, 1000, BETA)
 
     def __init__(self, own, together):
         self.own, self.together = own, together
 
     def answer(self, query):
         return Answer(0.15, 150.0, "easy", self.own)
-
-    def answer_many(self, queries):
-        return [self.answer(query) for query in queries]
 
     def joint_bounds(self, queries, answers):
         return np.full(len(answers), self.together)
