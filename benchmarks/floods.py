@@ -337,7 +337,7 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
     rows = []
     names = [f"u{place}" for place in range(max(counts))]
     with served(tree, names, 1_000_000) as server:
-        cookie = login(server.port, server.tokens["u0"])[2]["set-cookie"].split(";")[0]
+        cookies = [login(server.port, server.tokens[name])[2]["set-cookie"].split(";")[0] for name in names]
         headers = {"Authorization": f"Bearer {server.tokens['u0']}"}
         warm = {"questions": [{"sex": "Male"}, *({"age": 17 + at} for at in range(70))]}
         call(server.port, "POST", "/v1/answers", warm, headers)
@@ -355,7 +355,7 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 told = mp.Queue()
                 before = server.processor()
                 each = [
-                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookie, kind, seconds, 7 * place + many, told))  # noqa: E501
+                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookies[place], kind, seconds, 7 * place + many, told))  # noqa: E501
                     for place in range(many)
                 ]  # fmt: skip
                 for one in each:
