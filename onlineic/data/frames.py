@@ -106,12 +106,12 @@ def opened_frame(table: Any) -> tuple[Any, list[str]]:
 
 
 def grouped(engine: str, domain: Domain | Parted) -> str:
-    """Return what is said of a table that was counted by the engine that holds it."""
+    """Return the note on a table that its own engine has counted."""
     return f"counted where it lies, by one GROUP BY ({engine}): {domain.size:,} cells are few"
 
 
 def streamed(engine: str, domain: Domain | Parted) -> str:
-    """Return what is said of a table whose rows came by."""
+    """Return the note on a table whose rows were read one after the other."""
     many = domain.size > GROUPED
     why = f"{domain.size:,} cells are many" if many else f"how {engine} compares text is not known"
     return f"streamed, all rows once, into columns of codes ({engine}): {why}"

@@ -144,7 +144,7 @@ class Parted:
 
 
 def seen_by(domain: Domain, unit: Unit | None) -> Domain | Parted:
-    """Return what a table is read by: its domain, or what tells the parts where its records are in parts."""
+    """Return how a table is read: by its domain or, where records are in parts, by a `Parted` one."""
     if unit is None and any(map(has_ends, domain.attributes)):
         unit = Unit(None)
     return domain if unit is None else Parted(domain, unit)

@@ -540,7 +540,7 @@ class _Over:
 @final
 @attrs.define(eq=False)  # these are never written to; frozen they would take three times as long to make
 class _Part:
-    """Blocks of one cut, as every product of conditions that holds them counts them."""
+    """Precomputed sums of one condition, reused by every conjunction that contains it."""
 
     blocks: Codes
     mean: float

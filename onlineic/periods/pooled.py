@@ -146,7 +146,7 @@ class Fit:
 
     @classmethod
     def of(cls, rule: UpdateRule[Any], domain: Domain, bought: Sequence[BlockPurchases]) -> "Fit | None":
-        """Return that, or None where they have no table in common."""
+        """Return the fit, or None if the nodes have no table in common."""
         tables = pooled(bought)
         if not tables:
             return None

@@ -6,6 +6,8 @@ question over several periods is that many questions, in the order of the period
 
 import contextlib
 import math
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +23,7 @@ from onlineic.display.html import table as rows_of
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError, shown
 from onlineic.hypothesis.base import Hypothesis
+from onlineic.ledger.lines import Receipt
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
 from onlineic.periods.pooled import Fit, Known
@@ -208,7 +211,7 @@ class PeriodsAsking(_OfRange, Answering):
         return found
 
     def count(self, told: Iterable[Answer]) -> None:
-        """Take in what was told without a turn."""
+        """Count answers that were given from a view, without a turn of the session's thread."""
         self._recent.add([*told])
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
@@ -268,7 +271,7 @@ class PeriodsView:
 
     @property
     def pool(self) -> Fraction:
-        """What quotas are parts of: all that hits can spend."""
+        """The capacity that quotas divide: all that hits can spend."""
         return Fraction(1)
 
     @cached_property
@@ -390,15 +393,15 @@ class PeriodsView:
         )
 
     def recalled(self, ask: Callable[[Any], Any], rounded_in: Any = None) -> Any:
-        """Return None: what a range was told is worked out when its turn comes."""
+        """Return None: repeats over a range are worked out by the session's thread."""
         return None
 
     def known(self, question: Any) -> Outcome | None:
-        """Return None: what a range is told of is known when its turn comes."""
+        """Return None: what is known over a range is worked out by the session's thread."""
         return None
 
     def holds(self, bound: Any) -> bool:
-        """Return False: of no question `known` tells an answer."""
+        """Return False: `known` has no answer over ranges."""
         return False
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
@@ -435,6 +438,7 @@ class ServedPeriods(_OfRange):
         self._sessions: dict[str, OnlineIC] = {label: periods.node(label) for label in periods.nodes}
         self._views: dict[str, View] = {label: one.view() for label, one in self._sessions.items()}
         self._asked: set[str] = set()  # nodes whose view is not of now
+        self._turn = threading.RLock()  # held while something is written
 
     @property
     def facts(self) -> PublicFacts:
@@ -484,7 +488,7 @@ class ServedPeriods(_OfRange):
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
         """Make what is answered inside durable at the end, one write for each session that was asked."""
-        with contextlib.ExitStack() as stack:
+        with self._turn, contextlib.ExitStack() as stack:
             for session in self._sessions.values():
                 stack.enter_context(session.together())
             yield
@@ -497,9 +501,15 @@ class ServedPeriods(_OfRange):
         """Return synthetic records of all periods, as `Range.synthetic`."""
         return self._range.synthetic(rows, seed)
 
+    def copy_to(self, path: str | os.PathLike[str]) -> Receipt:
+        """Write copies of all ledgers between two turns, from any thread; return the receipt of the root."""
+        with self._turn:
+            return self._periods.copy_to(path)
+
     def close(self) -> None:
         """Close all sessions and let the files go."""
-        self._periods.release()
+        with self._turn:
+            self._periods.release()
 
     def __repr__(self) -> str:
         return repr(self._periods)

@@ -395,5 +395,5 @@ def _checked_axes(told: object) -> Axes:
 
 
 def opens_with(rule: PurchaseRule[Any]) -> Purchase | None:
-    """Return what a rule of the package releases first for certain; of others nothing is certain."""
+    """Return what a rule of the package is sure to buy first, or None; of other rules nothing is sure."""
     return rule.first if type(rule) is DemandPurchases else None

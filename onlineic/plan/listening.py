@@ -31,7 +31,7 @@ def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> D
 
 
 def told_nothing(rule: DemandPurchases, domain: Domain) -> bool:
-    """Return whether a rule buys by what is asked alone, as that of a session that was told nothing."""
+    """Return whether a rule buys only by what is asked: nothing was announced."""
     return rule == listening_rule(planned(domain), Announcement(), rule.reach)
 
 

@@ -125,7 +125,7 @@ class Plan:
 
     @property
     def tested_beta(self) -> float:
-        """What tests and hard answers share: all of beta, but for what the noise of first tables takes."""
+        """The part of beta for tests and hard answers: what the noise of the first tables leaves."""
         return self.beta * (1.0 - KNOWN) if self.buys else self.beta
 
     @property
@@ -154,7 +154,7 @@ def restarts_text(left: int) -> str:
 
 
 def tested_beta(beta: float, first_tables: Purchase | None) -> float:
-    """Return what tests and hard answers share: all of beta, but for what the noise of first tables takes."""
+    """Return the part of beta for tests and hard answers: what the noise of the first tables leaves."""
     return beta if first_tables is None else beta * (1.0 - KNOWN)
 
 

@@ -195,7 +195,7 @@ def checked_tables(named: object) -> Purchase:
 
 
 def is_single(tables: Purchase, questions: Sequence[Question]) -> bool:
-    """Return whether just what one question asks is bought, so that this is its answer."""
+    """Return whether the purchase is just what one question asks, and so its answer."""
     if len(tables.targets) != 1 or len(questions) != 1:
         return False
     (target,), (question,) = tables.targets, questions
@@ -413,7 +413,7 @@ def tables_at(
 
 
 def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> Purchase | None:
-    """Return just what a question asks, with the least noise that so much pays, or None.
+    """Return the purchase of just what a question asks, with the least noise that so much pays, or None.
 
     Args:
         most: For a number, in the unit of the account; for a cross table that of the same noise.

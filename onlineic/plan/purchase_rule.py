@@ -60,11 +60,11 @@ class PurchaseRule(abc.ABC, Generic[S]):
 
     @abc.abstractmethod
     def start(self) -> S:
-        """Return what an empty record has asked and bought."""
+        """Return the state of an empty record."""
 
     @abc.abstractmethod
     def heard(self, so_far: S, record: Record) -> S:
-        """Return what was asked and bought with one more record."""
+        """Return the state after one more record."""
 
     def lookahead(self, heard: S) -> int:
         """Return how many questions of one call it reads before it names a purchase; at least 1."""
@@ -96,7 +96,7 @@ class PurchaseRule(abc.ABC, Generic[S]):
         return Fraction(0)
 
     def owed_alone(self, heard: S, account: Filter) -> Fraction:
-        """Return the part of that which whoever asks pays: of what is bought for one question alone."""
+        """Return the part of it that the asker pays: for what is bought for one question alone."""
         return Fraction(0)
 
     def price_alone(self, heard: S, account: Filter) -> Fraction:
@@ -138,7 +138,7 @@ class TestsOnly(PurchaseRule[None]):
 
 @final
 class Purchases:
-    """A rule with the record that it goes by."""
+    """A purchase rule with its state, brought up to date with the record when it is asked."""
 
     def __init__(
         self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
@@ -151,7 +151,7 @@ class Purchases:
 
     @property
     def heard(self) -> Any:
-        """What the rule takes from the record."""
+        """The state of the rule after the record so far."""
         known, heard = self._heard
         if known < len(self._ledger):
             records = self._ledger.records(known)
@@ -197,7 +197,7 @@ class Purchases:
 
     @property
     def owed_alone(self) -> Fraction:
-        """The part of that which whoever asks pays."""
+        """The part of it that the asker pays."""
         return min(self.owed, self._rule.owed_alone(self.heard, self._ledger.account))
 
     @property

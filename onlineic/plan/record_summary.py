@@ -1,4 +1,4 @@
-"""What a record has asked and bought, as far as purchases go by it."""
+"""Summary of a record that the purchase rule reads: what was asked, and what was bought."""
 
 import itertools
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from onlineic.queries.marginals import Question
 @final
 @attrs.frozen(eq=False)
 class RecordSummary:
-    """What a record has asked and bought, as far as purchases go by it.
+    """Summary of a record that the purchase rule reads: what was asked, and what was bought.
 
     Attributes:
         asked: Of the first questions that were tested or bought, oldest first.
@@ -36,11 +36,11 @@ class RecordSummary:
 
     @property
     def alone(self) -> int:
-        """How many questions came by themselves."""
+        """How many questions came in calls of their own."""
         return max(0, len(self.asked) - self.served)
 
     def after(self, record: Record, most: int) -> "RecordSummary":
-        """Return the same with one more record; the first `most` questions are told apart."""
+        """Return the summary with one more record; only the first `most` questions are kept."""
         found = self
         if isinstance(record, Bought):
             found = attrs.evolve(found, spent=found.spent + record.charge.amount)

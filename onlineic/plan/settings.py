@@ -195,7 +195,7 @@ class Settings:
 
     @property
     def expects(self) -> int:
-        """For how many different questions is prepared: those announced, or as many as are usual."""
+        """How many different questions to plan for: those announced, or as many as are usual."""
         return self.announced.count or USUAL_QUERIES
 
     def only(self, *names: str) -> bool:

@@ -28,7 +28,7 @@ from onlineic.sparse.base import NumericSparse
 @final
 @attrs.frozen
 class Spent:
-    """What prices take from the record.
+    """Summary of the record that prices depend on.
 
     Attributes:
         amount: Of all charges, in the unit of the account.
@@ -73,11 +73,11 @@ class Spending:
 
     @property
     def unspent(self) -> Spent:
-        """What prices take from an empty record."""
+        """The summary of an empty record."""
         return Spent(due=self._start)
 
     def after(self, spent: Spent, record: Record) -> Spent:
-        """Return what prices take from the record, this one included; the same if that is nothing."""
+        """Return the summary with one more record; the same object if nothing in it changes."""
         version = spent.version + 1
         if isinstance(record, Hard):
             return Spent(spent.amount + record.charge.amount, True, spent.restarts, version=version)
@@ -140,7 +140,7 @@ def hit_price(sparse: NumericSparse, domain: Domain, partition: bool) -> Fractio
 
 
 def _small(domain: Domain) -> Domain:
-    """Return a domain whose queries cost what those of another do: weights alone set prices, not codes."""
+    """Return a small domain with the same prices: they depend on weights, not on the number of codes."""
     return Domain.of(code=min(3, max(domain.shape)))
 
 

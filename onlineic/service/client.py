@@ -555,7 +555,7 @@ class Remote(Answering):
 
 @final
 class _Rehearsed(Answering):
-    """Answers as if every test turned out easy, by what a server expects, and remembers what it was asked."""
+    """Answers as if every test were easy, by what a server expects, and remembers what it was asked."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

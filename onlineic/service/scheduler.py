@@ -308,7 +308,7 @@ class Scheduler:
             return self._lines[::-1]
 
     def pool(self) -> Fraction:
-        """What quotas are parts of, of the table as it was seen last."""
+        """The capacity that quotas divide, of the table as it was seen last."""
         return self.view.pool
 
     def quota(self, user: User, active: int) -> Quota:

@@ -201,7 +201,7 @@ class AnswerBook:
         return self._bounds.estimates
 
     def frozen(self, ledger: Ledger) -> "AnswerBook":
-        """Return a book that tells what this one does now, by a ledger that grows no more."""
+        """Return a copy that goes on saying what this book says now, whatever is recorded later."""
         other = copy.copy(self)
         other._ledger, other._bounds = ledger, self._bounds.frozen(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
@@ -216,20 +216,20 @@ class AnswerBook:
     # -- the fold --
 
     def catch_up(self) -> Answer | None:
-        """Take in what the ledger has grown by; return the answer that the last record is, if it is one."""
+        """Take in all new records; return the answer of the last one, or None if it holds none."""
         released = None
         while self._taken.records < len(self._ledger):
             released = self.take()
         return None if released is None else released[1]
 
     def answered(self) -> Answer:
-        """Take in what was recorded, and return the answer that it is."""
+        """Take in new records up to the first that holds an answer, and return that answer."""
         while (released := self.take()) is None:
             pass
         return released[1]
 
     def take(self) -> tuple[Question, Answer] | None:
-        """Take in the next record, and return the question and answer that it is, if it is one.
+        """Take in the next record; return its question and answer, or None if it holds no single answer.
 
         Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
         """
@@ -406,14 +406,14 @@ class AnswerBook:
         return "covered" if self._heard.recall(question, 0) is None else "bought"
 
     def reasons(self, queries: Queries) -> Any:
-        """Return why each of these is easy, if it is: places in `REASONS`, (m,)."""
+        """Return the reason of each answer, should its test be easy: places in `REASONS`, (m,)."""
         return np.where(self._heard.recall_many(queries, 0).known, BOUGHT, COVERED)
 
     # -- what is expected --
 
     @property
     def predictor(self) -> Predictor | None:
-        """What is expected of questions by what was released; None where the rule does not fit all of it."""
+        """Predicts errors from what was released; None if the update rule does not fit all releases."""
         return self._expectations.predictor
 
     def expected(self, question: Question, predictor: Predictor) -> float:
@@ -441,7 +441,7 @@ class AnswerBook:
     # -- what was told --
 
     def told(self, question: Question) -> Answer | None:
-        """Return what was told of a question, and is told again, or None."""
+        """Return the earlier answer of a question, as a repeat, or None if there is none."""
         known = self._memory.recall(question, self._stands)
         return None if known is None else self._repeated(question, known)
 
@@ -456,7 +456,7 @@ class AnswerBook:
         return self._stating(question, value, status, said, reason, known)
 
     def snapshot(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
-        """Return these answers as the hypothesis says them now, but for what was measured or not tested."""
+        """Return these answers with the values of the present hypothesis; measured and untested ones stay."""
         result, measured_ones = [*answers], self._expectations.numbers
         places = [
             place
@@ -603,7 +603,7 @@ class AnswerBook:
         return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
 
     def radius_alone(self, bought: Purchase) -> float:
-        """Return the radius of what would be bought by itself, as it is measured."""
+        """Return the radius that a single purchase would have, by its noise."""
         (target,), (deviation,) = bought.targets, bought.deviations(self._plan.sparse.n)
         blocks = target.blocks if isinstance(target, Partition) else 1
         return self._bounds.of_noise(deviation, blocks, self._plan.tested_beta)
@@ -662,7 +662,7 @@ class AnswerBook:
         return answer, hard + question.rounding, min(joint, 1.0 + bounds.slack), False
 
     def unpaid(self, question: Question) -> Answer:
-        """Return what a question would be answered that is asked without a test; nothing is counted."""
+        """Return the answer that a question gets without a test; nothing is counted."""
         value = stated_value(question, self.guesses([question])[0], self._n)
         said = stated(self.estimates, question, value, math.inf, self._bounds.slack)
         return self._stating(question, value, "untested", said, None)
@@ -670,7 +670,7 @@ class AnswerBook:
     # -- what was told, and what is kept --
 
     def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:
-        """Return (place, answer) of what these records released and still stands, oldest first."""
+        """Return (place, answer) of each answer in these records that still stands, oldest first."""
         found = []
         for place, record in enumerate(self._ledger.records(start, min(stop, self._taken.records)), start):
             for one in record if isinstance(record, EasyBatch) else (record,):
@@ -682,7 +682,7 @@ class AnswerBook:
     def latest(self, count: int) -> tuple[Answer, ...]:
         """Return up to `count` of the latest tested answers that still stand, oldest first; nothing is asked.
 
-        What was left then is not told.
+        How many measured answers were left then is not known.
         """
         found: list[Answer] = []
         stop = self._taken.records
@@ -735,7 +735,7 @@ class AnswerBook:
         )
 
     def restore(self) -> None:
-        """Take the leading records of which checkpoints know what they taught; `take` goes on after them."""
+        """Take in the records that a checkpoint covers, without repeating their updates."""
         start, known = self.belief, self._checkpoints.begin()
         if not known:
             return
@@ -753,7 +753,7 @@ class AnswerBook:
         return self._checkpoints.fitted
 
     def parameters(self) -> tuple[Floats, ...] | None:
-        """Return the numbers that the rule makes this hypothesis of again, or None: it repeats updates."""
+        """Return the numbers from which the rule rebuilds this hypothesis; None if it repeats updates."""
         return self._checkpoints.parameters(self.belief)
 
     def closing(self) -> Closed:

@@ -15,7 +15,7 @@ def answers_tables(sparse: NumericSparse, hypothesis: Hypothesis) -> bool:
 def check_supported(
     question: Question | Queries, sparse: NumericSparse, hypothesis: Hypothesis, reach: Reach | None = None
 ) -> None:
-    """Raise `InvalidQueryError` unless a session of these can be asked a question, or all of a batch.
+    """Raise `InvalidQueryError` unless mechanism and hypothesis can answer a question, or all of a batch.
 
     And `TooLargeError` if the table, where it has such a `reach`, cannot be counted over their attributes.
     """
@@ -29,7 +29,7 @@ def check_supported(
 
 
 def sets_asked(question: Question | Queries) -> list[Axes]:
-    """Return the sets of attributes of a question, or of a batch, each once in their order there."""
+    """Return the attribute sets of a question or a batch, each once, in order of appearance."""
     if isinstance(question, BoundMarginal):
         return [question.partition.axes]
     if isinstance(question, Queries):

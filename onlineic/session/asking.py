@@ -48,7 +48,7 @@ class Outcome:
 
 @final
 class Places:
-    """Where in the record each question was released: a fold, made as far as it is asked for."""
+    """Where in the record each question was released; brought up to date when it is asked."""
 
     __slots__ = ("_found", "_seen")
 

@@ -75,7 +75,7 @@ class Belief:
     def restored(
         self, records: Iterable[Record], update: UpdateRule[Any], alpha: float, known: Checkpoint
     ) -> "Belief":
-        """Return the belief after these records, which a checkpoint follows from, made of its parameters.
+        """Return the belief after these records, restored from the parameters of their checkpoint.
 
         Where there are none, or they are of another version of the rule, the updates are repeated.
         """
@@ -97,7 +97,7 @@ class Belief:
         return belief
 
     def after(self, released: tuple[Measurement, ...]) -> "Belief":
-        """Return the belief after a release whose hypothesis is made later, of parameters."""
+        """Return the belief with one more release, whose hypothesis is restored later from parameters."""
         measurements = (*self.measurements, *released)
         return attrs.evolve(self, measurements=measurements, version=self.version + 1)
 

@@ -99,11 +99,11 @@ class Bounds:
     # -- tables --
 
     def pay_tables(self, bought: Fraction) -> None:
-        """Take in what tables have cost by now that may come late, or not at all: hits cannot cost it."""
+        """Take in what tables have cost so far, where none were settled: hits cannot spend it."""
         self._payable = self._plan.sparse.account().capacity - bought
 
     def buy_instalment(self, before: int, released: tuple[Measurement, ...], pure: bool) -> None:
-        """Take in tables that were bought after so many instalments: each is bounded by itself (6.7c).
+        """Take in tables bought after `before` instalments; each has a bound of its own (theory 6.7c).
 
         Args:
             pure: Whether their noise is Laplace.
@@ -123,17 +123,17 @@ class Bounds:
 
     @property
     def awaits_tables(self) -> bool:
-        """Whether tables that come first will move the values of now."""
+        """Whether first tables, not bought yet, will change the values that the hypothesis has now."""
         return self._plan.buys and not self._plan.purchases.ended and self.estimates is None
 
     def known(self, question: Question, value: Any) -> float:
-        """Return what the noise of the first tables leaves as a bound, for their families at once, or inf."""
+        """Return the bound that the noise of bought tables gives, for all their families at once, or inf."""
         return known_bound(self.estimates, question, value)
 
     # -- tests --
 
     def easy(self, spent: Spent) -> tuple[float, float]:
-        """Return the radius of an easy answer, and of it among all at once, tested when so much is spent."""
+        """Return the radius of one easy answer, and that of all easy answers at once, at this spending."""
         if self._now[0] != spent.version:
             self._now = (spent.version, self._easy_at(spent))
         return self._now[1]
@@ -158,13 +158,13 @@ class Bounds:
         return plan.update.fits_all and not plan.certified and (isinstance(target, Partition) or plan.buys)
 
     def measured(self, target: Query | Partition, weights: Floats | None, spent: Spent) -> float:
-        """Return the radius of what was measured, when so much was spent, by its noise alone."""
+        """Return the radius of one measured target at this spending, by its noise alone."""
         return self._radius(target, weights, spent, EASY_OR_HARD * self._plan.tested_beta, 1)
 
     def measured_together(
         self, target: Query | Partition, weights: Floats | None, spent: Spent, share: float = 1.0
     ) -> float:
-        """Return the same of all hits at once: each may fail with 1/m of what all may, or a `share` of that.
+        """Return the same for all hits at once: a `share` of beta is divided among the m that can be paid.
 
         Cheap ones can be many, so m follows the price.
         """
@@ -185,7 +185,7 @@ class Bounds:
         self, question: Question, target: Query | Partition, weights: Floats | None, value: Any,
         moved: float, spent: Spent,
     ) -> float:  # fmt: skip
-        """Return the radius of a hard answer, and keep that of it among all hits.
+        """Return the radius of a hard answer, and keep its radius for all hits at once.
 
         Args:
             target: What was measured.
@@ -205,7 +205,7 @@ class Bounds:
     def single(
         self, question: Question, measurement: Measurement, charge: Charge, value: Any, moved: float
     ) -> float:
-        """Return the radius of what was bought by itself, and keep that of it among all at once.
+        """Return the radius of a single purchase, and keep its radius for all answers at once.
 
         Args:
             charge: Its own: so many can be bought that all charges together are the account.
@@ -220,9 +220,9 @@ class Bounds:
         return moved + self.of_noise(deviation, values, beta)
 
     def of_noise(self, deviation: float, values: int, beta: float) -> float:
-        """Return by how much noise of the account's law moves all of so many values, or less, but for beta.
+        """Return a bound on the noise in all of so many values, except with probability beta.
 
-        One record more holds what noise and weights are rounded by.
+        One record is added for the rounding of noise and weights.
         """
         each = beta / values
         if self._plan.sparse.account().order is None:

@@ -42,7 +42,7 @@ class Checkpoints:
         return dict(self._fitted)
 
     def parameters(self, belief: Belief) -> tuple[Floats, ...] | None:
-        """Return the numbers that the rule makes this hypothesis of again, or None: it repeats updates."""
+        """Return the numbers from which the rule rebuilds this hypothesis; None if it repeats updates."""
         rule = self._update
         return (rule.parameters(belief.hypothesis) or None) if isinstance(rule, HasParameters) else None
 
@@ -65,7 +65,7 @@ class Checkpoints:
         return self._fitted[place]
 
     def told(self, place: int, value: Any, learned: bool) -> Any:
-        """Return the number, or table, of that hard answer: as it was told, if it was before.
+        """Return the value of that hard answer: the one that was given before, if it was answered before.
 
         It is kept if it may be what was `learned`: what was measured is in the record.
         """
@@ -99,7 +99,7 @@ class Checkpoints:
         self._kept = (records, belief.version)
 
     def begin(self) -> int:
-        """Return how many leading records need no updates; `end` makes what they taught."""
+        """Return how many leading records need no updates; `end` restores the belief after them."""
         known = self._ledger.checkpoints
         if known:
             records = self._ledger.records(0, known[-1].records)
@@ -110,7 +110,7 @@ class Checkpoints:
         return self.restoring
 
     def end(self, start: Belief) -> Belief:
-        """Return what the records that `begin` counted have taught.
+        """Return the belief after the records that `begin` counted.
 
         Args:
             start: Before the first of them.

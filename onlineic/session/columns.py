@@ -43,7 +43,7 @@ SHOWN = 10  # answers of a batch that are shown, first and last
 
 
 def known_bound(estimates: Instalments | None, question: Question, value: Any) -> float:
-    """Return what the noise of the first tables leaves as a bound, for their families at once, or inf.
+    """Return the bound that the noise of bought tables gives, for all their families at once, or inf.
 
     The truth lies in a bracket around their estimate, whatever was tested, fitted or bought since.
     """
@@ -122,7 +122,7 @@ def _point(estimates: Instalments | None, question: Question) -> tuple[Any, ...]
 @final
 @attrs.frozen(eq=False)
 class SessionContext(AnswerContext):
-    """What all answers between two releases rest on; of each `rest` is its radius, or what tells more.
+    """Facts that all answers between two releases share; `rest` is what one adds, such as its radius.
 
     Attributes:
         estimates: From the first tables.
@@ -189,9 +189,9 @@ class SessionContext(AnswerContext):
 @final
 @attrs.frozen(eq=False)
 class Worked(AnswerContext):
-    """What answers rest on of which all is worked out already: of each `rest` is (Stated, rest of `context`).
+    """The same of answers whose bound is known already: `rest` is (Stated, rest of `context`).
 
-    What was left then is not told.
+    How many measured answers were left then is not known.
     """
 
     context: SessionContext
@@ -284,7 +284,7 @@ class Columns:
         )
 
     def rest_on(self, context: SessionContext) -> None:
-        """Enter what the answers from here on rest on, until it is another."""
+        """Enter the context of the answers from here on, until another is entered."""
         if not self.context or self.context[-1][1] is not context:
             self.context.append((self.start, context))
 
@@ -390,7 +390,7 @@ class Answers(Sequence[Answer], Framed):
 
     @cached_property
     def bounds(self) -> Floats:
-        """`Answer.error_bound` of each, (m,): worked out now, and what it was when the answer was given."""
+        """`Answer.error_bound` of each, (m,): computed now, from the facts of when each answer was given."""
         if self._context.estimates is not None or self._context.slack:
             result = np.array([self._stated(place)[0] for place in range(len(self))])
         else:

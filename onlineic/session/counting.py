@@ -77,7 +77,7 @@ def check_told(data: PrivateData, told: Counted | None, noise: Noise | None) -> 
 
 
 def after_count(settings: Settings) -> Settings:
-    """Return what a session is planned by, once the number of records is paid from its budget and beta."""
+    """Return the settings that are left once the number of records is paid from budget and beta."""
     return attrs.evolve(settings, budget=divided(settings.budget)[1], beta=divided_beta(settings.beta)[1])
 
 

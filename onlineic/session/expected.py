@@ -1,4 +1,4 @@
-"""What told numbers are expected to err by: by what had been released when each was told.
+"""Predicted errors of answers, from what had been released when each was given.
 
 Proof: docs/theory/session.md, 4.9b.
 """
@@ -40,7 +40,7 @@ class Measured:
 @final
 @attrs.frozen(eq=False)
 class Expectations:
-    """Root-mean-square errors of told numbers, fractions of n; nothing promises them.
+    """Predicted root-mean-square errors of answers, fractions of n; nothing guarantees them.
 
     Attributes:
         predictors: After each number of purchases, from none on; empty where the rule does not fit all that
@@ -56,13 +56,13 @@ class Expectations:
 
     @classmethod
     def begun(cls, plan: Plan, domain: Domain, counted: Counted | None) -> "Expectations":
-        """Return those of a session of which nothing was released."""
+        """Return the expectations of a session that has released nothing."""
         # of certified and textbook sessions nobody has shown what their hypothesis errs by
         fits = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
         return cls((Predictor(domain),) if fits else (), {}, 0.0 if counted is None else counted.deviation)
 
     def after(self, before: int, released: Sequence[Measurement], followed: bool = True) -> "Expectations":
-        """Return those after one more purchase, which so many were `before`; the same one is taken in once.
+        """Return them after one more purchase; by `before`, those before it, none is taken in twice.
 
         Args:
             followed: Whether the hypothesis has learned of it; else it errs by what it did before.
@@ -73,18 +73,18 @@ class Expectations:
         return attrs.evolve(self, predictors=(*self.predictors, last.after(released) if followed else last))
 
     def frozen(self) -> "Expectations":
-        """Return those of now: what is measured later is not in them."""
+        """Return a copy that later measurements do not change."""
         return attrs.evolve(self, numbers=dict(self.numbers))
 
     @property
     def predictor(self) -> Predictor | None:
-        """By all that was released, where the rule fits it."""
+        """Predicts errors from all releases; None if the rule does not fit all of them."""
         return self.predictors[-1] if self.predictors else None
 
     def told(self, question: Question, value: Any, version: int | None = None) -> Any:
-        """Return the error of a number of the hypothesis after so many purchases, None where none is known.
+        """Return the predicted error of a value of the hypothesis after so many purchases, None if unknown.
 
-        Of a cross table one a cell.
+        Of a cross table, one for each cell.
         """
         if question.constant is not None:
             return self.of_n * value
@@ -107,7 +107,7 @@ class Expectations:
         return _plain(np.hypot(deviation, self.of_n if question.complement else 0.0))
 
     def again(self, question: Question, value: Any, known: Remembered) -> Any:
-        """Return the error of a number that is told again: what it was when it was told first."""
+        """Return the predicted error of a repeat: that of its first answer."""
         number = self.numbers.get(question.key)
         if number is not None:
             return self.measured(question, number, known.version)
@@ -129,7 +129,7 @@ class Expectations:
         return np.asarray(np.hypot(result, self.of_n * values))
 
     def predicted(self, question: Question, version: int) -> Any:
-        """Return the error predicted after so many purchases, of a table of each cell; None: of nothing."""
+        """Return the predicted error after so many purchases, of a table one a cell; None if unknown."""
         if version >= len(self.predictors):
             return None
         predictor = self.predictors[version]

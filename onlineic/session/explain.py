@@ -262,7 +262,7 @@ class Previewer:
 
     @classmethod
     def of(cls, loop: Loop) -> "Previewer":
-        """Return that of a session as it stands; what it tells changes with the session."""
+        """Return the previewer of a session as it stands; what it says changes with the session."""
         loop.book.catch_up()
         persons, sealed = persons_of(loop.n, loop.unit), loop.core.read_guard.sealed
         account = loop.ledger.account
@@ -285,37 +285,37 @@ class Previewer:
         )
 
     def frozen(self, ledger: Ledger) -> "Previewer":
-        """Return that of now, by a ledger that grows no more: another thread may ask it."""
+        """Return a copy of now, over a ledger that does not grow: another thread may ask it."""
         book, prices = self.book.frozen(ledger), self.prices.frozen(ledger)
         return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
 
     def apart(self) -> "Previewer":
-        """Return the same, to be asked by a thread of its own: it shares nothing that is written to."""
+        """Return a copy for another thread: it shares nothing that is written to."""
         return attrs.evolve(self, seen={}) if self.past is None else self.frozen(self.past)
 
     def of_asker(self, quota: Quota | None, paid: Fraction) -> "Previewer":
-        """Return what is known for one who pays by a quota, which has paid so much."""
+        """Return a copy for an asker with this quota, who has paid so much."""
         return attrs.evolve(self, quota=quota, paid=paid, seen={})
 
     @property
     def own(self) -> Fraction:
-        """What who asks may spend, by their quota."""
+        """What the asker's quota still allows."""
         return self.account.left if self.quota is None else max(Fraction(0), self.quota.limit - self.paid)
 
     @property
     def left(self) -> Fraction:
-        """What who asks can spend on hits: no release has used it up, or will with the first question."""
+        """What the asker can spend on hits: neither spent nor owed for tables."""
         left = self.account.left - self.owed
         return left if self.quota is None else max(Fraction(0), min(left, self.own))
 
     @property
     def hits_left(self) -> int:
-        """Hits of the largest price that who asks can still pay."""
+        """How many hits of the largest price the asker can still pay."""
         return 0 if self.sealed else self.prices.hard_left(self.account.left - self.left, self.account)
 
     @property
     def measured_left(self) -> int:
-        """The same, or how many numbers that are bought by themselves, where these are more."""
+        """The same, or how many single purchases, where these are more."""
         if self.sealed or not self.price_alone:
             return self.hits_left
         return max(self.hits_left, int(min(self.own, self.owed_alone) / self.price_alone))
@@ -365,7 +365,7 @@ class Previewer:
         return largest
 
     def buys(self, questions: Sequence[Question]) -> "Buying":
-        """Return what would be bought before questions, and of each by itself, of what who asks can pay."""
+        """Return what would be bought before these questions, and for each alone, if the asker can pay."""
         new = self._new(questions)
         if self.sealed or not new or not self.own:
             return Buying()
@@ -461,7 +461,7 @@ class DryRun(Answering):
 
 @final
 class Recalling(Answering):
-    """Answers what was told, and asks nothing: for questions that are made of others.
+    """Repeats earlier answers, and asks nothing: for results that are made of several.
 
     Raises:
         NotToldError: By every method, where one of the questions was not told.
@@ -490,7 +490,7 @@ class Recalling(Answering):
 
 
 class NotToldError(OnlineICError):
-    """A question was not told before."""
+    """A question was not answered before."""
 
 
 def explained(loop: Loop, question: Any) -> Explanation:

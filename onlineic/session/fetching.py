@@ -47,7 +47,7 @@ class Fetching:
         self.reach, self._missed = data.reach, 0
 
     def before_tests(self, questions: Sequence[Question]) -> None:
-        """Have counted what tests of these questions read, and what their hits release, if one can be paid.
+        """Have the engine count what tests of these questions read and hits release, if one can be paid.
 
         Raises:
             TooLargeError: If a table of it cannot be counted.

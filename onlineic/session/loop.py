@@ -117,7 +117,7 @@ class Loop:
 
     @property
     def owed_alone(self) -> Fraction:
-        """The part of that which whoever asks pays: of numbers that are bought for one question."""
+        """The part of it that the asker pays: for numbers that are bought for one question."""
         return self.core.purchases.owed_alone
 
     def statistics(self, settings: Settings) -> SessionStatistics:

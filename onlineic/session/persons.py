@@ -45,7 +45,7 @@ def of_persons(unit: Unit | None, drawn: bool, settings: Settings) -> Settings:
 
 
 def finest(units: Sequence[Unit | None], made: Callable[[Unit | None], T]) -> tuple[Unit | None, T]:
-    """Return the unit of most parts with which a session can be planned, and what is made for it.
+    """Try units from the finest to the coarsest; return the first that can be planned with, and its plan.
 
     Args:
         units: The finest first.

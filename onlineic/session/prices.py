@@ -116,7 +116,7 @@ class Prices:
 
     @property
     def spent(self) -> Spent:
-        """What prices take from the record."""
+        """Summary of the record that prices depend on."""
         return self._caught_up().spent
 
     @property
@@ -181,7 +181,7 @@ class Prices:
         return standing.reserved is not None and dearest <= standing.covered
 
     def cost(self, question: Question) -> Fraction:
-        """Return what a hit would cost now with all that it is owed, in the unit of the account.
+        """Return what a hit would cost now, with what it owes besides its price, in the unit of the account.
 
         A hit uses up all that stands reserved, also what a dearer question before it has left standing.
         """
@@ -216,7 +216,7 @@ class Prices:
         return restarts_left(self._spending, self._domain, self._partitions is not None, self.spent, owed)
 
     def unfinished(self, drawn: bool) -> Charge | None:
-        """Return what of the standing reservation easy tests have used up of a kept threshold, or None.
+        """Return what easy tests of a kept threshold have used up of the standing reservation, or None.
 
         It is paid when their process ends in order, and when something else is reserved in its place.
 

@@ -73,7 +73,7 @@ class PaidByName:
 
 @final
 class Payments:
-    """Where a core asks whether who asks may spend an amount, and notes who paid.
+    """Tells a core whether the asker may spend an amount, and records who paid.
 
     Attributes:
         quota: Who pays now; None: the curator, with all of the budget.
@@ -85,15 +85,15 @@ class Payments:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is left to who asks."""
+        """Whether the asker has nothing left."""
         return self.quota is not None and self.by_name.of(self.quota.name) >= self.quota.limit
 
     def affords(self, amount: Fraction) -> bool:
-        """Return whether who asks may still spend so much, in the unit of the account."""
+        """Return whether the asker may still spend so much, in the unit of the account."""
         return self.quota is None or self.by_name.of(self.quota.name) + amount <= self.quota.limit
 
     def leading(self, questions: Sequence[T], cost: Callable[[T], Fraction]) -> tuple[int, bool]:
-        """Return how many of the leading questions who asks can pay, or cannot, and which of the two.
+        """Return (k, payable): the first k questions are all within the asker's quota, or all beyond it.
 
         It is asked before anything is set aside or read, and rests on the record and the questions alone.
         """

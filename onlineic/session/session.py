@@ -627,7 +627,7 @@ class OnlineIC(Answering):
             self._alone(ledger.settle)
 
     def released(self, start: int = 0, stop: int | None = None) -> list[tuple[int, Answer]]:
-        """Return (place, answer) of the records of these places that released one which still stands.
+        """Return (place, answer) of each of these records whose answer still stands.
 
         Args:
             start, stop: Places in the transcript, at least 0; by default all.
@@ -646,7 +646,7 @@ class OnlineIC(Answering):
         return self._alone(found)
 
     def told(self, question: Any) -> Answer | None:
-        """Return what this session has told of a question, and tells again; asks nothing, and costs nothing.
+        """Return the earlier answer of a question, as a repeat; asks nothing, and costs nothing.
 
         Args:
             question: Expression, Query, Marginal, text, dict or array of weights.
@@ -721,7 +721,7 @@ class OnlineIC(Answering):
         return self._alone(bounds)
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
-        """Return answers of this session as its hypothesis says all of them now; free, and not told again.
+        """Return answers of this session with the values of its present hypothesis; free, and not remembered.
 
         Means, cumulative shares, groups and statements in SQL are worked out from these, so that their parts
         fit together. A bound grows by the distance from what was told, if released tables bound it no better.

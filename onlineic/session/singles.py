@@ -46,6 +46,6 @@ class Singles:
         return over
 
     def taken(self, deviation: float, predicted: Any) -> Any:
-        """Return which share of a distance from what was said is no noise."""
+        """Return which share of the distance from what the hypothesis said is not noise."""
         size = self.over * np.square(predicted)
         return size / (size + deviation**2)

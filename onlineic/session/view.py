@@ -34,7 +34,7 @@ class View:
         hypothesis: Without any guarantee.
         account: Without the standing reservation.
         owed: The charge of tables and numbers that questions will buy, in the unit of the account.
-        owed_alone: The part of that which whoever asks pays: of numbers that are bought for one question.
+        owed_alone: The part of it that the asker pays: for numbers that are bought for one question.
         paid: What each quota has paid, in the unit of the account.
         length: Records in the transcript.
     """
@@ -57,7 +57,7 @@ class View:
 
     @property
     def pool(self) -> Fraction:
-        """What quotas are parts of: the capacity but for what serves everybody, spent and to come."""
+        """The capacity that quotas divide: without what serves everybody, spent or still to come."""
         shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
         return max(Fraction(0), self.account.capacity - shared)
 
