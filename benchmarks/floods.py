@@ -264,9 +264,9 @@ def waits(server: Server, seconds: float) -> dict[str, list[float]]:
 
 
 def floods(tree: Path, seconds: float, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return what another user waits beside each flood; the first row is without one."""
+    """Return what another user waits beside each flood."""
     rows = []
-    for kind in ["none", *(kinds or FLOODS)]:
+    for kind in kinds:
         with served(tree, ["ann", "bob"], 600) as server:
             server.run(
                 "user", "quota", "bob", "--per-minute", "1000000", "--users", str(server.folder / "users.db")
@@ -350,7 +350,7 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 {"questions": [plain(chance) for _ in range(256)]},
                 headers,
             )
-        for kind in kinds or LOADS:
+        for kind in kinds:
             for many in counts:
                 told = mp.Queue()
                 before = server.processor()
@@ -411,15 +411,17 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="rows of what was measured before and is not now are kept")
     parser.add_argument("--name", default="now", help="of the tree in that file")
     given = parser.parse_args()
-    parts: dict[str, Callable[[], list[dict[str, Any]]]] = {
-        "floods": lambda: floods(given.tree, given.seconds, given.kinds),
-        "load": lambda: load(given.tree, given.seconds / 2, given.kinds, tuple(given.clients)),
-        "memory": lambda: memory(given.tree, given.requests),
+    parts: dict[str, Callable[[list[str]], list[dict[str, Any]]]] = {
+        "floods": lambda kinds: floods(given.tree, given.seconds, kinds),
+        "load": lambda kinds: load(given.tree, given.seconds / 2, kinds, tuple(given.clients)),
+        "memory": lambda kinds: memory(given.tree, given.requests),
     }
     for part in given.only:
-        rows = parts[part]()
-        if given.json is not None:
-            keep(given.json, given.name, part, rows)
+        kinds = given.kinds or (["none", *FLOODS] if part == "floods" else [*LOADS])
+        for some in [[kind] for kind in kinds] if part == "floods" else [kinds]:  # a server each
+            rows = parts[part](some)
+            if given.json is not None:
+                keep(given.json, given.name, part, rows)
 
 
 def keep(path: Path, name: str, part: str, rows: list[dict[str, Any]]) -> None:

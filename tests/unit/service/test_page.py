@@ -389,7 +389,7 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
         assert "drawn from all possible records alike" in seen(text)
         said = result(page.ask("explain", a0="sex", v0="F")[1])
         assert re.search(
-            r"the first question buys tables for [\d.]+ % of the budget, which serve everybody", said
+            r"Whoever asks next also buys tables for [\d.]+ % of the budget, which serve everybody", said
         )
         status, rows = page.get("/v1/synthetic.csv?rows=50")
         assert (200, 51) == (status, len(rows.splitlines()))
