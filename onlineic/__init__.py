@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from onlineic.queries.partitions import Partition as Partition
     from onlineic.queries.query import Query as Query
     from onlineic.queries.rescaled import rescaled as rescaled
+    from onlineic.queries.within import expected as expected
     from onlineic.service.client import connect as connect
     from onlineic.session.belief import replay as replay
     from onlineic.session.session import OnlineIC as OnlineIC
@@ -93,6 +94,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "Partition": "queries.partitions",
     "Query": "queries.query",
     "rescaled": "queries.rescaled",
+    "expected": "queries.within",
     "connect": "service.client",
     "replay": "session.belief",
     "OnlineIC": "session.session",

@@ -278,10 +278,14 @@ def test_table_names_every_module_once():
         ),
         ("testing", "from onlineic.data import total", "may not import the private data"),
         ("plan.plan", "from onlineic.data import PrivateData", "may not import the private data"),
-        ("plan.purchases", "from onlineic.data import PrivateData", "may not import the private data"),
-        ("plan.purchases", "from onlineic.data import private", "may not import the private data"),
-        ("plan.purchases", "from onlineic.session.core import Core", "session, which is not in a lower row"),
-        ("plan.purchases", "def f(table): return table.exact_counts(1)", "may not mention exact_counts"),
+        ("plan.purchase_rule", "from onlineic.data import PrivateData", "may not import the private data"),
+        ("plan.purchase_rule", "from onlineic.data import private", "may not import the private data"),
+        (
+            "plan.purchase_rule",
+            "from onlineic.session.core import Core",
+            "session, which is not in a lower row",
+        ),
+        ("plan.purchase_rule", "def f(table): return table.exact_counts(1)", "may not mention exact_counts"),
         (
             "session.answers",
             "from onlineic.session.session import PrivateData",

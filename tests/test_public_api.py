@@ -13,7 +13,7 @@ PUBLIC = {
     "OnlineIC", "Partition", "Perceptron", "Periods", "PrivateData", "Query", "SessionStatistics",
     "TableBudget", "TestsOnly", "Unit", "UpdateRule", "at_least", "below", "between", "binned",
     "boolean", "case", "categorical", "condition", "connect", "cut", "date_trunc", "dates", "dense",
-    "extract", "forecast", "from_column", "integers", "marginal", "number", "one_of", "optional",
+    "expected", "extract", "forecast", "from_column", "integers", "marginal", "number", "one_of", "optional",
     "replay", "rescaled",
     "span", "weights", "where",
 }  # fmt: skip

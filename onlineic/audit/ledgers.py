@@ -27,6 +27,7 @@ from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     IN_ORDER,
     BoughtTables,
+    Certified,
     Checkpoint,
     Closed,
     Easy,
@@ -48,12 +49,14 @@ from onlineic.plan.older import BoughtBefore, of_other_rules
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
 from onlineic.plan.purchase import Purchase
-from onlineic.plan.purchase_rule import Facts
+from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.spending import Spent
+from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.queries.counted import Counted, divided, divided_beta
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import AxisSets, Partition, sets_of, whole
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.durable import (
@@ -154,7 +157,9 @@ def summarised(written: Written) -> LedgerReport:
     forfeited = sum(
         (record.charge.amount for record in records if isinstance(record, Forfeited)), Fraction(0)
     )
-    easy = sum(len(one) if isinstance(one, EasyBatch) else isinstance(one, Easy) for one in records)
+    easy = sum(
+        len(one) if isinstance(one, EasyBatch) else isinstance(one, Easy | Certified) for one in records
+    )
     standing = Fraction(0) if book.reserved is None else book.reserved.amount
     return LedgerReport(
         table=beginning["table"],
@@ -352,8 +357,9 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     rule = plan.purchases
     heard = rule.start()
 
-    def facts(*questions: Question) -> Facts[Any]:
-        return Facts(domain, plan.sparse.n, book.account, plan.sparse.neighbours, heard, questions)
+    def facts(*questions: Question, within: Within | None = None) -> Facts[Any]:
+        near, beta = plan.sparse.neighbours, plan.tested_beta
+        return Facts(domain, plan.sparse.n, book.account, near, heard, questions, within, beta, plan.sparse)
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")
@@ -368,7 +374,11 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             drawn, due = False, opening  # a new run: its start is paid with its first hit
             if standing:
                 wrong(place, "a reservation that was standing is not spent")
-        if isinstance(record, Easy | EasyBatch | Hard):
+        if isinstance(record, Certified | Hard) and record.within is not None:
+            found = _mistested(record, rule, facts(record.query, within=_wish(record.within)), standing)
+            if found is not None:
+                wrong(place, found)
+        elif isinstance(record, Easy | EasyBatch | Hard):
             tested_before = True
             tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
@@ -382,7 +392,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 and told < len(tested)
             ):
                 wrong(place, "a batch that goes on after the question that tells of later tables")
-        if isinstance(record, Hard):
+        if isinstance(record, Hard) and record.within is None:
             if record.charge != book.reserved:
                 wrong(place, "a hit that is charged something else than was reserved")
             if record.measurement.target != _target(record.query, plan, pairs):
@@ -399,7 +409,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
                 wrong(place, "tables bought before what tests of a kept threshold have used up was paid")
             targets = tuple(one.target for one in record.measurements)
             which, before, opened = "later tables" if opened else "first tables", opened, True
-            named: list[Any] = [rule.next(facts(*record.heard))]
+            named: list[Any] = [rule.next(facts(*record.heard, within=record.within))]
             if isinstance(rule, BoughtBefore):
                 named = [] if before else [*rule.tables]
             bought = [one for one in named if one and (one.targets, one.charge) == (targets, record.charge)]
@@ -407,7 +417,9 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(rule, BoughtBefore) and (before or not rule.tables):
                 if (unpaid := rule.unpaid(record, heard, sparse)) is not None:
                     wrong(place, unpaid)
-            elif not isinstance(rule, BoughtBefore) and len(record.heard) > rule.lookahead(heard):
+            elif not isinstance(rule, BoughtBefore) and len(record.heard) > (
+                rule.lookahead(heard) if record.within is None else MOST_HEARD
+            ):
                 wrong(place, f"{which} for more questions than the rule hears")
             elif not bought:
                 wrong(place, f"{which} that the plan does not buy")
@@ -424,7 +436,7 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
             if isinstance(rule, BoughtBefore):
                 found = rule.unpaid(record, heard, sparse)
             else:
-                found = _misbought(record, rule.next(facts(record.query)), sparse)
+                found = _misbought(record, rule.next(facts(record.query, within=record.within)), sparse)
             if found is not None:
                 wrong(place, found)
         if isinstance(record, Forfeited):
@@ -441,6 +453,34 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
     if isinstance(last, Forfeited) and last.reason in ("closed", "restarted"):
         wrong(len(records), "a line is missing after what was forfeited, which was written with it")
     return problems
+
+
+def _wish(within: Within) -> Within:
+    """Return the wish of a test, as it was before its height was chosen."""
+    return attrs.evolve(within, steepness=0)
+
+
+def _mistested(
+    record: Certified | Hard, rule: PurchaseRule[Any], facts: Facts[Any], standing: Fraction
+) -> str | None:
+    """Return in words what is wrong with a test that was made for a wish, or None.
+
+    Its price is worked out once more from its scale and height, and the noise of a number from its record.
+    """
+    wish, query = record.within, record.query
+    if wish is None or not isinstance(query, Query):
+        return "a test for a wish of something else than a query"
+    if not isinstance(rule, BoughtBefore) and rule.test(facts) != wish:
+        return "a test for a wish that the plan does not make"
+    tester = tester_within(facts.sparse, query, wish, facts.beta)
+    if tester is None or standing < tester.price(query).amount:
+        return "a test for a wish with less reserved than its hit costs"
+    if isinstance(record, Hard):
+        if record.charge.amount != standing or record.measurement.target != query:
+            return "a hit of a test for a wish that is charged or measured otherwise than was reserved"
+        if not _near(record.measurement.scale, tester.noise_of(query)):
+            return "a hit of a test for a wish whose noise has another scale than its test has"
+    return None
 
 
 def _misbought(record: Single, named: Purchase | None, sparse: NumericSparse) -> str | None:
@@ -538,7 +578,7 @@ class _Replay:
         kept = {checkpoint.records: checkpoint for checkpoint in checkpoints}
         start = 0
         for place, record in enumerate(records):
-            if isinstance(record, Easy | EasyBatch | Hard | Single):
+            if isinstance(record, Easy | Certified | EasyBatch | Hard | Single):
                 self._tested(place, record, book, n)
             answered = book.take()
             if place in told and answered is not None:
@@ -553,7 +593,9 @@ class _Replay:
         if self.largest > TOLERANCE:
             self.problems.append(f"the replay differs by {self.largest:.3g}, of {TOLERANCE:g} allowed")
 
-    def _tested(self, place: int, record: Easy | EasyBatch | Hard | Single, book: AnswerBook, n: int) -> None:
+    def _tested(
+        self, place: int, record: Easy | Certified | EasyBatch | Hard | Single, book: AnswerBook, n: int
+    ) -> None:
         """Compare tested integers with those of the replayed hypothesis."""
         questions: Sequence[Question]
         if isinstance(record, EasyBatch):

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ from onlineic.cli.table import add_loading, read_domain, read_table
 from onlineic.data.private import PrivateData
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
-from onlineic.errors import LedgerLockedError, SessionStateError
 from onlineic.ledger.lines import Written
 from onlineic.ledger.place import exists
 from onlineic.ledger.sqlite import read
@@ -49,16 +47,7 @@ def _opened(arguments: argparse.Namespace) -> Periods:
     """Return the periods of a root ledger; `add` makes a new one, if its settings are given."""
     load = _loader(arguments)
     if exists(arguments.file):
-        try:
-            return Periods.resume(arguments.file, load=load, receipt=arguments.receipt)
-        except LedgerLockedError:
-            if not exists(os.path.realpath(arguments.file) + ".socket"):
-                raise
-            raise SessionStateError(
-                "a period must be added while no server has the table, got one that runs: its domain, its "
-                "sessions and what is asked over ranges just now would change together. Stop it, which gives "
-                "what stands reserved back; add the period; start it."
-            ) from None
+        return Periods.resume(arguments.file, load=load, receipt=arguments.receipt)
     for name in ("domain", "epsilon", "table"):
         if getattr(arguments, name, None) is None:
             arguments.parser.error(f"--{name} must be given for a new root ledger")

@@ -20,8 +20,8 @@ from onlineic.data.private import PrivateData
 from onlineic.errors import (
     InvalidParameterError,
     LedgerMismatchError,
-    LedgerRollbackError,
     MissingExtraError,
+    SessionStateError,
     checked_integer,
     shown,
 )
@@ -96,6 +96,7 @@ def _serve_periods(arguments: argparse.Namespace) -> int:
     """Serve a table that grows: its settings stand in its root ledger."""
     for name, option in (
         ("total", "--total"),
+        ("instead_of", "--instead-of"),
         ("epsilon", "--epsilon"),
         ("domain", "--domain"),
         ("rows_per_person", "--rows-per-person"),
@@ -108,7 +109,6 @@ def _serve_periods(arguments: argparse.Namespace) -> int:
                 f"{option} must be left out for a root ledger of periods, which has its own"
             )
     load = loader(arguments, arguments.ledger)
-    _take_over_periods(arguments)
     held = Periods.resume(arguments.ledger, load=load, receipt=arguments.receipt, durability="all")
     try:
         if arguments.table is not None and arguments.table != held.table:
@@ -198,7 +198,7 @@ def _go(arguments: argparse.Namespace, session: Any) -> int:
         def begun(address: str) -> None:
             print(f"onlineic: serving on {address}; {said}", file=sys.stderr, flush=True)
 
-        acts = {"copy": lambda sent: {"receipt": str(session.copy_to(sent["path"]))}}
+        acts = {"copy": lambda sent: {"receipt": _copied(session, sent["path"])}}
         with heard(arguments.ledger, acts):
             serve(
                 session,
@@ -247,30 +247,14 @@ def _end_with_stdin() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _take_over_periods(arguments: argparse.Namespace) -> None:
-    """Let copies of all ledgers of a table that grows take the place of lost originals.
-
-    What each session can have spent is spent in its copy. A session that was opened since would be opened
-    again, with its budget: it is said how many the original had, and there must be none of these.
-    """
-    if arguments.instead_of is None:
-        return
-    lines = [line for line in read(arguments.ledger).lines if line["kind"] == "node"]
-    if arguments.sessions != len(lines):
-        raise LedgerRollbackError(
-            f"--sessions must be how many the original had, the {len(lines)} of the copy, got "
-            f"{arguments.sessions}; one that was opened since has spent what the copy would spend again."
+def _copied(session: Any, path: str) -> str:
+    """Copy the ledger of a session that is served, and return the receipt of the copy."""
+    if isinstance(session, ServedPeriods):
+        raise SessionStateError(
+            "a table that grows must be copied, and a period added, while its server is down, got a running "
+            "one: its ledgers are several, and what lies between two of them is no copy. End it first."
         )
-    version = package_version()
-    for line in lines:
-        path, lost = (f"{root}.nodes/{line['label']}.db" for root in (arguments.ledger, arguments.instead_of))
-        if SqliteLedger.is_copy(path):  # else it was done before
-            SqliteLedger.take_over(path, lost, version, spent=arguments.spent)
-    SqliteLedger.take_over(arguments.ledger, arguments.instead_of, version, tests=False)
-    print(
-        "onlineic: the copies are the ledgers from here on; they have paid for what lost ones may have spent",
-        file=sys.stderr,
-    )
+    return str(session.copy_to(path))
 
 
 def _user_add(arguments: argparse.Namespace) -> int:
@@ -378,9 +362,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         help="the most of the budget that the lost one can have spent; default all, nothing by its newest "
         "--receipt",
-    )
-    parser.add_argument(
-        "--sessions", type=int, metavar="N", help="with --instead-of, of periods: how many sessions it had"
     )
     parser.add_argument(
         "--total", metavar="TOTAL.db", help="total of the table, kept elsewhere: refuses an older ledger"

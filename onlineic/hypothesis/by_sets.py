@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import attrs
@@ -51,7 +52,7 @@ class BySets(ABC):
     def _made(self, axes: tuple[int, ...]) -> Floats | Held | None:
         """Return the distribution over a set of attributes, or None to leave the set to `beneath`."""
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         """The domain of the queries."""
         domain: Domain = self.beneath.domain

@@ -100,15 +100,18 @@ class Predictor:
             subspaces: Shape (subspaces, attributes). The level of each attribute; 0 where it takes no part.
             purchases: By the first so many alone, and sizes learned from all; None: by all.
         """
-        result = 1.0 / self.sizes.squares(subspaces)
+        return np.asarray(1.0 / self.sizes.squares(subspaces) + self._measured(subspaces, purchases))
+
+    def _measured(self, subspaces: Ints, purchases: int | None = None) -> Floats:
+        """Return the precision with which tables have measured each subspace, (subspaces,)."""
         rows, precisions = self._rows(purchases)
         if self.planned and purchases is None:
             more = rows_of([key for key, _ in self.planned], len(self.domain.shape))
             rows = np.vstack([rows, more])
             precisions = np.append(precisions, [precision for _, precision in self.planned])
-        if len(rows):
-            result = result + informed(levels_of(self.domain), subspaces, rows) @ precisions
-        return np.asarray(result)
+        if not len(rows):
+            return np.zeros(len(subspaces))
+        return np.asarray(informed(levels_of(self.domain), subspaces, rows) @ precisions)
 
     def error(self, question: Question, purchases: int | None = None) -> float:
         """Return the expected root-mean-square error of the answer to a question, fraction of records.
@@ -125,6 +128,21 @@ class Predictor:
         # all that have several levels are told apart, and one axis is written for each of the others too
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
+
+    def noise(self, question: Question) -> float:
+        """Return the error of the noise of all tables, by least squares, with nothing known beforehand.
+
+        inf where no tables measure all that is asked.
+        """
+        rows = self._rows_over(asked_axes(question))
+        if rows is None:
+            return math.inf
+        with np.errstate(divide="ignore"):
+            variances = 1.0 / self._measured(rows)
+        variances[~rows.any(axis=1)] = 0.0
+        energies = asked_of(question, MOST_JOINT).energies.ravel()
+        held = energies > 0.0
+        return math.sqrt(float((energies[held] * variances[held]).sum()))
 
     def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
         """Return the same of many queries, (m,)."""
@@ -162,17 +180,25 @@ class Predictor:
         found = self._variances.get((axes, stop))
         if found is not None:
             return found
+        rows = self._rows_over(axes)
+        if rows is None:
+            return None
+        variances = np.zeros(len(rows))
+        some = rows.any(axis=1)  # of all records together nothing is unknown
+        variances[some] = 1.0 / self.known(rows[some], purchases)
+        parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
+        self._variances[axes, stop] = variances.reshape(parts)
+        return self._variances[axes, stop]
+
+    def _rows_over(self, axes: Axes) -> Ints | None:
+        """Return each combination of levels of these attributes as a row; None of too many."""
         parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
         if math.prod(parts) > MOST_JOINT:
             return None
         rows = np.zeros((math.prod(parts), len(self.domain.shape)), np.int64)
         for axis, column in zip(axes, np.indices(parts).reshape(len(axes), len(rows)), strict=True):
             rows[:, axis] = column
-        variances = np.zeros(len(rows))
-        some = rows.any(axis=1)  # of all records together nothing is unknown
-        variances[some] = 1.0 / self.known(rows[some], purchases)
-        self._variances[axes, stop] = variances.reshape(parts)
-        return self._variances[axes, stop]
+        return rows
 
     def _summed(self, group: Boxes, variances: Floats) -> Floats:
         """Return the sums over all combinations of levels of energy times variance, (m,)."""

@@ -5,6 +5,7 @@ from onlineic.ledger.memory import MemoryLedger
 from onlineic.ledger.records import (
     BlockBegun,
     BoughtTables,
+    Certified,
     Checkpoint,
     Closed,
     CountPaid,
@@ -32,6 +33,7 @@ from onlineic.ledger.transcript import Transcript
 __all__ = [
     "BlockBegun",
     "BoughtTables",
+    "Certified",
     "Checkpoint",
     "Closed",
     "CountPaid",

@@ -12,6 +12,7 @@ import attrs
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.errors import InternalError, LedgerMismatchError
 from onlineic.ledger.records import (
+    Certified,
     Closed,
     Drawn,
     Easy,
@@ -23,7 +24,7 @@ from onlineic.ledger.records import (
     Shared,
 )
 
-TESTED = (Easy, EasyBatch)
+TESTED = (Easy, Certified, EasyBatch)
 
 
 @final

@@ -19,6 +19,7 @@ from onlineic.ledger.records import (
     Annotation,
     BlockBegun,
     BoughtTables,
+    Certified,
     Checkpoint,
     Closed,
     CountPaid,
@@ -52,6 +53,7 @@ from onlineic.queries.exact import (
 from onlineic.queries.marginals import BoundMarginal
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 
 DURABILITIES = ("hits", "all")
 LINK = 32  # bytes
@@ -190,18 +192,22 @@ def _is_of_its_blocks(one: Easy) -> bool:
 
 TABLES = _tuple(_Form(_measurement_to_json, _measurement))
 HEARD = _tuple(QUESTION)._replace(left_out=())
+WITHIN = _object(Within, radius=NUMBER, certain=TRUTH, parts=COUNT, steepness=COUNT)._replace(left_out=None)
+WISH = _object(dict, within=WITHIN)
 EASY = _object(Easy, _is_of_its_blocks, query=QUESTION, guess=GUESS)
 
 
 def _hard_to_json(one: Hard | Single) -> Line:
     released = _measurement_to_json(one.measurement, one.query)
-    return {**EASY.write(one), "released": released, "charge": CHARGE.write(one.charge)}
+    charge = CHARGE.write(one.charge)
+    return {**EASY.write(one), "released": released, "charge": charge, **WISH.write(one)}
 
 
 def _hard(line: Line, domain: Domain) -> Hard:
     asked = EASY.read(line, domain)
     released = _measurement(line["released"], domain, asked.query)
-    return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain))
+    wish = WISH.read(line, domain)
+    return Hard(asked.query, asked.guess, released, CHARGE.read(line["charge"], domain), **wish)
 
 
 def _single(line: Line, domain: Domain) -> Single:
@@ -209,7 +215,7 @@ def _single(line: Line, domain: Domain) -> Single:
     own = one.query.partition if isinstance(one.query, BoundMarginal) else one.query
     if one.measurement.target != own:
         raise ValueError
-    return Single(one.query, one.guess, one.measurement, one.charge)
+    return Single(one.query, one.guess, one.measurement, one.charge, one.within)
 
 
 def _batch_to_json(batch: EasyBatch) -> Line:
@@ -261,10 +267,16 @@ TAKEN = _object(TableCharge, charge=CHARGE, apart=FRACTION)
 DRAWN = _object(dict, budget=BUDGET, account=_or_none(ACCOUNT), what=_one_of("session", "release"), file=FILE)
 KINDS: Mapping[str, tuple[type[Any], _Form]] = {
     "easy": (Easy, EASY),
+    "certified": _kind(
+        Certified, lambda one: isinstance(one.query, Query) and isinstance(one.guess, int),
+        query=QUESTION, guess=GUESS, within=WITHIN._replace(left_out=...),
+    ),
     "easy_batch": (EasyBatch, _Form(_batch_to_json, _batch)),
     "hard": (Hard, _Form(_hard_to_json, _hard)),
     "single": (Single, _Form(_hard_to_json, _single)),
-    "opened": _kind(BoughtTables, released=("measurements", TABLES), charge=CHARGE, heard=HEARD),
+    "opened": _kind(
+        BoughtTables, released=("measurements", TABLES), charge=CHARGE, heard=HEARD, within=WITHIN
+    ),
     "reserved": _kind(Reserved, charge=CHARGE),
     "burned": _kind(Forfeited, charge=CHARGE, reason=_one_of("interrupted", "restarted", "closed", "bought")),
     "update_failed": _kind(UpdateFailed, error=TEXT),

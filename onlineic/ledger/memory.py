@@ -15,6 +15,7 @@ from onlineic.ledger.book import Book, check_claim, check_commit
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
     Annotation,
+    Certified,
     Closed,
     Committed,
     Easy,
@@ -64,7 +65,7 @@ class MemoryLedger(Ledger):
         if self._owners or self._owners.setdefault("one", owner) is not owner:
             raise LedgerLockedError(CLAIMED)
         try:
-            if any(isinstance(record, Easy | EasyBatch | Hard) for record in self.records()):
+            if any(isinstance(record, Easy | Certified | EasyBatch | Hard) for record in self.records()):
                 raise LedgerLockedError(CLAIMED)
             if self._state.kept:
                 check_claim(self.account, account, self._state.private, private)

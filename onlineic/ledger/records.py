@@ -20,7 +20,9 @@ from onlineic.errors import InternalError, set_fields
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import Guess, Question
 from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 from onlineic.queries.tables import immutable
+from onlineic.queries.within import Within
 
 
 @final
@@ -38,6 +40,21 @@ class Easy:
 
     query: Question
     guess: Guess
+
+
+@final
+@attrs.frozen
+class Certified:
+    """A query answered by the hypothesis after a test at a height that certifies a wish.
+
+    Attributes:
+        guess: As of `Easy`.
+        within: The wish, with the steepness of the test.
+    """
+
+    query: Query
+    guess: int
+    within: Within
 
 
 @final
@@ -66,12 +83,17 @@ class EasyBatch:
 @final
 @attrs.frozen
 class Hard:
-    """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up."""
+    """A query whose test fired: the guess that was tested, the noisy answer, the charge it used up.
+
+    Attributes:
+        within: The wish that the test was made for, with its steepness, if there was one.
+    """
 
     query: Question
     guess: Guess
     measurement: Measurement
     charge: Charge
+    within: Within | None = None
 
 
 @final
@@ -81,11 +103,13 @@ class BoughtTables:
 
     Attributes:
         heard: The questions about to be asked that the purchase rested on, beside the record before it.
+        within: The wish that it was bought for: of a call that is one, these tables answer `heard`.
     """
 
     measurements: tuple[Measurement, ...]
     charge: Charge
     heard: tuple[Question, ...] = ()
+    within: Within | None = None
 
 
 @final
@@ -96,12 +120,14 @@ class Single:
     Attributes:
         guess: What the hypothesis said of it before, as of `Easy`.
         measurement: Of the query, or of the partition of the cross table.
+        within: The wish that it was bought for, if there was one.
     """
 
     query: Question
     guess: Guess
     measurement: Measurement
     charge: Charge
+    within: Within | None = None
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -266,6 +292,7 @@ class NodeOpened:
 
 Committed = (
     Easy
+    | Certified
     | EasyBatch
     | Hard
     | BoughtTables
@@ -343,7 +370,8 @@ def measured(record: Record) -> tuple[Measurement, ...]:
         return record.measurements
     if isinstance(record, Single) and isinstance(record.measurement.target, Partition):
         return (record.measurement,)
-    return (record.measurement,) if isinstance(record, Hard) else ()
+    alone = isinstance(record, Hard) and record.within is not None  # as a number that was bought
+    return (record.measurement,) if isinstance(record, Hard) and not alone else ()
 
 
 Annotation = Checkpoint | ToldAnswer | Paid  # about records, and none itself

@@ -267,15 +267,6 @@ class SqliteLedger(Ledger):
             raise
 
     @classmethod
-    def is_copy(cls, path: str | os.PathLike[str]) -> bool:
-        """Return whether a file is marked as a copy."""
-        made = cls._there(path, "all")
-        try:
-            return made._copied() is not None
-        finally:
-            made.release()
-
-    @classmethod
     def take_over(
         cls,
         path: str | os.PathLike[str],
@@ -284,7 +275,6 @@ class SqliteLedger(Ledger):
         *,
         receipt: Receipt | str | None = None,
         spent: Any = None,
-        tests: bool = True,
     ) -> Charge | None:
         """Let a copy take the place of its original, which is lost; return what that costs.
 
@@ -296,7 +286,6 @@ class SqliteLedger(Ledger):
             version: Of the package.
             receipt: The newest of the original. One that is that of the copy: nothing was spent since.
             spent: The most, of the budget, that the original can have spent. None: all of it.
-            tests: Whether it is that of a session. Else nothing was spent that the caller does not know of.
 
         Raises:
             InvalidParameterError: If this is no copy, or the original is there.
@@ -321,9 +310,8 @@ class SqliteLedger(Ledger):
                     "say by --spent how much the original can have spent."
                 )
             part = checked_ratio("spent", 1 if spent is None else spent, at_least=0.0, at_most=1.0)
-            if tests:
-                made.restart(version)  # what stood reserved is spent
-            charge = None if receipt is not None or not tests else made._lost_to(part)
+            made.restart(version)  # what stood reserved is spent
+            charge = None if receipt is not None else made._lost_to(part)
             if charge is not None:
                 made.reserve(charge)
                 made.restart(version)

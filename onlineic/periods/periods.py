@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import math
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -66,7 +65,7 @@ from onlineic.ledger.settings import (
 from onlineic.ledger.settings import (
     check_kind as check_kind_of_file,
 )
-from onlineic.ledger.sqlite import SqliteLedger, file_of, read, receipt_of
+from onlineic.ledger.sqlite import SqliteLedger, read, receipt_of
 from onlineic.mechanisms.additive import LaplaceMechanism
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.periods.book import Counting, PeriodsBook
@@ -89,7 +88,6 @@ from onlineic.slips import public
 
 KNOWN = {"Budget": Budget, "Persons": Persons}
 USUAL_LEVELS = ("month", "year")
-START = ".start.npy"  # after the label of a node, beside its ledger
 FREE = ("ledger", "resumed", "closed")  # lines of a node's ledger that release nothing
 KEPT_FITS = 32
 
@@ -700,7 +698,7 @@ class Periods:
             receipt = (
                 Receipt(1, bytes.fromhex(node.file)) if noted is None else Receipt(noted.lines, noted.head)
             )
-            start = f"{file.removesuffix('.db')}{START}"  # of other rules: fitted to others' tables
+            start = f"{file.removesuffix('.db')}.start.npy"  # of other rules: fitted to others' tables
             prior = Histogram(self._domain, np.load(start)) if exists(start) else None
             session = OnlineIC.resume(
                 file, data, table=label, receipt=receipt, durability=self._durability, prior=prior
@@ -813,27 +811,6 @@ class Periods:
         return self.over().group_by(keys, where)
 
     # -- its end --
-
-    def copy_to(self, path: str | os.PathLike[str]) -> Receipt:
-        """Write copies of the root ledger and of all sessions, which must not be asked meanwhile.
-
-        Args:
-            path: Of the copy of the root ledger; those of the sessions lie beside it as the originals do.
-
-        Returns:
-            The receipt of the root.
-        """
-        with self._lock:
-            self._check_open()
-            target = f"{os.fspath(path)}.nodes"
-            receipt = file_of(self._ledger, "table that grows").copy_to(path)
-            os.makedirs(target, mode=0o700)
-            for label in self._book.nodes:
-                self.node(label).copy_to(os.path.join(target, f"{label}.db"))
-                start = f"{self._file(label)}".removesuffix(".db") + START
-                if exists(start):
-                    shutil.copyfile(start, os.path.join(target, f"{label}{START}"))
-            return receipt
 
     def release(self) -> None:
         """Close all sessions and let the files go; what is reserved for next hits is given back."""

@@ -6,8 +6,6 @@ question over several periods is that many questions, in the order of the period
 
 import contextlib
 import math
-import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +21,6 @@ from onlineic.display.html import table as rows_of
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, OnlineICError, TooLargeError, shown
 from onlineic.hypothesis.base import Hypothesis
-from onlineic.ledger.lines import Receipt
 from onlineic.periods.book import PeriodsBook
 from onlineic.periods.periods import Periods
 from onlineic.periods.pooled import Fit, Known
@@ -438,7 +435,6 @@ class ServedPeriods(_OfRange):
         self._sessions: dict[str, OnlineIC] = {label: periods.node(label) for label in periods.nodes}
         self._views: dict[str, View] = {label: one.view() for label, one in self._sessions.items()}
         self._asked: set[str] = set()  # nodes whose view is not of now
-        self._turn = threading.RLock()  # held while something is written
 
     @property
     def facts(self) -> PublicFacts:
@@ -488,7 +484,7 @@ class ServedPeriods(_OfRange):
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
         """Make what is answered inside durable at the end, one write for each session that was asked."""
-        with self._turn, contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             for session in self._sessions.values():
                 stack.enter_context(session.together())
             yield
@@ -501,15 +497,9 @@ class ServedPeriods(_OfRange):
         """Return synthetic records of all periods, as `Range.synthetic`."""
         return self._range.synthetic(rows, seed)
 
-    def copy_to(self, path: str | os.PathLike[str]) -> Receipt:
-        """Write copies of all ledgers between two turns, from any thread; return the receipt of the root."""
-        with self._turn:
-            return self._periods.copy_to(path)
-
     def close(self) -> None:
         """Close all sessions and let the files go."""
-        with self._turn:
-            self._periods.release()
+        self._periods.release()
 
     def __repr__(self) -> str:
         return repr(self._periods)

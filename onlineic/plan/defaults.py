@@ -27,6 +27,8 @@ TESTS = 0.1  # for tests and hits: with half of it bounds of three attributes ar
 # beside tables of all cells and levels, whose noise is known, and beside numbers for questions that were not
 # announced: with more these tell less, with less a test says little of sets of codes
 KNOWN_TESTS = Fraction(1, 20)
+# of beta, that each outcome of a test may fail with: one answer is easy or hard (theory 6.0)
+EASY_OR_HARD = 0.5
 LEAST_EPSILON = 2e-4  # of tests beside Laplace tables, up to half of all: for less no order suits
 # sigma / b of a table: tests and tables have about equal noise. At 2, the mechanism's own, chains err by 1.1
 PARTITION_RATIO = Fraction(1)

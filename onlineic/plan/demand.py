@@ -7,7 +7,7 @@ questions were asked. Which tables it buys is what `interactions.cheapest` finds
 by the same predictor that tells what an answer is worth. Where one table of all cells, or the levels of one
 attribute, are expected to tell more, these are settled before anything is asked.
 
-Proof: docs/theory/session.md, 4.9, 4.9a.
+Proof: docs/theory/session.md, 4.9, 4.9a; docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import itertools
@@ -37,8 +37,10 @@ from onlineic.ledger.records import Bought, BoughtTables, Record
 from onlineic.plan.purchase import Purchase, precision_of, single, tables_at
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.record_summary import RecordSummary
+from onlineic.plan.within import LATEST, bought_within, test_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within
 
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
@@ -265,6 +267,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question = facts.heard, facts.question
+        if facts.within is not None:
+            latest = [*heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
+            return bought_within(facts, self._demand(facts.domain, latest), self.reach)
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
@@ -292,6 +297,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             return None
         demand = Demand.of_these(facts.domain, [asked_of(question)])
         return self._bought(facts, demand, left * self.one, kept=THIRD)
+
+    def test(self, facts: Facts[RecordSummary]) -> Within | None:
+        return test_within(facts)
 
     def _rents(self, heard: RecordSummary, account: Filter) -> bool:
         """Whether questions are bought by themselves."""

@@ -15,12 +15,14 @@ from onlineic.display.text import probability, records, shortened, upward
 from onlineic.domain.unit import Unit, persons_of, whose
 from onlineic.errors import checked_integer, checked_real
 from onlineic.plan.calibration import rounded_down, weight_bits
+from onlineic.plan.defaults import EASY_OR_HARD as EASY_OR_HARD
 from onlineic.plan.demand import opens_with
 from onlineic.plan.older import BoughtBefore
 from onlineic.plan.purchase import Purchase
 from onlineic.plan.purchase_rule import PurchaseRule, TestsOnly, planned_by
 from onlineic.plan.spending import Spending
 from onlineic.queries.partitions import PartitionRule
+from onlineic.queries.within import Within
 from onlineic.sparse.base import NumericSparse
 from onlineic.updates.base import UpdateRule
 
@@ -28,9 +30,11 @@ Rule = UpdateRule[Any]
 
 # beta is divided once between the ways in which answers can fail (theory 6.0): one answer is easy or hard,
 # and each may fail in half of it; of all answers at once the easy ones take .9, the hard ones the rest
-EASY_OR_HARD, ALL_EASY, ALL_HARD = 0.5, 0.9, 0.1
+ALL_EASY, ALL_HARD = 0.9, 0.1
 # where first tables are bought, those are shares of what is left beside the bounds of their noise
 KNOWN = 0.3
+# .. and of a session with a wish: each fresh number has the rest, and would be dearer
+KNOWN_WITHIN = 0.1
 
 TRIVIAL = 0.5  # what the constant answer 1/2 errs by at most
 
@@ -63,6 +67,7 @@ class Plan:
             beyond those announced, and what a number must cost to be of use.
         restarts: How many restarts are paid for besides the hard answers.
         purchases: What is bought without a test, and when.
+        within: How exact each answer is to be, if that was said.
     """
 
     sparse: NumericSparse
@@ -81,6 +86,7 @@ class Plan:
     least_price: Fraction = Fraction(0)
     restarts: int = 0
     purchases: PurchaseRule[Any] = attrs.field(factory=TestsOnly)
+    within: Within | None = attrs.field(default=None, metadata={"later": True})
 
     @property
     def first_tables(self) -> Purchase | None:
@@ -126,7 +132,12 @@ class Plan:
     @property
     def tested_beta(self) -> float:
         """The part of beta for tests and hard answers: what the noise of the first tables leaves."""
-        return self.beta * (1.0 - KNOWN) if self.buys else self.beta
+        return self.beta * (1.0 - self.known) if self.buys else self.beta
+
+    @property
+    def known(self) -> float:
+        """The part of beta that the noise of tables has, which holds once for all that is read from them."""
+        return KNOWN if self.within is None else KNOWN_WITHIN
 
     @property
     def buys(self) -> bool:

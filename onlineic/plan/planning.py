@@ -46,6 +46,7 @@ from onlineic.plan.plan import (
     ALL_EASY,
     ALL_HARD,
     KNOWN,
+    KNOWN_WITHIN,
     Plan,
     Rule,
     tested_beta,
@@ -109,6 +110,9 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
     seen = planned(domain)  # tables are chosen as if a long attribute had the parts of its grid
     if chosen.purchases is not None and not isinstance(chosen.purchases, TestsOnly):
         return _plan_of_purchases(domain, n, chosen, rule, chosen.purchases)
+    if chosen.within is not None:
+        wanted = listening_rule(seen, chosen.announced, chosen.reach)
+        return _plan_of_purchases(domain, n, chosen, rule, wanted)
     start = expected(seen, n, chosen).start if chosen.opens else None
     if start == "numbers" and chosen.only():
         return _plan_of_numbers(domain, n, chosen, KNOWN_TESTS)
@@ -180,7 +184,7 @@ def _plan_of_purchases(
         rule = _stepping(_finest(rule, domain, cutoff), NOISE_LEFT_OUT)
         if first is not None:
             rule = FittedStart(rule, len(first.targets), USUAL_MISFIT)
-    tested = settings.beta * (1.0 - KNOWN)
+    tested = settings.beta * (1.0 - (KNOWN if settings.within is None else KNOWN_WITHIN))
     easy = mechanism.easy_radius(ALL_EASY * tested, settings.max_queries)
     number = 0.0 if settings.partition else mechanism.margins(settings.max_queries, tested, cutoff)[2]
     return Plan(
@@ -197,6 +201,7 @@ def _plan_of_purchases(
         next_share=NEXT_SHARE if settings.prices_fall else None,
         restarts=settings.restarts,
         purchases=purchases,
+        within=settings.within,
     )
 
 

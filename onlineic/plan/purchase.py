@@ -434,6 +434,31 @@ def single(question: Question, most: Fraction, account: Filter, neighbours: Neig
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
+def single_at(
+    question: Question, deviation: float, account: Filter, neighbours: Neighbours
+) -> Purchase | None:
+    """Return just what a question asks, with noise of at most this deviation, records, or None.
+
+    None where so little noise cannot be drawn.
+    """
+    order, pure = account.order, account.order is None
+    of_number = isinstance(question, Query)
+    target = question if isinstance(question, Query) else question.partition
+    unit = 1 << NUMBER_BITS if of_number else 1 if pure else RECORD_PARTS
+    finest = 1 if not pure else 1 << RECORD_PARTS  # parts of a unit: Laplace scales are fractions
+    most = deviation / math.sqrt(2.0) if pure else deviation
+    if not most * unit * finest >= 1.0:
+        return None
+    scale = Fraction(math.floor(min(most * unit, SIGMA_LIMIT) * finest), unit * finest)
+    if isinstance(target, Query):
+        cost = number_price(order, target, scale, neighbours)
+    else:
+        cost = neighbours.table_l1() / scale if order is None else _gaussian_price(order, scale, neighbours)
+    charge = Charge(cost, "a number" if of_number else "a table", account.unit, order)
+    tables = Purchase((target,), (scale,), charge, pure, neighbours=neighbours)
+    return tables if tables.drawable else None
+
+
 def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> Fraction | None:
     """Return the least sigma, records, with which one table costs at most so many ticks, or None."""
     if most < 1:

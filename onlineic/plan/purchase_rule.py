@@ -18,7 +18,9 @@ from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Bought, BoughtTables, Ledger, Record
 from onlineic.plan.purchase import Purchase, checked_tables
 from onlineic.queries.marginals import Question
+from onlineic.queries.within import Within
 from onlineic.slips import public
+from onlineic.sparse.base import NumericSparse
 
 S = TypeVar("S")
 
@@ -34,6 +36,9 @@ class Facts(Generic[S]):
         heard: What the record has asked and bought, as the rule itself has summed it up.
         questions: What is about to be asked: the question at hand, and after it others of the same call, as
             many in all as the rule hears. None before one is asked.
+        within: How exact their answers are to be, if that was said.
+        beta: That the bound of a number may fail with.
+        sparse: The mechanism of the plan, whose scale and height a test for a wish replaces.
     """
 
     domain: Domain
@@ -42,6 +47,9 @@ class Facts(Generic[S]):
     neighbours: Neighbours
     heard: S
     questions: tuple[Question, ...] = ()
+    within: Within | None = None
+    beta: float = 0.05
+    sparse: NumericSparse | None = None
 
     @property
     def question(self) -> Question | None:
@@ -73,6 +81,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
     @abc.abstractmethod
     def next(self, facts: Facts[S]) -> Purchase | None:
         """Return what to buy before the next test, or None. What the account cannot pay is not named."""
+
+    def test(self, facts: Facts[S]) -> Within | None:
+        """Return the wish with the steepness of a test of the question at hand, or None for no test."""
+        return None
 
     def holds(self, record: BoughtTables, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
@@ -141,10 +153,16 @@ class Purchases:
     """A purchase rule with its state, brought up to date with the record when it is asked."""
 
     def __init__(
-        self, rule: PurchaseRule[Any], ledger: Ledger, domain: Domain, n: int, neighbours: Neighbours
+        self,
+        rule: PurchaseRule[Any],
+        ledger: Ledger,
+        domain: Domain,
+        n: int,
+        sparse: NumericSparse,
+        beta: float,
     ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
-        self._neighbours = neighbours
+        self._neighbours, self._sparse, self._beta = sparse.neighbours, sparse, beta
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, Purchase | None] = (None, None)
@@ -185,6 +203,21 @@ class Purchases:
         read = tuple(questions[: self._rule.lookahead(heard)])
         named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
         return None if named is None else checked_tables(named)
+
+    def within(self, questions: Sequence[Question], within: Within) -> Purchase | None:
+        """Return what the rule names for questions that are not known within a wish, or None."""
+        named = self._rule.next(self._facts(questions, within))
+        return None if named is None else checked_tables(named)
+
+    def test(self, question: Question, within: Within) -> Within | None:
+        """Return the wish with the steepness of the test that is likely cheaper than a number, or None."""
+        return self._rule.test(self._facts((question,), within))
+
+    def _facts(self, questions: Sequence[Question], within: Within) -> Facts[Any]:
+        account, near, asked = self._ledger.account, self._neighbours, tuple(questions)
+        return Facts(
+            self._domain, self._n, account, near, self.heard, asked, within, self._beta, self._sparse
+        )
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

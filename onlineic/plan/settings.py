@@ -24,6 +24,7 @@ from onlineic.plan.fitting_rule import TABLE_RULES, table_rule
 from onlineic.plan.plan import LEAST, MOST, MOST_EPSILON, MOST_HARD, Rule
 from onlineic.plan.purchase_rule import PurchaseRule, TestsOnly
 from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within, checked_within
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.kinds import SparseName
@@ -73,6 +74,9 @@ class Settings:
             tuple of names: tables for them are bought with the first question. Or a list of questions, which
             tells both, and whether there are dense ones: queries whose weights are no conditions on
             attributes, of which pairs say nothing. With those among them a session starts from all cells.
+        within: How exact each answer is to be: a number, for certain, or `expected(number)`. A fraction, of
+            the records for a count, of the range of the attribute for a mean. Nothing is spent that no
+            question needs for it.
         reach: Of which sets of attributes the table can be counted, where it stays where it lives; the table
             tells.
 
@@ -96,6 +100,7 @@ class Settings:
     purchases: PurchaseRule[Any] | None = attrs.field(default=None, kw_only=True)
     questions: Questions | None = attrs.field(default=None, kw_only=True)
     reach: Reach | None = attrs.field(default=None, kw_only=True)
+    within: Within | None = attrs.field(default=None, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         check_budget(self.budget)
@@ -129,6 +134,7 @@ class Settings:
         if self.threshold is not None:
             set_fields(self, threshold=checked_real("threshold", self.threshold, above=0.0, below=1.0))
         self._check_purchases()
+        self._check_within()
         if self.hard_answers is not None:
             asked = checked_integer("hard_answers", self.hard_answers, at_least=1, at_most=MOST_HARD)
             set_fields(self, hard_answers=asked)
@@ -163,6 +169,17 @@ class Settings:
                 "release='answer', got another rule; leave out one of them."
             )
 
+    def _check_within(self) -> None:
+        """Refuse a wish beside what settles by itself how exact answers are."""
+        if self.within is None:
+            return
+        set_fields(self, within=checked_within(self.within))
+        if not self.only() or self.sparse == "laplace":
+            raise InvalidParameterError(
+                "within must be None with update, sparse, release, prior, certify, hard_answers, threshold "
+                f"or purchases, got within={shown(self.within)}; each settles what is bought: leave out one."
+            )
+
     @property
     def of_row(self) -> Budget:
         """What the session may spend on one row: less than its budget, if a person has several."""
@@ -173,7 +190,13 @@ class Settings:
         held = {field.name: getattr(self, field.name) for field in attrs.fields(Settings)}
         held |= {"rows_per_person": self.rows_per_person if self.rows_per_person > 1 else None}
         held |= {"questions": None if self.questions is None else self.announced.written()}
-        for name in ("restarts", "purchases", "questions", "reach"):  # files of 0.1.0 do not know them
+        for name in (
+            "restarts",
+            "purchases",
+            "questions",
+            "reach",
+            "within",
+        ):  # files of 0.1.0 do not know them
             if not held[name]:
                 del held[name]
         return held

@@ -32,6 +32,7 @@ from onlineic.queries.query import GRID_BITS, Factor, Query, canonical
 from onlineic.queries.reach import Reach
 from onlineic.queries.rescaled import Rescaled, rescaled
 from onlineic.queries.tables import spread
+from onlineic.queries.within import Within, expected
 
 __all__ = [
     "GRID_BITS",
@@ -52,6 +53,7 @@ __all__ = [
     "Reach",
     "Rescaled",
     "Status",
+    "Within",
     "at_least",
     "below",
     "between",
@@ -62,6 +64,7 @@ __all__ = [
     "date_trunc",
     "dense",
     "derived",
+    "expected",
     "extract",
     "marginal",
     "one_of",

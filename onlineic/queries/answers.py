@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Status = Literal["easy", "hard", "repeat", "untested"]
-Reason = Literal["covered", "test", "bought", "known"]
+Reason = Literal["covered", "test", "bought", "known", "within", "budget"]
 Law = Literal["gaussian", "laplace"]
 LONGEST_QUERY = 100  # letters of a query in a row or a title
 MOST_CELLS = 2**12  # of a table that is drawn or written cell by cell
@@ -59,6 +59,8 @@ REASON_SAID = {
     "test": "its test found the hypothesis far from the truth",
     "bought": "tables were bought for it",
     "known": "it was told before, or is the same whatever the records are",
+    "within": "what was released before is as exact as was wished",
+    "budget": "what is left of the budget does not pay for the wish",
 }
 USUAL = {"easy": "covered", "hard": "test", "repeat": "known"}  # reasons that a status has mostly
 ONE_NUMBER = "an Answer to a cross table must be read cell by cell, got it as one number; use answer.value."

@@ -4,7 +4,6 @@ Proof: docs/theory/queries.md, 1.11.
 """
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import attrs
@@ -23,7 +22,7 @@ from onlineic.questions.linear import (
     narrowing,
     too_few,
 )
-from onlineic.questions.means import LEAST, Derived, Made, Numbers, derived, worked_out
+from onlineic.questions.means import LEAST, Derived, Made, Numbers, Parts, derived, worked_out
 
 
 @final
@@ -59,19 +58,13 @@ class Pair:
         found = [where({**dict(left.parts), **dict(right.parts)}) for left in sides[0] for right in sides[1]]
         return found if condition is None else [one & condition for one in found]
 
-    def worked_out(
-        self,
-        aggregate: str,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float] = (),
-    ) -> Made:
+    def worked_out(self, aggregate: str, n: int, parts: Parts) -> Made:
         """Return the covariance of what was asked.
 
         With parts a, b, c, d of t = a + b + c + d it is (a d - b c)/t^2 of the places. If each part is off by
         at most e, a/t is off by at most 3 e/t, and the means (a + b)/t and (a + c)/t by at most 2 e/t.
         """
+        values, bounds, errors = parts
         share, off, most = sum(values), sum(bounds), max(bounds)
         few = not share > 2.0 * most
         if n * share < LEAST:

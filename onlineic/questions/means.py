@@ -317,26 +317,32 @@ def leaf_of(kind: str, made: "Sequence[Made]", found: Found, parts: Sequence[sli
     return Leaf.of(kind, found, *told, parts)  # type: ignore[arg-type]
 
 
+class Parts(NamedTuple):
+    """The released numbers that a number is made of.
+
+    Attributes:
+        bounds: Of each, that hold together.
+        errors: That are expected; none where they are unknown.
+    """
+
+    values: Sequence[float]
+    bounds: Sequence[float]
+    errors: Sequence[float] = ()
+
+
 class Asks(Protocol):
     """What a number is made of: `Numbers`, or the two sides of a rate."""
 
-    def worked_out(
-        self,
-        aggregate: str,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float] = (),
-    ) -> "Made":
+    def worked_out(self, aggregate: str, n: int, parts: Parts) -> "Made":
         """Return what was made of what was asked."""
 
 
 def worked_out(asks: Asks, aggregate: str, n: int, found: Found, part: slice = slice(None)) -> "Made":
     """Return what was made of some answers, with its bounds by both statements."""
     values, errors = found.values[part], found.errors[part]
-    made = asks.worked_out(aggregate, n, values, found.bounds[part], errors)
+    made = asks.worked_out(aggregate, n, Parts(values, found.bounds[part], errors))
     own, joint = (
-        asks.worked_out(aggregate, n, values, [*map(float, way[part])], errors).bound
+        asks.worked_out(aggregate, n, Parts(values, [*map(float, way[part])], errors)).bound
         if len(way) and np.isfinite(way[part]).all()
         else math.inf
         for way in (found.own, found.joint)
@@ -451,15 +457,9 @@ class Numbers:
         others = np.where(self.held, 1.0 if aggregate == "sum" else 1.0 - self.shares, 0.0)
         return [self.weighted(self.shares), self.weighted(others), *squared]
 
-    def worked_out(
-        self,
-        aggregate: str,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float] = (),
-    ) -> Made:
+    def worked_out(self, aggregate: str, n: int, parts: Parts) -> Made:
         """Return what was made of what was asked, its bounds and expected errors."""
+        values, bounds, errors = parts
         width, size = self.high - self.low, max(abs(self.low), abs(self.high))
         errors = errors or [math.nan] * len(values)
         if aggregate == "sum":
@@ -475,21 +475,14 @@ class Numbers:
         off = 0.0 if self.everybody else sum(bounds[:counted])
         few = not self.everybody and not share > 2.0 * max(bounds[:counted])
         work = self._variance if aggregate == "variance" else self._mean
-        made = work(n, values, bounds, errors, share, off) if n * share >= LEAST else None
+        made = work(n, Parts(values, bounds, errors), share, off) if n * share >= LEAST else None
         if made is None or (few and math.isnan(made.expected)):
             return Made(math.nan, math.inf, 0.0, share, off)
         return made._replace(bound=math.inf, few=math.isfinite(off)) if few else made
 
-    def _mean(
-        self,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float],
-        share: float,
-        off: float,
-    ) -> Made:
+    def _mean(self, n: int, parts: Parts, share: float, off: float) -> Made:
         """Return the mean of so large a share."""
+        values, bounds, errors = parts
         width, part = self.high - self.low, min(max(values[0] / share, 0.0), 1.0)
         value = min(max(self.low + width * values[0] / share, self.low), self.high)
         most = max(value - self.low, self.high - value)
@@ -507,16 +500,9 @@ class Numbers:
         """Return the largest share of so many records, or of more, that may lie at the wrong end of bins."""
         return min(self.wrong, self.cells / records if records > 0.0 else math.inf)
 
-    def _variance(
-        self,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float],
-        share: float,
-        off: float,
-    ) -> Made:
+    def _variance(self, n: int, asked: Parts, share: float, off: float) -> Made:
         """Return the variance of so large a share."""
+        values, bounds, errors = asked
         (*parts, square), (*part_bounds, off_square) = values, bounds
         mean, width = min(max(parts[0] / share, 0.0), 1.0), self.high - self.low
         of_mean = min(1.0, max(part_bounds) / share)

@@ -5,7 +5,7 @@ Proof: docs/theory/queries.md, 1.11.
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, final
 
@@ -35,7 +35,7 @@ from onlineic.questions.linear import (
     narrowing,
     too_few,
 )
-from onlineic.questions.means import LEAST, Derived, Made, between_ends, derived, worked_out
+from onlineic.questions.means import LEAST, Derived, Made, Parts, between_ends, derived, worked_out
 
 NOBODY = Made(math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, own=0.0, joint=0.0)  # of a group that nobody can be in
 
@@ -60,19 +60,13 @@ class Rate:
         """What is asked."""
         return [self.met] if self.beside is None else [self.met, self.beside]
 
-    def worked_out(
-        self,
-        aggregate: str,
-        n: int,
-        values: Sequence[float],
-        bounds: Sequence[float],
-        errors: Sequence[float] = (),
-    ) -> Made:
+    def worked_out(self, aggregate: str, n: int, parts: Parts) -> Made:
         """Return the rate of what was asked: a/(a + b) of both sides, a/t of a part and its whole, or a.
 
         With errors of at most e_a and e_b it is off by at most max(e_a, e_b)/(a + b), as a mean is, and with
         e_a and e_t by at most (e_a + e_t)/t.
         """
+        values, bounds, errors = parts
         errors = errors or [math.nan] * len(values)
         share, off, most = 1.0, 0.0, bounds[0]
         slopes: tuple[float, ...] = (1.0,)

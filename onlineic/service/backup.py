@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from onlineic.errors import InvalidParameterError, LedgerCorruptError, LedgerLockedError, shown
-from onlineic.ledger.lines import Receipt, Written
+from onlineic.ledger.lines import Receipt
 from onlineic.ledger.place import checked_path, exists, lock, sync_folder, unlock
 from onlineic.ledger.sqlite import mark_copy, read
 from onlineic.ledger.total import last_heard
@@ -23,8 +23,6 @@ from onlineic.service.control import asked
 from onlineic.service.users import Users
 
 LEDGER, USERS, NOTE = "ledger.db", "users.db", "backup.json"
-OF_NODES = ".nodes"  # after the name of a root ledger: the folder of the ledgers of its periods
-NODES = LEDGER + OF_NODES
 Path = str | os.PathLike[str]
 
 
@@ -36,7 +34,8 @@ def back_up(ledger: Path, users: Path, folder: Path) -> Receipt:
 
     Raises:
         LedgerError: If the ledger is not whole, or something has it that is no server of this user.
-        InvalidParameterError: If the folder is there, or the users file is not.
+        InvalidParameterError: If the folder is there, the users file is not, or the table grows, whose
+            ledgers are several.
     """
     real, target = checked_path(ledger), os.path.abspath(os.fspath(folder))
     with contextlib.closing(Users(users)) as names, _made(target) as made:
@@ -45,13 +44,16 @@ def back_up(ledger: Path, users: Path, folder: Path) -> Receipt:
         written = read(made(LEDGER))
         if str(written.receipt) != receipt:
             raise LedgerCorruptError("ledger must be copied whole, got another copy; make it once more.")
-        _check_nodes(made(LEDGER), written)
+        if written.beginning.get("periods"):
+            raise InvalidParameterError(
+                "ledger must be that of one session, got the root ledger of periods, which has others beside "
+                "it; end the server, and copy the folder of all of them."
+            )
         note = {
             "created": datetime.datetime.now(datetime.UTC).isoformat(),
             "table": written.beginning.get("table"),
             "receipt": receipt,
             **{name: _digest(made(name)) for name in (LEDGER, USERS)},
-            "nodes": {name: _digest(made(os.path.join(NODES, name))) for name in _nodes(made(NODES))},
         }
         with open(made(NOTE), "w", encoding="utf-8") as file:
             json.dump(note, file, indent=1)
@@ -65,48 +67,11 @@ def _copied(real: str, target: str) -> str:
     except LedgerLockedError:
         return str(asked(real, "copy", path=target)["receipt"])
     try:
-        if written.beginning.get("periods"):
-            os.mkdir(target + OF_NODES, 0o700)
-            for name in _nodes(real + OF_NODES):
-                _copied_node(os.path.join(real + OF_NODES, name), os.path.join(target + OF_NODES, name))
         shutil.copyfile(real, target)
         mark_copy(target)
         return str(written.receipt)
     finally:
         unlock(held)
-
-
-def _copied_node(source: str, target: str) -> None:
-    """Copy the ledger of a period, or the start that lies beside it."""
-    if not source.endswith(".db"):
-        shutil.copyfile(source, target)
-        return
-    held = lock(source)
-    try:
-        shutil.copyfile(source, target)
-        mark_copy(target)
-    finally:
-        unlock(held)
-
-
-def _nodes(folder: str) -> list[str]:
-    """Return the files of the sessions of periods; of a plain ledger there is no folder of them."""
-    try:
-        return sorted(name for name in os.listdir(folder) if name.endswith((".db", ".npy")))
-    except FileNotFoundError:
-        return []
-
-
-def _check_nodes(path: str, written: Written) -> None:
-    """Raise `LedgerCorruptError` unless the ledger of every session that the root has paid lies beside it."""
-    for line in written.lines:
-        if written.beginning.get("periods") and line["kind"] == "node":
-            node = read(os.path.join(path + OF_NODES, f"{line['label']}.db"))
-            if node.links[0].hex() != line["file"]:
-                raise LedgerCorruptError(
-                    f"ledger of {line['label']} must be the one that the root has paid, got another; make it "
-                    "once more."
-                )
 
 
 def restore(
@@ -127,9 +92,8 @@ def restore(
     """
     source = os.path.abspath(os.fspath(folder))
     note = _noted(source)
-    nodes = {os.path.join(NODES, name): digest for name, digest in dict(note.get("nodes", {})).items()}
-    for name, digest in {LEDGER: note.get(LEDGER), USERS: note.get(USERS), **nodes}.items():
-        if _digest(os.path.join(source, name)) != digest:
+    for name in (LEDGER, USERS):
+        if _digest(os.path.join(source, name)) != note.get(name):
             raise LedgerCorruptError(
                 f"backup must be as it was made, got another {name} at {shown(source, 200)}; take another."
             )
@@ -139,17 +103,13 @@ def restore(
         heard = read(total)
         records, _ = heard.records(heard.domain())
         written.check(last_heard(records).get(written.links[0].hex()))
-    real = checked_path(ledger)
-    targets = [real, os.path.abspath(os.fspath(users))]
-    for target in [*targets, *([real + OF_NODES] if nodes else [])]:
+    targets = [checked_path(ledger), os.path.abspath(os.fspath(users))]
+    for target in targets:
         if os.path.lexists(target):
             raise InvalidParameterError(
                 f"a file must be put back where none is, got one at {shown(target, 200)}; move it away first."
             )
-    if nodes:
-        os.mkdir(real + OF_NODES, 0o700)
-    for name in nodes:
-        _put(os.path.join(source, name), os.path.join(real + OF_NODES, os.path.basename(name)))
+    # the ledger first: beside users alone a server would begin a new one
     for name, target in zip((LEDGER, USERS), targets, strict=True):
         _put(os.path.join(source, name), target)
     return written.receipt
@@ -186,12 +146,7 @@ def _made(folder: str) -> Iterator[Any]:
     os.mkdir(making, 0o700)
     try:
         yield lambda name: os.path.join(making, name)
-        for name in (
-            LEDGER,
-            USERS,
-            NOTE,
-            *(os.path.join(NODES, one) for one in _nodes(making + "/" + NODES)),
-        ):
+        for name in (LEDGER, USERS, NOTE):
             _sync(os.path.join(making, name))
         sync_folder(os.path.join(making, NOTE))
         os.rename(making, folder)

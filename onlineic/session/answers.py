@@ -1,7 +1,8 @@
 """What a session hands out: a fold over its record.
 
 Proof: docs/theory/accuracy.md, 6.0, 6.2; docs/theory/hypothesis.md, 6.7; docs/theory/ledger-and-restarts.md,
-5.4; docs/theory/session.md, 4.1, 4.9a, 4.9b, 4.9c.
+5.4; docs/theory/session.md, 4.1, 4.9a, 4.9b, 4.9c;
+docs/theory/within.md, 14.1, 14.3, 14.5.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import SessionExhaustedError
+from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
 from onlineic.interactions.demand import Asked, Demand, asked_of
@@ -29,6 +30,7 @@ from onlineic.ledger.records import (
     IN_ORDER,
     Bought,
     BoughtTables,
+    Certified,
     Closed,
     Easy,
     EasyBatch,
@@ -44,7 +46,9 @@ from onlineic.ledger.records import (
 from onlineic.ledger.transcript import Transcript
 from onlineic.plan.plan import Plan
 from onlineic.plan.purchase import Purchase
+from onlineic.plan.singles import Singles
 from onlineic.plan.spending import Spent, hits_left
+from onlineic.plan.within import tester_within
 from onlineic.queries.answers import Answer, Reason, Stated, Status
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
@@ -52,6 +56,7 @@ from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
 from onlineic.queries.partitions import Measurement, Partition, derived
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.questions.linear import Estimate
 from onlineic.session.belief import Belief
 from onlineic.session.bounds import Bounds, stated_value
@@ -69,7 +74,7 @@ from onlineic.session.columns import (
 )
 from onlineic.session.expected import Expectations, Measured
 from onlineic.session.notices import Notices
-from onlineic.session.singles import Singles
+from onlineic.sparse.base import NumericSparse
 
 KIN_OF = 256  # questions, from which those like them are made
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -173,6 +178,16 @@ class AnswerBook:
         return self._taken.belief.version if self._plan.textbook else self._taken.instalments
 
     @property
+    def mechanism(self) -> NumericSparse:
+        """That of the plan."""
+        return self._plan.sparse
+
+    @property
+    def tested_beta(self) -> float:
+        """What the bound of a number may fail with."""
+        return self._plan.tested_beta
+
+    @property
     def pending(self) -> bool:
         """Whether the ledger holds records that were not taken in."""
         return self._taken.records < len(self._ledger)
@@ -256,6 +271,11 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
             return None
+        if isinstance(record, Certified):
+            value = stated_value(record.query, record.guess, self._n)
+            answer = self._released(record.query, "easy", value, self._radii(record)[0], at.spent)
+            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
+            return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
             self._untaken = {status: counted[status] for status in self._untaken}
@@ -305,6 +325,17 @@ class AnswerBook:
             self._bounds.pay_tables(self._taken.bought + record.charge.amount)
         pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
+        if isinstance(record, BoughtTables) and record.within is not None and record.within.certain:
+            for question in record.heard if len(record.heard) > 1 else ():
+                self._of_call(question, record.within, before + 1)
+
+    def _of_call(self, question: Question, within: Within, version: int) -> None:
+        """Take in what the tables of a call say of one of its questions."""
+        found = self._bounds.of_call(question, within) if isinstance(question, Query) else None
+        if found is not None:
+            value, deviation, radius = found
+            self._memory.remember(question, value, radius, version)
+            self._expectations.numbers[question.key] = Measured(radius, deviation, fitted=False)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -340,7 +371,8 @@ class AnswerBook:
         else:
             released, weights = derived(question, measurement)
         value = released
-        if fits := self._bounds.is_fitted(target):
+        # of a wish the number itself is told, whose bound was settled before it was drawn
+        if fits := record.within is None and self._bounds.is_fitted(target):
             within = self._bounds.measured_together(target, weights, spent)
             with contextlib.suppress(Exception):  # paid and recorded: not lost with a failing hypothesis
                 fitted = self._checkpoints.learned_of(place, question, learned, self._n)
@@ -348,12 +380,25 @@ class AnswerBook:
                 value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(place, value, fits)
         apart = float(np.abs(value - released).max())
-        radius = self._bounds.hard(question, target, weights, value, apart, spent)
+        if record.within is None:
+            radius = self._bounds.hard(question, target, weights, value, apart, spent)
+        else:
+            self._bounds.single(question, measurement, record.charge, value, apart)  # of all at once
+            radius = self._radii(record)[1]
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
         number = Measured(radius, spread * measurement.scale, fitted=apart > 0.0)
         self._expectations.numbers[question.key] = number
         # what is left is told with this hit
         return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
+
+    def _radii(self, record: Certified | Hard) -> tuple[float, float]:
+        """Return the radii of an easy and a measured answer of a test that was made for a wish."""
+        query, within = record.query, record.within
+        if isinstance(query, Query) and within is not None:
+            tester = tester_within(self._plan.sparse, query, within, self._plan.tested_beta)
+            if tester is not None:
+                return self._bounds.certified(tester, query, within)
+        raise InternalError("a test that was made for a wish must have a height.")
 
     def _single(self, record: Single) -> tuple[Singles, Answer]:
         """Return what is known of numbers with this one, and the answer that it is."""
@@ -369,11 +414,13 @@ class AnswerBook:
         if predicted is not None:
             singles = singles.after(released - said, measurement.scale, predicted)
             taken = singles.taken(measurement.scale, predicted)
+        if record.within is not None and record.within.certain:
+            taken = 1.0  # the bound is of the number itself
         value = said + taken * (released - said)
         value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(at.records, value, True)
         apart = float(np.abs(value - released).max())
-        radius = self._bounds.single(question, measurement, record.charge, value, apart)
+        radius = self._bounds.single(question, measurement, record.charge, value, apart, record.within)
         number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
         self._expectations.numbers[question.key] = number
         spent = self._spending.after(at.spent, record)
@@ -431,7 +478,7 @@ class AnswerBook:
             return None
         asked: list[Asked] = []
         for record in self._ledger.merged(0, self._taken.records):
-            if isinstance(record, EasyBatch | Easy | Hard | Single):
+            if isinstance(record, EasyBatch | Easy | Certified | Hard | Single):
                 tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
                 asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
             if len(asked) == KIN_OF:
@@ -494,6 +541,45 @@ class AnswerBook:
         if known is None:
             return None
         return self._without_test(question, known.again(question)[0], "repeat", known, "known")
+
+    def meets(self, question: Question, within: Within) -> bool:
+        """Return whether what was released answers a question as exactly as is wished."""
+        return (
+            question.constant is not None
+            or self._told_within(question, within)
+            or self._known_within(question, within)
+        )
+
+    def _told_within(self, question: Question, within: Within) -> bool:
+        told = self.told(question)
+        return told is not None and within.meets(told.error_bound, told.expected_error)
+
+    def _known_within(self, question: Question, within: Within) -> bool:
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        if within.certain:
+            bound = stated(self.estimates, question, value, math.inf, self._bounds.slack).error_bound
+            return within.meets(bound, None)
+        return within.meets(math.inf, self._expectations.told(question, value))
+
+    def within(self, question: Question, within: Within) -> Answer | None:
+        """Return an answer that meets a wish by what was released, or None."""
+        if question.constant is not None or self._told_within(question, within):
+            return self.recalled(question)
+        if not self._known_within(question, within):
+            return None
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        return self._without_test(question, value, "untested", math.inf, "within")
+
+    def wide(self, question: Question) -> Answer:
+        """Return the hypothesis's answer where a wish cannot be paid.
+
+        Raises:
+            SessionExhaustedError: Where nothing is answered that way.
+        """
+        if self.raises:
+            raise SessionExhaustedError(self.used_up())
+        value = stated_value(question, self.guesses([question])[0], self._n)
+        return self._without_test(question, value, "untested", math.inf, "budget")
 
     def untested(self, question: Question) -> Answer:
         """Return the hypothesis's answer, bounded by the first tables alone.
@@ -698,7 +784,7 @@ class AnswerBook:
 
     def _again(self, record: Record, place: int) -> Answer | None:
         """Return the answer that the record at this place released, if it still stands."""
-        if not isinstance(record, Easy | Hard | Single):
+        if not isinstance(record, Easy | Certified | Hard | Single):
             return None
         query = record.query
         known = self._memory.recall(query, self._stands)

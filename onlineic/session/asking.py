@@ -11,7 +11,7 @@ from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
 from onlineic.ask.places import without_python
 from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, shown
-from onlineic.ledger.records import Easy, EasyBatch, Hard, Ledger, Single
+from onlineic.ledger.records import Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.questions.derived import Answering
@@ -69,7 +69,7 @@ class Places:
     def take(self, ledger: Ledger) -> None:
         """Take in what the ledger has grown by."""
         for place, record in enumerate(ledger.records(self._seen), self._seen):
-            if isinstance(record, Easy | Hard | Single):
+            if isinstance(record, Easy | Certified | Hard | Single):
                 self._found[record.query.key] = place
             elif isinstance(record, EasyBatch):
                 self._found.update((query.key, place) for query in record.queries)

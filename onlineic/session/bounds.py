@@ -20,15 +20,17 @@ from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
 from onlineic.ledger.records import Easy, EasyBatch, Forfeited, Ledger
 from onlineic.noise.laws import normal_quantile
-from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, KNOWN, Plan
+from onlineic.plan.plan import ALL_EASY, ALL_HARD, EASY_OR_HARD, Plan
 from onlineic.plan.spending import Spent
 from onlineic.queries.answers import Answer
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.partitions import Measurement, Partition, block_weights
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.session.columns import cut, known_bound, of_all
 from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.gumbel import GumbelSparse
 
 MOST_TESTS = 10**30  # so many that a union over them says nothing
 
@@ -108,7 +110,7 @@ class Bounds:
         Args:
             pure: Whether their noise is Laplace.
         """
-        beta = KNOWN * self._plan.beta
+        beta = self._plan.known * self._plan.beta
         self._instalments = self._instalments.after(before).then(released, self._n, beta, pure)
 
     @property
@@ -203,7 +205,13 @@ class Bounds:
         return moved + self.measured(target, weights, spent)
 
     def single(
-        self, question: Question, measurement: Measurement, charge: Charge, value: Any, moved: float
+        self,
+        question: Question,
+        measurement: Measurement,
+        charge: Charge,
+        value: Any,
+        moved: float,
+        within: Within | None = None,
     ) -> float:
         """Return the radius of a single purchase, and keep its radius for all answers at once.
 
@@ -217,7 +225,36 @@ class Bounds:
         deviation, values = measurement.scale, len(measurement.values)
         together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
         self._hardest = max(self._hardest, min(self.known(question, value), together))
-        return moved + self.of_noise(deviation, values, beta)
+        return moved + (
+            self.of_noise(deviation, values, beta) if within is None else self.within(deviation, within)
+        )
+
+    def within(self, deviation: float, within: Within) -> float:
+        """Return the radius of a number, or of each cell by itself, that was bought for a wish."""
+        return self.of_noise(deviation, 1, self._plan.tested_beta / within.parts)
+
+    def certified(self, tester: GumbelSparse, question: Query, within: Within) -> tuple[float, float]:
+        """Return the radius of an easy answer of a test that was made for a wish, and of a measured one.
+
+        Keeps that of the first among all at once, as tests of the plan have it.
+        """
+        beta, steps, plan = EASY_OR_HARD * self._plan.tested_beta / within.parts, self._plan.steps, self._plan
+        together = tester.easy_radius(ALL_EASY * plan.tested_beta, plan.max_queries) + steps
+        self._hardest = max(self._hardest, together)
+        return tester.easy_radius(beta) + steps, tester.hard_radius(question, beta) + steps
+
+    def of_call(self, question: Query, within: Within) -> tuple[float, float, float] | None:
+        """Return (value, deviation, radius) of a question of the call that the latest tables were bought for.
+
+        They were fixed before its noise was drawn, so each holds by itself; None where these tables do not
+        hold the question.
+        """
+        point = self._instalments.estimates[-1].point(question)
+        if point is None:
+            return None
+        value, deviation = point
+        self._hardest = max(self._hardest, self.known(question, value))
+        return value, deviation, self.within(deviation, within)
 
     def of_noise(self, deviation: float, values: int, beta: float) -> float:
         """Return a bound on the noise in all of so many values, except with probability beta.

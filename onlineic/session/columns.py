@@ -37,7 +37,7 @@ from onlineic.session.expected import Expectations, Measured
 
 STATUSES: tuple[Status, ...] = ("easy", "hard", "repeat", "untested")
 EASY, HARD, REPEAT, UNTESTED = range(4)
-REASONS: tuple[Reason | None, ...] = (None, "covered", "test", "bought", "known")
+REASONS: tuple[Reason | None, ...] = (None, "covered", "test", "bought", "known", "within", "budget")
 NO_REASON, COVERED, TEST, BOUGHT, KNOWN = range(5)
 SHOWN = 10  # answers of a batch that are shown, first and last
 

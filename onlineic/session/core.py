@@ -32,23 +32,25 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError
-from onlineic.ledger.records import BoughtTables, Easy, EasyBatch, Hard, Ledger, Single
+from onlineic.ledger.records import BoughtTables, Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
 from onlineic.plan.purchase import Purchase, check_bought, is_single
 from onlineic.plan.purchase_rule import PurchaseRule, Purchases
+from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
 from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Prices
 from onlineic.session.quota import Payments, Quota
 from onlineic.session.read_guard import ReadGuard
-from onlineic.sparse.base import Hit, SparseState, steps_down
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
 
 
 def same(bought: Question | None, asked: Question) -> bool:
@@ -82,7 +84,7 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
         self._n = data.mass if n is None else n
-        self.purchases = Purchases(purchases, ledger, data.domain, self._n, prices.sparse.neighbours)
+        self.purchases = Purchases(purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta)
         self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
@@ -136,40 +138,124 @@ class Core:
             if (named := self.purchases.next(questions)) is None:
                 break
             payer, heard, alone = quota, questions, is_single(named, questions)
-            guess: Guess = 0
-            used = self.prices.unfinished(self._state.threshold_noise is not None)
             # what one question asks serves it alone, whatever else is due
             if quota is not None and not alone and self.purchases.due is not None:
                 payer = None
-            elif not self.payments.affords(named.charge.amount + (used.amount if used else 0)):
+            elif not self._affords(named):
                 if not alone or (due := self.purchases.due) is None:
                     return False
-                named, payer, heard, alone = due, None, (), False
+                named, payer, heard = due, None, ()
             if payer is not quota and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
-            length = len(self._ledger)
-            advance("tables", 0, 1)  # who stops it here has changed nothing
-            if len(self._ledger) > length:
-                continue  # who asked here has moved what is named, and what tests have used up
-            sparse, domain = self.prices.sparse, self._data.domain
-            tables = check_bought(named, self._ledger, sparse, domain, self._planned, heard)
-            if alone:
-                self.book.catch_up()  # the guess is what the record before it teaches
-                guess = self.book.guesses(questions)[0]
-                self.fetching.before_number(questions[0])
-            else:
-                self.fetching.before_tables(tables.partitions)
-            if used is not None and self.payments.settle(payer, used, tables.charge):
-                continue  # of what is left the rule names something else, or nothing
-            self._ledger.reserve(tables.charge)
-            if alone:
-                self.read_guard.run(partial(self._measure_single, tables, questions[0], guess, payer))
-            else:
-                self.read_guard.run(partial(self._measure_tables, tables, heard, payer))
-            advance("tables", 1, 1)
-            if alone:
-                break  # it is answered
+            self._purchase(named, heard, payer)
         return True
+
+    def answer_within(self, questions: Sequence[Question], within: Within) -> list[Answer]:
+        """Answer the questions of one call, each as exactly as was wished, for no more than that costs.
+
+        The call is fixed before anything of it is bought: so tables for all of it may answer each of its
+        questions by their own noise. A question that these leave open is bought by itself.
+        """
+        self.read_guard.check()
+        new = {one.key: one for one in questions if not self.book.meets(one, within)}
+        if len(new) > 1:
+            self._buy_within((*new.values(),)[:MOST_HEARD], within)
+        return [self._within(question, within) for question in questions]
+
+    def _within(self, question: Question, within: Within) -> Answer:
+        """Return the answer to one question, after what it needs was bought, if that can be paid."""
+        while True:
+            bought = self.book.catch_up()
+            if bought is not None and same(bought.query, question):
+                return bought
+            if (known := self.book.within(question, within)) is not None:
+                return known
+            self.read_guard.check()
+            if self._test_within(question, within):
+                return self.book.answered()
+            if not self._buy_within((question,), within):
+                return self.book.wide(question)
+
+    def _test_within(self, question: Question, within: Within) -> bool:
+        """Test a question at the height that certifies a wish, if that is likely to cost less than a number.
+
+        What stands reserved is replaced: at delta > 0 easy tests have used up nothing of it.
+        """
+        wish = None if self.payments.empty else self.purchases.test(question, within)
+        if wish is None or not isinstance(question, Query):
+            return False
+        tester = tester_within(self.book.mechanism, question, wish, self.book.tested_beta)
+        if tester is None or not self.payments.affords(tester.price(question).amount):
+            return False
+        (guess,) = self.book.guesses((question,))
+        self.fetching.before_tests((question,))
+        self._ledger.reserve(tester.price(question))
+        self.read_guard.run(partial(self._measure_within, tester, question, guess, wish))
+        return True
+
+    def _measure_within(self, tester: NumericSparse, query: Query, guess: Guess, within: Within) -> None:
+        """Read, test at this height, measure if it is hard, record: from here on frames hold secrets."""
+        counts, charge = self._data.exact_counts(query), self._ledger.reserved
+        if charge is None or not isinstance(guess, int):
+            raise InternalError("a test must be reserved before the data are read.")
+        gap = steps_down(counts - guess, query.grid_bits, tester.grid_bits)
+        state, hit = tester.step(self._state, gap, tester.tested_by(query), self._noise)
+        record: Certified | Hard = Certified(query, guess, within)
+        if hit is not None:
+            record = Hard(
+                query, guess, tester.measure(hit, query, guess, counts, self._noise), charge, within
+            )
+        self._record(state, [record], self.payments.quota)
+
+    def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
+        """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
+        named = None if self.payments.empty else self.purchases.within(questions, within)
+        if named is None or not self._affords(named):
+            return False
+        self._purchase(named, questions, self.payments.quota, within)
+        return True
+
+    def _affords(self, named: Purchase) -> bool:
+        """Return whether who asks may spend what this costs, and what tests have used up before it."""
+        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        return self.payments.affords(named.charge.amount + (used.amount if used else 0))
+
+    def _purchase(
+        self,
+        named: Purchase,
+        questions: tuple[Question, ...],
+        payer: Quota | None,
+        within: Within | None = None,
+    ) -> None:
+        """Reserve, draw and record what a rule named.
+
+        Nothing is bought where it is to be named anew: who is told of the progress asked meanwhile, or what
+        tests have used up was paid.
+        """
+        alone = is_single(named, questions)
+        guess: Guess = 0
+        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        length = len(self._ledger)
+        advance("tables", 0, 1)  # who stops it here has changed nothing
+        if len(self._ledger) > length:
+            return  # who asked here has moved what is named, and what tests have used up
+        sparse, domain = self.prices.sparse, self._data.domain
+        tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
+        if alone:
+            self.book.catch_up()  # the guess is what the record before it teaches
+            guess = self.book.guesses(questions)[0]
+            self.fetching.before_number(questions[0])
+        else:
+            self.fetching.before_tables(tables.partitions)
+        if used is not None and self.payments.settle(payer, used, tables.charge):
+            return  # of what is left the rule names something else, or nothing
+        self._ledger.reserve(tables.charge)
+        if alone:
+            step = partial(self._measure_single, tables, questions[0], guess, payer, within)
+        else:
+            step = partial(self._measure_tables, tables, questions, payer, within)
+        self.read_guard.run(step)
+        advance("tables", 1, 1)
 
     def _known(self, questions: Sequence[Question]) -> bool:
         """Return whether all of these need no test: the answer of the first may be the last record."""
@@ -226,16 +312,23 @@ class Core:
         measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
-    def _measure_tables(self, tables: Purchase, heard: tuple[Question, ...], payer: Quota | None) -> None:
+    def _measure_tables(
+        self, tables: Purchase, heard: tuple[Question, ...], payer: Quota | None, within: Within | None
+    ) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
-        self._record(self._state, [BoughtTables(released, tables.charge, heard)], payer)
+        self._record(self._state, [BoughtTables(released, tables.charge, heard, within)], payer)
 
     def _measure_single(
-        self, tables: Purchase, question: Question, guess: Guess, payer: Quota | None
+        self,
+        tables: Purchase,
+        question: Question,
+        guess: Guess,
+        payer: Quota | None,
+        within: Within | None,
     ) -> None:
         (target,) = tables.targets
         (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
-        self._record(self._state, [Single(question, guess, released, tables.charge)], payer)
+        self._record(self._state, [Single(question, guess, released, tables.charge, within)], payer)
 
     def _record(self, state: SparseState, records: list[Any], payer: Quota | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""

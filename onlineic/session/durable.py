@@ -64,6 +64,7 @@ from onlineic.plan.settings import Settings
 from onlineic.queries.counted import Counted, divided
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within
 from onlineic.sparse.exponential import ExponentialSparse
 from onlineic.sparse.gumbel import GumbelSparse
 from onlineic.sparse.laplace import LaplaceSparse
@@ -84,7 +85,7 @@ KNOWN: Mapping[str, type[Any]] = {
         FittedAt, FittedStart, FittedTables, GumbelSparse,
         LaplaceSparse, MaximumEntropy, MeasuredSteps, MeasuredWeights, Median, MixtureOfProducts,
         MultiplicativeWeights, PartitionRule, Perceptron, Plan, Purchase, Reach, ReplaceRows, TestsOnly,
-        UnconditionalNumbers, Unit,
+        UnconditionalNumbers, Unit, Within,
     )
 }  # fmt: skip
 

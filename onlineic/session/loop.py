@@ -15,6 +15,7 @@ from onlineic.plan.settings import Settings
 from onlineic.queries.answers import Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
+from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
 from onlineic.session.askable import answers_tables, check_supported
 from onlineic.session.batches import Batches
@@ -73,14 +74,23 @@ class Loop:
         self.__dict__.pop("core", None)
         self.ledger.give_back(self)
 
-    def answer(self, query: Any) -> Answer:
+    def answer(self, query: Any, within: Within | None = None) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
-        answer = self.core.answer(query)
+        if (wish := within or self.plan.within) is not None:
+            (answer,) = self.core.answer_within([self.core.bound(query)], wish)
+        else:
+            answer = self.core.answer(query)
         self.core.book.warn_if_more()
         return answer
 
-    def answer_many(self, queries: Queries | Sequence[Any]) -> Answers | list[Answer]:
+    def answer_many(
+        self, queries: Queries | Sequence[Any], within: Within | None = None
+    ) -> Answers | list[Answer]:
         """Answer queries in order, as `OnlineIC.answer_many` says."""
+        if (wish := within or self.plan.within) is not None:
+            found = self.core.answer_within([*map(self.core.bound, queries)], wish)
+            self.book.warn_if_more()
+            return found
         if len(queries) == 1 and not isinstance(queries, Queries):  # a batch of one takes ten times as long
             return [self.answer(queries[0])]
         self.core.read_guard.check_open()

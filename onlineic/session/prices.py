@@ -14,7 +14,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.domain.domain import Domain
-from onlineic.ledger.records import Bought, Easy, EasyBatch, Ledger, measured
+from onlineic.ledger.records import Bought, Certified, Easy, EasyBatch, Ledger, measured
 from onlineic.plan.spending import Spending, Spent, dearest_hit, restarts_left
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
@@ -97,7 +97,7 @@ class Prices:
         records = self._ledger.records(taken.records)
         version, spent, held, bought = taken.version, taken.spent, taken.held, taken.bought
         for record in records:
-            if isinstance(record, Easy | EasyBatch):
+            if isinstance(record, Easy | Certified | EasyBatch):
                 continue
             version, spent = version + 1, self._spending.after(spent, record)
             if isinstance(record, Bought):
@@ -235,7 +235,8 @@ class Prices:
         taken, held = self._taken, self._standing
         if taken.records < len(self._ledger):
             taken = self._caught_up()
-        if held is None or held.version != taken.version:
+        # a test that is made for a wish sets its own price aside
+        if held is None or held.version != taken.version or held.reserved is not self._ledger.reserved:
             reserved, spent = self._ledger.reserved, taken.spent
             sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)
             if reserved is not None:

@@ -62,6 +62,7 @@ from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within, checked_within
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.questions.means import Derived
@@ -185,6 +186,10 @@ class OnlineIC(Answering):
             bought), or the questions themselves, which tell both. Conjunctions of conditions are told well by
             tables of pairs of attributes. Dense queries are arrays of weights without such a form; if there
             are some in the list, the session starts from all cells, or measures each query.
+        within: How exact each answer is to be, a fraction of the records. A number: its `error_bound` is at
+            most so much, or the answer says why not. `expected(number)`: 95 of 100 answers are expected
+            within so much, which costs less. Each question is paid for no more than it needs. A call can wish
+            otherwise. See `docs/within.md`.
         counted: The number of records as `offline.count` released it, if it is private. By default the
             session releases one from its own budget. That the number is off by more than its bound has a
             probability of its own, besides `beta`.
@@ -226,6 +231,7 @@ class OnlineIC(Answering):
         exhausted: Exhausted = "untested",
         purchases: PurchaseRule[Any] | None = None,
         questions: Questions | None = None,
+        within: float | Within | None = None,
         counted: Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         table: str | None = None,
@@ -252,6 +258,7 @@ class OnlineIC(Answering):
             restarts=restarts,
             purchases=purchases,
             questions=questions,
+            within=within,
         )
         settings = with_relation(data, settings.of_domain(data.domain))
         if data.reach is not None and not data.reach.is_whole(data.domain):
@@ -488,13 +495,14 @@ class OnlineIC(Answering):
                 loop.give_up()
             raise
 
-    def answer(self, query: Expression | Query | Any) -> Answer:
+    def answer(self, query: Expression | Query | Any, *, within: float | Within | None = None) -> Answer:
         """Answer one query.
 
         Args:
             query: Expression, Query, Marginal, text or dict, or array of weights in [0, 1], one a cell. A
                 text is a condition in SQL, as of `ask.condition`. A dict is read as JSON is: {"age": [30,
                 50], "sex": "F"} has both ends of the range, as `ask.described` says.
+            within: How exact the answer is to be, as of the session; None: as the session wishes.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If the query cannot be asked; nothing has
@@ -508,13 +516,20 @@ class OnlineIC(Answering):
             >>> session.answer(where(sex="Female"))  # a fraction of the records; `count` is their number
             Answer(0.33... ± 0.00..., 16... records...)
         """
-        return self._alone(lambda: self._loop.answer(query))
+        wish = None if within is None else checked_within(within)
+        return self._alone(lambda: self._loop.answer(query, wish))
 
     @overload
-    def answer_many(self, queries: Queries) -> Answers: ...  # type: ignore[overload-overlap]
+    def answer_many(  # type: ignore[overload-overlap]
+        self, queries: Queries, *, within: float | Within | None = None
+    ) -> Answers: ...
     @overload
-    def answer_many(self, queries: Iterable[Expression | Query | Any]) -> list[Answer]: ...
-    def answer_many(self, queries: Queries | Iterable[Expression | Query | Any]) -> Answers | list[Answer]:
+    def answer_many(
+        self, queries: Iterable[Expression | Query | Any], *, within: float | Within | None = None
+    ) -> list[Answer]: ...
+    def answer_many(
+        self, queries: Queries | Iterable[Expression | Query | Any], *, within: float | Within | None = None
+    ) -> Answers | list[Answer]:
         """Answer queries in order, at array speed, under the same noise, charges and bounds as one by one.
 
         All queries are checked before the first is answered. A session that buys tables by what is asked
@@ -524,6 +539,8 @@ class OnlineIC(Answering):
 
         Args:
             queries: Queries, or iterable of Expression, Query, Marginal, dict or array of weights.
+            within: As of `answer`, for each of them. The call is fixed before anything is bought for it: so
+                tables may answer it for less than numbers one by one would.
 
         Returns:
             Of a batch as columns, columns.
@@ -538,7 +555,8 @@ class OnlineIC(Answering):
             asked = queries
         else:  # a generator may ask on its own, or never end
             asked = checked_list("queries", queries, remedy="write [query, ...]")
-        return self._alone(lambda: self._loop.answer_many(asked))
+        wish = None if within is None else checked_within(within)
+        return self._alone(lambda: self._loop.answer_many(asked, wish))
 
     def bind(self, question: Any) -> Question:
         """Return a question as it would be tested, or raise if it cannot be asked; nothing is asked.

@@ -32,7 +32,7 @@ from onlineic.errors import (
 )
 from onlineic.hypothesis.base import HasBlocks, Hypothesis
 from onlineic.known_noise.instalments import Instalments
-from onlineic.plan.plan import KNOWN, Plan, plan_facts
+from onlineic.plan.plan import Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.marginals import marginal
 from onlineic.session.statistics import SessionStatistics, budget_facts
@@ -57,7 +57,7 @@ class BelievedMarginal:
         labels: Shape (m,).
         counts: Shape (m,). n times the hypothesis: no guarantee.
         low, high: Shape (m,). Numbers of records that hold the exact counts, of all attributes at once, with
-            probability 1 - `plan.KNOWN` beta, less that of the number of records where that is private; None
+            probability 1 - `plan.known` beta, less that of the number of records where that is private; None
             where the first tables do not tell.
     """
 
@@ -138,7 +138,7 @@ class Summary:
 
     def _joint(self) -> str:
         counted = self.statistics.counted  # its event too: counts over a private number of records
-        sure = 1.0 - KNOWN * self.plan.beta - (0.0 if counted is None else counted.beta)
+        sure = 1.0 - self.plan.known * self.plan.beta - (0.0 if counted is None else counted.beta)
         return (
             "Intervals, where there are any, hold the exact numbers, all at once, "
             f"with probability {probability(sure)}; the numbers beside them have no guarantee."

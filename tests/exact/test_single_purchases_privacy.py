@@ -18,8 +18,8 @@ from onlineic.ledger import Single, read
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.numbers import NUMBER_BITS, least_number, number_price
 from onlineic.plan.purchase import check_bought
+from onlineic.plan.singles import Singles
 from onlineic.session.core import Core
-from onlineic.session.singles import Singles
 from onlineic.sparse.base import steps_down
 from support.ledgers import LABEL, quick_folder
 from support.noise import Wrapped

@@ -13,7 +13,6 @@ import io
 import itertools
 import re
 import shutil
-import sqlite3
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
 
@@ -26,6 +25,7 @@ from onlineic.cli import main
 from onlineic.errors import InfeasibleAccuracyError, SessionExhaustedError
 from onlineic.ledger import SqliteLedger
 from onlineic.noise import SimulatedNoise
+from tests.support import databases
 from tests.support.sessions import Still
 
 pytest.importorskip("narwhals", reason="needs the extra frames")
@@ -109,7 +109,7 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'delta=1e-09; raise epsilon.',
          'ic.OnlineIC(small_table(), ic.Budget(0.1, 1e-9))'),
         ('a condition as arguments', "session.answer(sex='F')",
-         'InvalidCallError', "got 'sex'; it has query; a condition on attributes is where(sex=..).",
+         'InvalidCallError', "got 'sex'; it has query, within; a condition on attributes is where(sex=..).",
          "session.answer(where(sex='F'))"),
         ('a condition of a mean as arguments', "session.mean('age', sex='F')",
          'InvalidCallError', "a condition on attributes is where={'sex': ..}.",
@@ -2083,7 +2083,7 @@ def spoilt(folder, odd, odd_number, moved):
         for cell in np.eye(small.size)[:11]:
             used_up.answer(ic.dense(cell))
 
-    database = sqlite3.connect(":memory:")
+    database = databases.opened()
     database.execute("CREATE TABLE people (age INTEGER, sex TEXT)")
     database.executemany("INSERT INTO people VALUES (?, ?)", zip(*people.values(), strict=True))
     parquet = folder / "people.parquet"

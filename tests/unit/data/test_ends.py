@@ -11,7 +11,7 @@ from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParamet
 from onlineic.evaluate import exact_marginal, exact_values
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Partition
-from onlineic.questions.means import Numbers
+from onlineic.questions.means import Numbers, Parts
 
 COST = ic.number(0, 1000, bins=[0, 10, 100, 1000])
 DOMAIN = ic.Domain.of(cost=COST, sex=["F", "M"])
@@ -238,7 +238,7 @@ def test_of_every_table_rounding_to_parts_is_no_more_than_the_bias(name, unit, s
         truth = {"sum": values.sum() / rows, "mean": values.mean(), "variance": values.var()}
         for aggregate, true in truth.items():
             asked = exact_values(data, numbers.asks(aggregate))
-            value, bound, bias, *_ = numbers.worked_out(aggregate, data.n, asked, [0.0] * len(asked))
+            value, bound, bias, *_ = numbers.worked_out(aggregate, data.n, Parts(asked, [0.0] * len(asked)))
             assert abs(value - true) <= bound + bias + 1e-9 * (1 + abs(true)), (aggregate, n, value, true)
 
 
@@ -247,7 +247,9 @@ def test_of_a_number_after_another_a_part_can_be_wrong_in_each_of_two_cells():
     numbers = Numbers.of(domain, "cost", None, unit=Unit(None))
     for cost in draw.uniform(0, 50, 200):
         data = ic.PrivateData.from_records({"stay": [0.25], "cost": [cost], "sex": ["F"]}, domain)
-        value, _, bias, *_ = numbers.worked_out("mean", 1, exact_values(data, numbers.asks("mean")), [0.0])
+        value, _, bias, *_ = numbers.worked_out(
+            "mean", 1, Parts(exact_values(data, numbers.asks("mean")), [0.0])
+        )
         worst = max(worst, abs(value - cost) / bias)
     assert 0.5 < worst <= 1.0
 

@@ -1,12 +1,11 @@
 """Several attributes of one column: every loader fills them, and tells which column is absent."""
 
-import sqlite3
-
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic.errors import InvalidDataError, InvalidDomainError, InvalidParameterError
+from support import databases
 
 DOMAIN = ic.Domain.of(
     month=ic.from_column("day", ic.dates("2024-01", "2024-12", by="month")),
@@ -34,7 +33,7 @@ def csv_of(folder):
 
 
 def of_sqlite(folder):
-    connection = sqlite3.connect(":memory:")
+    connection = databases.opened()
     connection.execute("CREATE TABLE visits (day TEXT, age INTEGER, sex TEXT)")
     connection.executemany("INSERT INTO visits VALUES (:day, :age, :sex)", ROWS)
     return ic.PrivateData.from_dbapi(connection, "visits", DOMAIN)

@@ -10,7 +10,7 @@ from onlineic import between, where
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError, TooLargeError
 from onlineic.noise import SimulatedNoise
 from onlineic.questions import cdf, group_by, mean, quantile, total
-from onlineic.questions.means import Numbers
+from onlineic.questions.means import Numbers, Parts
 from support.noise import Silent
 from support.sessions import Still
 
@@ -172,7 +172,7 @@ def test_midpoints_have_a_bias_of_their_own(session):
 
 def test_of_a_private_number_of_records_midpoints_of_a_sum_may_be_those_of_more_than_n():
     numbers = Numbers.of(ic.Domain.of(x=ic.binned([-100, 100, 300])), "x", where(x=ic.below(100)), False)
-    value, bound, bias, *_ = numbers.worked_out("sum", 1000, [0.0, 1.0], [0.0, 0.01])
+    value, bound, bias, *_ = numbers.worked_out("sum", 1000, Parts([0.0, 1.0], [0.0, 0.01]))
 
     assert (0.0, 100 * 1010) == (value, pytest.approx(bias))  # 1,010 records may lie at -100
     assert bound < 1e-6

@@ -12,7 +12,7 @@ import onlineic as ic
 from onlineic import at_least, below, where
 from onlineic.errors import InvalidParameterError, InvalidQueryError, TooFewRecordsError
 from onlineic.noise import SimulatedNoise
-from onlineic.questions.means import Derived
+from onlineic.questions.means import Derived, Parts
 from onlineic.questions.shares import Rate
 from support.exact import Exact
 
@@ -137,7 +137,7 @@ def test_the_bound_of_a_rate_holds_if_its_two_answers_have_others(off, bounds, w
     exact = (0.2, 0.5) if whole else (0.2, 0.3)
     released = [true + sign * bound for true, sign, bound in zip(exact, off, bounds, strict=True)]
 
-    made = Rate(SMOKES, YOUNG, whole).worked_out("share", N, released, bounds)
+    made = Rate(SMOKES, YOUNG, whole).worked_out("share", N, Parts(released, bounds))
 
     assert abs(made.value - 0.4) <= made.bound
     assert made.bound <= sum(bounds) / (released[1] if whole else sum(released)) + 1e-9

@@ -7,7 +7,7 @@ import onlineic as ic
 from onlineic.domain import Unit
 from onlineic.errors import InvalidQueryError
 from onlineic.noise import SimulatedNoise
-from onlineic.questions.means import Numbers
+from onlineic.questions.means import Numbers, Parts
 from onlineic.service.wire import from_wire, to_wire
 
 DRAW = np.random.default_rng(11)
@@ -62,7 +62,7 @@ def exact(numbers, weights, everybody=True):
     values = [weights @ numbers.shares, weights @ numbers.squares]
     if not numbers.everybody:
         values.insert(1, share - values[0])
-    return numbers.worked_out("variance", 10**15, values, [0.0] * len(values))
+    return numbers.worked_out("variance", 10**15, Parts(values, [0.0] * len(values)))
 
 
 def test_of_exact_answers_nothing_is_off_but_what_ends_leave():
@@ -108,7 +108,7 @@ def test_bounds_hold_for_every_error_of_the_answers(error):
                 del true[1]
             errors = draw.uniform(0, error, len(true))
             values = [one + e * draw.choice([-1, 1]) for one, e in zip(true, errors, strict=True)]
-            value, bound, *_ = numbers.worked_out("variance", 1, values, errors.tolist())
+            value, bound, *_ = numbers.worked_out("variance", 1, Parts(values, errors.tolist()))
             places = np.arange(40)
             mean = weights @ places / weights.sum()
             variance = weights @ (places - mean) ** 2 / weights.sum()

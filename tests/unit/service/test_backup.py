@@ -1,4 +1,4 @@
-"""Ledger and users file together: copied at any time, put back as they were, never as a second budget."""
+"""Ledger and users file together: copied while nobody has them, put back as they were, never an older one."""
 
 import json
 import os
@@ -171,6 +171,7 @@ def test_a_copy_pays_for_what_its_original_can_have_spent(bare, told):
 
 def test_a_copy_takes_no_place_while_its_original_is_there(bare):
     with opened(bare / "b.db") as session:
+        session.answer({"age": [21, 30]})
         session.copy_to(bare / "c.db")
     with pytest.raises(InvalidParameterError, match="must be lost"):
         SqliteLedger.take_over(bare / "c.db", bare / "b.db", "1")
@@ -182,9 +183,12 @@ def test_a_copy_takes_no_place_while_its_original_is_there(bare):
     (bare / "b.db").unlink()
     with pytest.raises(LedgerRollbackError):
         SqliteLedger.take_over(bare / "c.db", bare / "b.db", "1", receipt=newest)
-    older = read(bare / "c.db").receipt
+    copied = read(bare / "c.db")
+    older = f"1:{copied.links[0].hex()}"  # of before the copy: it proves nothing
+    with pytest.raises(LedgerRollbackError, match="--spent"):
+        SqliteLedger.take_over(bare / "c.db", bare / "b.db", "1", receipt=older)
     shutil.copy(bare / "c.db", bare / "d.db")
-    assert SqliteLedger.take_over(bare / "d.db", bare / "b.db", "1", receipt=older) is None
+    assert SqliteLedger.take_over(bare / "d.db", bare / "b.db", "1", receipt=copied.receipt) is None
 
 
 def test_a_copy_that_fails_leaves_the_session_and_no_folder(bare):
@@ -204,6 +208,12 @@ def test_a_copy_that_fails_leaves_the_session_and_no_folder(bare):
         asked(path, "copy", path=str(bare / "other"))
     with ic.OnlineIC(ic.PrivateData(TABLE, DOMAIN), WHOLE) as session, pytest.raises(SessionStateError):
         session.copy_to(bare / "memory")
+
+
+def test_a_root_ledger_of_periods_is_no_whole_copy(bare):
+    ic.Periods(bare / "root.db", DOMAIN, WHOLE, table="t").release()
+    with pytest.raises(InvalidParameterError, match="periods"):
+        back_up(bare / "root.db", bare / "u.db", bare / "copy")
 
 
 def test_what_is_there_is_not_written_over(folder):

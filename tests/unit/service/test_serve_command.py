@@ -129,7 +129,8 @@ def test_where_it_serves_is_said_once_it_takes_requests(folder, capfd):
     assert 0 == process.wait()
 
 
-def test_a_ledger_is_begun_by_that_word_alone_and_once(served_by, folder, capsys):
+def test_a_ledger_is_begun_by_that_word_alone_and_once(served_by, folder, capsys, monkeypatch):
+    monkeypatch.setattr(serving, "serve", lambda *_, **__: None)
     begin = [one for one in command(folder) if one != "--new"]
     assert 2 == main(begin)
     assert "a lost one is not begun anew" in capsys.readouterr().err

@@ -1,9 +1,7 @@
 """A table that grows, served: ranges in questions, the page over time, and refusals of hostile ends."""
 
-import contextlib
 import http.client
 import json
-import shutil
 from fractions import Fraction
 from urllib.parse import urlencode
 
@@ -11,16 +9,13 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.audit import verified
 from onlineic.cli import main
 from onlineic.errors import InvalidInputError, InvalidParameterError, InvalidQueryError, SessionStateError
-from onlineic.ledger import read
 from onlineic.periods import Periods, ServedPeriods
-from onlineic.service import Users
 from onlineic.session import Quota
 from support.events import FOR_EVER
 from support.noise import Silent
-from support.served import running, served
+from support.served import served
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::onlineic.errors.WideBoundWarning"),
@@ -320,58 +315,3 @@ def test_the_command_knows_a_root_ledger(tmp_path, monkeypatch, capsys):
         main(
             ["serve", str(tmp_path / "new.db"), "--new", "--users", str(tmp_path / "u.db"), "--data", "x.csv"]
         )
-
-
-@pytest.mark.parametrize("serves", [True, False])
-def test_all_ledgers_of_a_table_that_grows_are_copied_together(tmp_path, monkeypatch, capsys, serves):
-    path = grown(tmp_path)
-    for label, counts in COUNTS.items():
-        lines = [f"{at // 2},{'FM'[at % 2]}" for at, many in enumerate(counts) for _ in range(many)]
-        (tmp_path / f"{label}.csv").write_text("\n".join(["age,sex", *lines, ""]))
-    users = tmp_path / "u.db"
-    with contextlib.closing(Users(users, create=True)) as held:
-        token = held.add("ann", 1.0)
-    files = [str(path), str(tmp_path / "copy"), "--users", str(users)]
-    answers = []
-
-    def serve(session, users, **_):
-        with running(session, users) as port, ic.connect(f"http://127.0.0.1:{port}", token) as remote:
-            answers.append(remote.over("2026-02", "2026-02").answer(QUESTION))
-            if serves and len(answers) == 1:
-                assert 0 == main(["ledger", "backup", *files])
-                assert 1 == main(["periods", "add", str(path), "2026-05", str(tmp_path / "2026-01.csv")])
-                assert "while no server has the table" in capsys.readouterr().err
-                remote.over("2026-03", "2026-03").answer({"age": 1})
-
-    monkeypatch.setattr("onlineic.service.serving.serve", serve)
-    command = ["serve", str(path), "--users", str(users), "--listen", "127.0.0.1:0"]
-    command += ["--data", str(tmp_path / "{}.csv")]
-    assert 0 == main(command)
-    if not serves:
-        assert 0 == main(["ledger", "backup", *files])
-    for copy in (tmp_path / "copy" / "ledger.db.nodes").glob("*.db"):
-        assert verified(read(copy)).whole
-    assert 0 == main(["ledger", "verify", str(tmp_path / "copy" / "ledger.db")])
-
-    harmed = tmp_path / "copy" / "ledger.db.nodes" / "2026-02.db"
-    whole = harmed.read_bytes()
-    shutil.rmtree(f"{path}.nodes")
-    path.unlink()
-    users.unlink()
-    harmed.write_bytes(whole[:-7])
-    assert 1 == main(["ledger", "restore", *files])
-    harmed.write_bytes(whole)
-    assert 0 == main(["ledger", "restore", *files])
-    capsys.readouterr()
-    assert 1 == main(command)
-    assert "--instead-of" in capsys.readouterr().err
-    taken = [*command, "--instead-of", str(path), "--spent", "0.9", "--sessions"]
-    assert 1 == main([*taken, "9"])
-    assert "--sessions must be how many the original had, the 5" in capsys.readouterr().err
-    assert 0 == main([*taken, "5"])
-    assert answers[0].value == answers[1].value
-    for label in (*LABELS, "2026-Q1"):
-        report = verified(read(f"{path}.nodes/{label}.db"))
-        assert report.whole
-        assert float(report.spent) >= 0.9
-    assert 0 == main(command)  # from then on it is the original

@@ -20,8 +20,8 @@ from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases, PurchaseRule
 from onlineic.plan.numbers import least_number, number_price
 from onlineic.plan.purchase import Purchase, single
+from onlineic.plan.singles import Singles
 from onlineic.session import Quota
-from onlineic.session.singles import Singles
 
 SIZES = {"a": range(40), "b": 6, "c": range(30), "d": 5, "e": 4, "f": 3, "g": 4, "h": 2}
 DOMAIN = ic.Domain.of(SIZES)  # of many cells, so that tables of all say nothing

@@ -17,7 +17,7 @@ from onlineic.ledger import BoughtTables, Hard
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Queries
-from onlineic.questions.means import Numbers
+from onlineic.questions.means import Numbers, Parts
 from onlineic.updates import FittedTables
 from support.noise import Silent
 
@@ -333,8 +333,8 @@ def test_a_mean_of_untested_answers_without_a_bound_is_told_where_its_error_is_e
         ("variance", [0.1, 0.2, 0.05], [0.01] * 3),
     ):
         bounds = [math.inf] * len(values)
-        made = numbers.worked_out(aggregate, 1000, values, bounds, errors)
-        unknown = numbers.worked_out(aggregate, 1000, values, bounds)
+        made = numbers.worked_out(aggregate, 1000, Parts(values, bounds, errors))
+        unknown = numbers.worked_out(aggregate, 1000, Parts(values, bounds))
 
         assert (math.inf, False) == (made.bound, made.few)
         assert 0.0 < made.value < 11**2 / 4

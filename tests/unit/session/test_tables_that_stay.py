@@ -215,13 +215,13 @@ def attached(file, other):
 def renamed(file, other):
     """A job that loads a table beside the old one, and then swaps their names."""
     other.executescript("CREATE TABLE new AS SELECT * FROM t; UPDATE new SET city = 1")
-    connection = sqlite3.connect(file)
+    connection = databases.opened(file)
     script = "ALTER TABLE t RENAME TO old; ALTER TABLE new RENAME TO t"
     return connection, "t", lambda: connection.executescript(script)
 
 
 def written_by_another(file, other):
-    return sqlite3.connect(file), "t", lambda: other.executescript("UPDATE t SET city = 1")
+    return databases.opened(file), "t", lambda: other.executescript("UPDATE t SET city = 1")
 
 
 @pytest.mark.parametrize("made", [attached, renamed, written_by_another])

@@ -1,0 +1,312 @@
+"""What meets a wish at the least expected price: a number, or tables, from public facts alone.
+
+A question that is not known well enough is bought by itself, with just the noise that its wish allows; a
+call is bought as a whole, where tables that answer all of it cost less. Numbers are rents: each time that
+they have cost an eighth more, tables are looked for that would have saved more of these rents than they cost,
+if as many questions are to come as were asked.
+
+Proof: docs/theory/within.md, 14.2, 14.3, 14.4.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import attrs
+import numpy as np
+from scipy.special import ndtri
+
+from onlineic.interactions.demand import Demand, asked_of
+from onlineic.interactions.designs import Design, cheapest
+from onlineic.interactions.predictor import Predictor
+from onlineic.known_noise.instalments import Instalments
+from onlineic.noise.gumbel import SCALE_LIMIT
+from onlineic.noise.laws import normal_quantile
+from onlineic.noise.sources import SIGMA_LIMIT
+from onlineic.plan.calibration import rounded_down
+from onlineic.plan.defaults import EASY_OR_HARD
+from onlineic.plan.purchase import Purchase, precision_of, single_at, tables_at
+from onlineic.plan.purchase_rule import Facts
+from onlineic.plan.record_summary import RecordSummary, Rent
+from onlineic.queries.marginals import Question
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
+from onlineic.queries.reach import Reach
+from onlineic.queries.within import MOST_STEEP, Within
+from onlineic.sparse.base import NumericSparse
+from onlineic.sparse.gumbel import GumbelSparse
+
+GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction of a second
+PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
+TO_COME = 2  # times the rents that tables would have saved: as many questions are to come as were asked
+MOST_HEARD = 4096  # questions of a call that tables are looked for
+LATEST = 192  # rents that are looked at: the older ones are like them
+UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
+UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
+MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
+GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its quantiles
+
+
+def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
+    """Return the deviation of the noise, records, that a certain wish allows the number of a question.
+
+    It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
+
+    Args:
+        beta: That the bound may fail with, of all that the wish speaks of.
+    """
+    left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
+    each = beta / within.parts
+    return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
+
+
+@lru_cache(maxsize=4096)
+def tester_within(
+    sparse: NumericSparse | None, query: Query, within: Within, beta: float
+) -> GumbelSparse | None:
+    """Return the test of a query that certifies a wish if it is easy, and measures within it if not, or None.
+
+    An easy answer is off by at most T + b ln ln(2/beta), T = steepness b; a hit's number carries half of beta
+    too. Scales may differ from test to test in one filter: each hit is charged at its own (theory 3.2, 4.5).
+    """
+    if not isinstance(sparse, GumbelSparse) or not within.steepness:
+        return None
+    unit, part = sparse.n << sparse.grid_bits, EASY_OR_HARD * beta / within.parts
+    steps = rounded_down(sparse)
+    most = within.radius * (1.0 - 1e-9) - query.rounding - steps
+    scale = Fraction(math.floor(most * unit / (within.steepness + math.log(-math.log(part))) * 2**10), 2**10)
+    bits = sparse.bits_of(query)
+    sigma = math.floor((most - 1.0 / sparse.n) * (sparse.n << bits) / normal_quantile(part / 2.0))
+    sigma = min(sigma, SIGMA_LIMIT >> (sparse.grid_bits - bits))
+    moved = sparse.widest
+    if (
+        sigma < 1
+        or scale * within.steepness < 1
+        or moved > scale * math.log1p(0.99 / float(sparse.order - 1))
+    ):
+        return None  # so small a height has no price at this order
+    if max(scale.as_integer_ratio()) >= SCALE_LIMIT:
+        return None
+    return attrs.evolve(
+        sparse,
+        scale=scale,
+        threshold=math.floor(scale * within.steepness),
+        ratio=Fraction(sigma << (sparse.grid_bits - bits)) / scale,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tests(
+    sparse: NumericSparse | None, query: Query, within: Within, beta: float
+) -> tuple[tuple[Within, float, float], ...]:
+    """Return (wish, scale in records, price of a hit) of each test that can be made."""
+    found = []
+    for steepness in range(2, MOST_STEEP + 1):
+        wish = attrs.evolve(within, steepness=steepness)
+        tester = tester_within(sparse, query, wish, beta)
+        if tester is not None:
+            found.append(
+                (wish, float(tester.scale) / (1 << tester.grid_bits), float(tester.price(query).amount))
+            )
+    return tuple(found)
+
+
+def test_within(facts: Facts[RecordSummary]) -> Within | None:
+    """Return the wish with the steepness of the test whose expected price is least, or None.
+
+    None where a number costs less than that, or no test can be made: of a cross table, at delta = 0, and for
+    a wish that is not certain, which needs none.
+    """
+    (question,), within = facts.questions, _wish(facts)
+    number = number_within(facts, question)
+    if number is None or not within.certain or not isinstance(question, Query):
+        return None
+    wish, price = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
+    if wish is None or price >= number.charge.amount:
+        return None
+    tester = tester_within(facts.sparse, question, wish, facts.beta)
+    payable = tester is not None and facts.account.affords(tester.price(question))
+    return wish if payable else None
+
+
+def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> tuple[Within | None, float]:
+    """Return the best test of a question, and what it is expected to cost: a hit with its chance.
+
+    The answer is expected to be off by a normal error.
+    """
+    tests = _tests(facts.sparse, query, _wish(facts), facts.beta)
+    if not tests or error >= 1.0:
+        return None, math.inf
+    steep = np.array([wish.steepness for wish, _, _ in tests])[:, None]
+    gaps = facts.n * error * GAPS / np.array([scale for _, scale, _ in tests])[:, None]
+    # P(|gap| + b G >= T) of standard Gumbel noise G
+    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))).mean(axis=1)
+    prices = hits * np.array([price for _, _, price in tests])
+    best = int(np.argmin(prices))
+    return tests[best][0], float(prices[best])
+
+
+def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase | None:
+    """Return a number, or table, with the most noise that the wish allows, or None if none can be drawn."""
+    within, pure = _wish(facts), facts.account.order is None
+    if within.certain:
+        deviation = deviation_within(within, question, facts.n, facts.beta, pure)
+    else:
+        known = _error(facts, _predictor(facts), question)
+        # the answer lies between the number and what was said before, by the precision of both
+        left = within.expected**-2 - (known**-2 if 0.0 < known < 1.0 else 0.0)
+        deviation = facts.n * (left**-0.5 if left > 0.0 else 1.0)
+    return single_at(question, deviation, facts.account, facts.neighbours)
+
+
+def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> Purchase | None:
+    """Return what to buy for questions that are not known within their wish, or None: what is left is less.
+
+    Args:
+        demand: Of the stream, as the rule expects it.
+    """
+    asked = [one for one in facts.questions if one.constant is None]
+    numbers = [number_within(facts, one) for one in asked]
+    cost = sum((one.charge.amount for one in numbers if one is not None), Fraction(0))
+    if len(asked) > 1:
+        return _of_call(facts, asked, cost, reach)
+    if not asked:
+        return None
+    (number,) = numbers
+    tables = None if number is None or demand is None else _for_rents(facts, asked[0], cost, demand, reach)
+    best = tables or number
+    return best if best is not None and best.charge.amount <= facts.account.left else None
+
+
+def _of_call(
+    facts: Facts[RecordSummary], asked: Sequence[Question], cost: Fraction, reach: Reach | None
+) -> Purchase | None:
+    """Return tables that answer all questions of a call within its wish, if they cost less than numbers."""
+    within, queries = _wish(facts), [one for one in asked if isinstance(one, Query)]
+    if not cost or len(queries) < 2:
+        return None
+    demand = Demand.of_these(facts.domain, [*map(asked_of, queries)])
+    if not within.certain:
+        return _least(facts, queries, demand, min(cost, facts.account.left), reach)
+    if facts.account.order is None:  # of sums of Laplace noises no such bound is proven
+        return None
+    design = cheapest(Predictor(facts.domain), demand, UNBOUNDED * facts.n**2, reach)
+    tables = _made(facts, design, cost)
+    if tables is None:
+        return None
+    worst = _times_too_wide(facts, tables, queries)
+    most = cost * Fraction(MARGIN * worst**2) if worst < math.inf else cost
+    return _made(facts, design, most) if most < min(cost, facts.account.left) else None
+
+
+def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iterable[Query]) -> float:
+    """Return how many times the deviation that a wish allows that of the worst question has."""
+    within, n = _wish(facts), facts.n
+    blank = [
+        Measurement(
+            table, np.zeros(table.blocks), deviation
+        )  # the law of the noise is known before it is drawn
+        for table, deviation in zip(tables.partitions, tables.deviations(n), strict=True)
+    ]
+    known, worst = Instalments().then(blank, n, facts.beta, pure=False), 0.0
+    for query in queries:
+        point = known.point(query)
+        if point is None:
+            return math.inf
+        worst = max(worst, n * point[1] / deviation_within(within, query, n, facts.beta, pure=False))
+    return worst
+
+
+def _least(
+    facts: Facts[RecordSummary], queries: Sequence[Query], demand: Demand, most: Fraction, reach: Reach | None
+) -> Purchase | None:
+    """Return the cheapest tables with which the expected error of each is small enough, below `most`."""
+    found: Purchase | None = None
+    low, high = most / 1024, most
+    while high > low * Fraction(9, 8):
+        middle = Fraction(math.sqrt(float(low) * float(high)))
+        known, design = _after(facts, _predictor(facts), demand, middle, reach)
+        if all(_error(facts, known, query) <= _wish(facts).expected for query in queries):
+            high, found = middle, _made(facts, design, middle)
+        else:
+            low = middle
+    return found
+
+
+def _for_rents(
+    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
+) -> Purchase | None:
+    """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
+    heard = facts.heard
+    rents = [*heard.rents, Rent(question, cost, _wish(facts))]
+    if heard.housed == len(rents) - 1:
+        return None  # nothing was rented since
+    total, before = float(heard.rented + cost), float(heard.rented)
+    if before and math.floor(math.log(total, GROWN)) == math.floor(math.log(before, GROWN)):
+        return None
+    open_ones = [one for one in rents[-LATEST:] if not _known(facts, _predictor(facts), one)]
+    over = len(rents) / min(LATEST, len(rents))
+    own = Demand.of_these(facts.domain, [asked_of(one.question) for one in open_ones])
+    best: tuple[float, Purchase] | None = None
+    for wanted in (demand, own):
+        for part in PARTS:
+            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0)) / TO_COME
+            if price < cost or price > facts.account.left:
+                continue
+            known, design = _after(facts, _predictor(facts), wanted, price, reach)
+            saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)
+            gain = TO_COME * saved - float(price)
+            if gain >= 0.0 and (best is None or gain > best[0]):
+                tables = _made(facts, design, price)
+                best = best if tables is None else (gain, tables)
+    return None if best is None else best[1]
+
+
+def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> float:
+    """Return what a question would be expected to cost by what a predictor holds, at most what it did."""
+    if _known(facts, predictor, rent):
+        return 0.0
+    if not rent.within.certain or not isinstance(rent.question, Query):
+        return float(rent.cost)
+    return min(
+        float(rent.cost), _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))[1]
+    )
+
+
+def _known(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> bool:
+    """Return whether a question is expected to be known within its wish by what a predictor holds."""
+    if not rent.within.certain:
+        return _error(facts, predictor, rent.question) <= rent.within.expected
+    return UNION * predictor.noise(rent.question) <= rent.within.radius
+
+
+def _after(
+    facts: Facts[RecordSummary], predictor: Predictor, demand: Demand, price: Fraction, reach: Reach | None
+) -> tuple[Predictor, Design]:
+    """Return what is known with the best tables for a price, and these."""
+    pure = facts.account.order is None
+    budget = precision_of(facts.account, price, facts.neighbours) * facts.n**2
+    design = cheapest(predictor, demand, budget, reach, laplace=pure)
+    known = [(key, budget * (one**2 if pure else one)) for key, one in design.parts.items()]
+    return predictor.with_planned(known), design
+
+
+def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purchase | None:
+    if not design.parts or most > facts.account.left:
+        return None
+    return tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
+
+
+def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
+    """Return the expected error of an answer, larger where what was said before proved to be farther off."""
+    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
+
+
+def _predictor(facts: Facts[RecordSummary]) -> Predictor:
+    return facts.heard.predictor or Predictor(facts.domain)
+
+
+def _wish(facts: Facts[Any]) -> Within:
+    return facts.within if facts.within is not None else Within(1.0)

@@ -1,0 +1,167 @@
+"""Wishes: what an answer must be exact to, what that costs, and what is told where it cannot be paid."""
+
+import numpy as np
+import pytest
+
+import onlineic as ic
+from onlineic import audit
+from onlineic.errors import InvalidParameterError, SessionExhaustedError
+from onlineic.evaluate import exact_values, random_stream
+from onlineic.ledger import BoughtTables, Certified, Hard, Single, read
+from onlineic.noise import SimulatedNoise
+from onlineic.queries import Within, expected
+
+DOMAIN = ic.Domain.of(a=range(12), b=["u", "v", "w"], c=range(8), d=["no", "yes"])
+GENERATOR = np.random.default_rng(20261129)
+COUNTS = GENERATOR.multinomial(40_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
+DATA = ic.PrivateData(COUNTS, DOMAIN)
+BUDGET = ic.Budget(1.0, 1e-9)
+STREAM = random_stream(DOMAIN, 120, 5)
+
+
+def opened(seed=0, **options):
+    return ic.OnlineIC(DATA, BUDGET, noise=SimulatedNoise(seed), **options)
+
+
+def spent(session):
+    return float(session.account.spent / session.account.capacity)
+
+
+def kinds(session, kind):
+    return [record for record in session.transcript if isinstance(record, kind)]
+
+
+@pytest.mark.parametrize("radius", [0.02, 0.05])
+@pytest.mark.parametrize("budget", [BUDGET, ic.Budget(1.0)])
+def test_every_bound_of_a_certain_wish_is_at_most_the_wish(radius, budget):
+    session = ic.OnlineIC(DATA, budget, within=radius, noise=SimulatedNoise(1))
+    answers = [session.answer(query) for query in STREAM]
+
+    assert all(one.error_bound <= radius or one.reason == "budget" for one in answers)
+    assert all(one.error_bound <= radius for one in answers[:20])
+    assert spent(session) <= 1.0
+
+
+def test_an_expected_wish_is_met_by_the_expected_error_and_costs_less():
+    session, certain = opened(within=expected(0.02)), opened(within=0.02)
+    answers = [session.answer(query) for query in STREAM]
+    for query in STREAM:
+        certain.answer(query)
+
+    assert all(one.expected_error <= 0.02 / 1.95 for one in answers)
+    assert spent(session) < spent(certain)
+    assert (
+        np.mean(np.abs([one.value for one in answers] - exact_values(DATA, STREAM)) <= 0.02) > 0.8
+    )  # no table of people has so little structure
+
+
+def test_a_question_costs_about_what_plain_noise_of_its_wish_costs():
+    narrow, wide = opened(), opened()
+    first = narrow.answer(STREAM[0], within=0.01)
+    wide.answer(STREAM[0], within=0.04)
+
+    assert first.error_bound == pytest.approx(0.01, rel=0.01)
+    assert 12.0 < spent(narrow) / spent(wide) < 20.0  # 16, but for the whole record of every bound
+
+
+def test_a_wider_wish_is_told_again_and_a_narrower_one_rests_on_a_number_of_its_own():
+    session = opened()
+    first = session.answer(STREAM[0], within=0.02)
+    before = spent(session)
+
+    assert session.answer(STREAM[0], within=0.05).value == first.value
+    assert spent(session) == before
+    second = session.answer(STREAM[0], within=0.01)
+    assert (second.status, second.reason) == ("hard", "bought")
+    assert spent(session) - before > 3.5 * before
+    one, two = kinds(session, Single)
+    assert second.value == two.measurement.values[0] != one.measurement.values[0]
+
+
+def test_tests_are_made_where_they_are_likely_cheaper_each_at_its_own_price():
+    session = opened(within=0.05, questions=[("a", "b"), ("c", "d")])
+    for query in random_stream(DOMAIN, 400, 8):
+        assert session.answer(query).error_bound <= 0.05
+    easy, hard = kinds(session, Certified), [one for one in kinds(session, Hard) if one.within is not None]
+
+    assert len(easy) > 100
+    assert len(hard) < len(easy) / 4
+    assert all(one.within.steepness for one in [*easy, *hard])
+    assert len({one.charge.amount for one in hard}) == len(
+        {(one.within, one.query.grid_bits) for one in hard}
+    )
+
+
+def test_a_call_is_bought_as_a_whole_where_tables_cost_less():
+    one_by_one, at_once = opened(), opened()
+    questions = [ic.where(a=a, b=b) for a in range(12) for b in "uvw"]
+    answers = at_once.answer_many(questions, within=0.02)
+    for question in questions:
+        one_by_one.answer(question, within=0.02)
+    (tables,) = kinds(at_once, BoughtTables)
+
+    assert [one.error_bound <= 0.02 for one in answers] == [True] * 36
+    assert {(one.status, one.reason) for one in answers} == {("repeat", "known")}
+    assert len(tables.heard) == 36
+    assert spent(at_once) < spent(one_by_one) / 8
+
+
+def test_what_cannot_be_paid_is_answered_from_what_was_released_and_costs_nothing():
+    session = opened()
+    answer = session.answer(STREAM[0], within=1e-4)
+    assert (answer.status, answer.reason) == ("untested", "budget")
+    assert spent(session) == 0.0
+    with pytest.raises(SessionExhaustedError):
+        opened(exhausted="raise").answer(STREAM[0], within=1e-4)
+
+
+def test_a_finer_wish_never_costs_less():
+    costs = [np.mean([_cost(radius, seed) for seed in range(3)]) for radius in (0.01, 0.02, 0.04)]
+    assert costs == sorted(costs, reverse=True)
+
+
+def _cost(radius, seed):
+    session = opened(seed, within=radius)
+    for query in STREAM[:60]:
+        session.answer(query)
+    return spent(session)
+
+
+@pytest.mark.parametrize("within", [0.02, expected(0.02)])
+def test_a_session_with_a_wish_goes_on_from_its_file_and_is_verified(within, tmp_path):
+    path, data = tmp_path / "a.db", ic.PrivateData(COUNTS, DOMAIN)
+    with ic.OnlineIC(data, BUDGET, within=within, ledger=path, table="t") as session:
+        told = [session.answer(query).value for query in STREAM[:40]]
+        told += [one.value for one in session.answer_many(STREAM[40:60])]
+        cost = session.account.spent
+    assert not audit.verified(read(path)).problems
+    with ic.OnlineIC.resume(path, data) as session:
+        again = [session.answer(query) for query in STREAM[:60]]
+        assert session.account.spent == cost
+        assert session.plan.within == (within if isinstance(within, Within) else Within(within))
+    if not isinstance(within, Within):  # answers that are only expected may follow what is bought later
+        assert [one.value for one in again] == told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"certify": 0.1},
+        {"threshold": 0.1},
+        {"hard_answers": 5},
+        {"update": ic.MultiplicativeWeights()},
+        {"purchases": ic.plan.TestsOnly()},
+        {"sparse": "laplace"},
+    ],
+)
+def test_a_wish_beside_what_settles_the_same_is_refused_by_name(options):
+    with pytest.raises(InvalidParameterError, match="within must be None with"):
+        opened(within=0.01, **options)
+
+
+@pytest.mark.parametrize("within", [0.0, -1.0, True, "a", None.__class__, float("nan"), 1j])
+def test_a_wish_that_is_none_is_refused_by_name(within):
+    session = opened()
+    with pytest.raises(InvalidParameterError, match="within must be"):
+        session.answer(STREAM[0], within=within)
+    assert len(session.transcript) == 0
