@@ -263,9 +263,8 @@ def waits(server: Server, seconds: float) -> dict[str, list[float]]:
     return found
 
 
-def floods(tree: Path, seconds: float, kinds: list[str]) -> list[dict[str, Any]]:
+def floods(tree: Path, seconds: float, kinds: list[str]) -> Iterator[dict[str, Any]]:
     """Return what another user waits beside each flood."""
-    rows = []
     for kind in kinds:
         with served(tree, ["ann", "bob"], 600) as server:
             server.run(
@@ -289,9 +288,8 @@ def floods(tree: Path, seconds: float, kinds: list[str]) -> list[dict[str, Any]]
             row = {"flood": kind, "statuses": statuses, "asked": asked}
             for name, held in found.items():
                 row[name] = [*np.percentile(held, [50, 99]).tolist(), max(held), len(held)]
-            rows.append(row)
             print(shown(row), flush=True)
-    return rows
+            yield row
 
 
 def shown(row: dict[str, Any]) -> str:
@@ -332,9 +330,8 @@ def client(port: int, token: str, cookie: str, kind: str, seconds: float, seed: 
     told.put(taken)
 
 
-def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) -> list[dict[str, Any]]:
+def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Return questions a second, waits, and processor time of the server a question."""
-    rows = []
     names = [f"u{place}" for place in range(max(counts))]
     with served(tree, names, 1_000_000) as server:
         cookies = [login(server.port, server.tokens[name])[2]["set-cookie"].split(";")[0] for name in names]
@@ -371,30 +368,28 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 row = {"kind": kind, "clients": many, "rate": questions / seconds,
                        "p50": float(np.percentile(taken, 50)), "p99": float(np.percentile(taken, 99)),
                        "processor": 1000 * (server.processor() - before) / questions, "memory": server.memory()}  # fmt: skip  # noqa: E501
-                rows.append(row)
                 print(
                     f"{kind:24} clients {many:2}: {row['rate']:7.0f} a second, p50 {row['p50']:.1f}, p99 {row['p99']:.1f} ms, "  # noqa: E501
                     f"processor {row['processor']:.3f} ms, {row['memory']} MB", flush=True,
                 )  # fmt: skip
-    return rows
+                yield row
 
 
-def memory(tree: Path, requests: int) -> list[dict[str, Any]]:
+def memory(tree: Path, requests: int) -> Iterator[dict[str, Any]]:
     """Return MB of the server over so many requests, mostly plain questions."""
-    rows = []
     with served(tree, ["ann"], 1_000_000) as server:
         line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         headers = {"Authorization": f"Bearer {server.tokens['ann']}"}
         chance = random.Random(3)
         for place in range(requests + 1):
             if place % (requests // 10) == 0:
-                rows.append({"requests": place, "memory": server.memory()})
-                print(rows[-1], flush=True)
+                row = {"requests": place, "memory": server.memory()}
+                print(row, flush=True)
+                yield row
             kind = ("repeat", "repeat", "repeat", "new easy", "explain", "statistics")[place % 6]
             method, path, body = LOADS[kind][1](chance)
             line.request(method, path, None if body is None else json.dumps(body), headers)
             line.getresponse().read()
-    return rows
 
 
 def main() -> None:
@@ -411,31 +406,27 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="rows of what was measured before and is not now are kept")
     parser.add_argument("--name", default="now", help="of the tree in that file")
     given = parser.parse_args()
-    parts: dict[str, Callable[[list[str]], list[dict[str, Any]]]] = {
-        "floods": lambda kinds: floods(given.tree, given.seconds, kinds),
-        "load": lambda kinds: load(given.tree, given.seconds / 2, kinds, tuple(given.clients)),
-        "memory": lambda kinds: memory(given.tree, given.requests),
+    parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+        "floods": lambda: floods(given.tree, given.seconds, given.kinds or ["none", *FLOODS]),
+        "load": lambda: load(given.tree, given.seconds / 2, given.kinds or [*LOADS], tuple(given.clients)),
+        "memory": lambda: memory(given.tree, given.requests),
     }
     for part in given.only:
-        kinds = given.kinds or (["none", *FLOODS] if part == "floods" else [*LOADS])
-        for some in [[kind] for kind in kinds] if part == "floods" else [kinds]:  # a server each
-            rows = parts[part](some)
+        for row in parts[part]():
             if given.json is not None:
-                keep(given.json, given.name, part, rows)
+                keep(given.json, given.name, part, row)
 
 
-def keep(path: Path, name: str, part: str, rows: list[dict[str, Any]]) -> None:
-    """Write rows into a result file, in the place of those of the same kind."""
+def keep(path: Path, name: str, part: str, row: dict[str, Any]) -> None:
+    """Write a row into a result file, in the place of one of the same kind."""
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     held = found.setdefault(name, {}).setdefault(part, [])
-    load, cores = round(os.getloadavg()[0], 1), os.cpu_count()
-    for row in rows:
-        row |= {"machine": {"load": load, "cores": cores}}
-        same = [at for at, one in enumerate(held) if key_of(one) == key_of(row)]
-        if same:
-            held[same[0]] = row
-        else:
-            held.append(row)
+    row["machine"] = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    same = [at for at, one in enumerate(held) if key_of(one) == key_of(row)]
+    if same:
+        held[same[0]] = row
+    else:
+        held.append(row)
     path.write_text(written(found), encoding="utf-8")
 
 
