@@ -50,7 +50,7 @@ GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its qua
 
 
 def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
-    """Return the deviation of the noise, records, that a certain wish allows the number of a question.
+    """Return the deviation of the noise, records, that a certain wish allows a number, or all cells at once.
 
     It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
 
@@ -58,7 +58,8 @@ def deviation_within(within: Within, question: Question, n: int, beta: float, pu
         beta: That the bound may fail with, of all that the wish speaks of.
     """
     left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
-    each = beta / within.parts
+    cells = 1 if isinstance(question, Query) else question.partition.blocks
+    each = beta / (within.parts * cells)
     return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
 
 
