@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 EXPERIMENTS := $(filter-out experiments/make_%,$(wildcard experiments/*.py))
 QUICK := $(EXPERIMENTS:experiments/%.py=quick/%)
 
-.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills operations browser mutants bench bench-full bench-quick waits measures experiments experiments-quick fresh rivals tables
+.PHONY: $(QUICK) demo serve-demo pictures docs test lint audit exhaustive fuzz kills operations browser mutants bench bench-full bench-quick waits floods measures experiments experiments-quick fresh rivals tables
 
 demo: $(VENV)/.plot
 	$(BIN)/python -m onlineic demo
@@ -87,6 +87,11 @@ bench-quick: $(VENV)/.test
 waits: $(VENV)/.test
 	@mkdir -p build
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.waits build/waits.json
+
+# How long others wait beside floods of one user of a server, its load and its memory: docs/serving.md shows them.
+floods: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.floods --json benchmarks/results/floods.json
+	$(BIN)/python experiments/study/readme.py
 
 # The code in numbers: lines, what an answer runs, numbers found by experiment, private reads, imports; half a
 # minute. Beside those of a commit, in a minute and a half: make measures SINCE=bfd17a9a

@@ -1,6 +1,6 @@
 """How long others wait beside eight floods of one user of a server, and what a question takes of a processor.
 
-    python -m benchmarks.floods [--tree FOLDER] [--seconds 8] [--json FILE] [--only PART ..] [KIND ..]
+    python -m benchmarks.floods [KIND ..] [--tree FOLDER --name NAME] [--only PART ..] [--json FILE]
 
 A server of this checkout, or of another in FOLDER, serves a made table of 30,000 records. *floods*: eight
 clients of one user send one kind of request as fast as they are answered; another user asks a plain new
@@ -263,10 +263,9 @@ def waits(server: Server, seconds: float) -> dict[str, list[float]]:
     return found
 
 
-def floods(tree: Path, seconds: float, kinds: list[str]) -> list[dict[str, Any]]:
-    """Return what another user waits beside each flood; the first row is without one."""
-    rows = []
-    for kind in ["none", *(kinds or FLOODS)]:
+def floods(tree: Path, seconds: float, kinds: list[str]) -> Iterator[dict[str, Any]]:
+    """Return what another user waits beside each flood."""
+    for kind in kinds:
         with served(tree, ["ann", "bob"], 600) as server:
             server.run(
                 "user", "quota", "bob", "--per-minute", "1000000", "--users", str(server.folder / "users.db")
@@ -289,9 +288,8 @@ def floods(tree: Path, seconds: float, kinds: list[str]) -> list[dict[str, Any]]
             row = {"flood": kind, "statuses": statuses, "asked": asked}
             for name, held in found.items():
                 row[name] = [*np.percentile(held, [50, 99]).tolist(), max(held), len(held)]
-            rows.append(row)
             print(shown(row), flush=True)
-    return rows
+            yield row
 
 
 def shown(row: dict[str, Any]) -> str:
@@ -332,12 +330,11 @@ def client(port: int, token: str, cookie: str, kind: str, seconds: float, seed: 
     told.put(taken)
 
 
-def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) -> list[dict[str, Any]]:
+def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) -> Iterator[dict[str, Any]]:
     """Return questions a second, waits, and processor time of the server a question."""
-    rows = []
     names = [f"u{place}" for place in range(max(counts))]
     with served(tree, names, 1_000_000) as server:
-        cookie = login(server.port, server.tokens["u0"])[2]["set-cookie"].split(";")[0]
+        cookies = [login(server.port, server.tokens[name])[2]["set-cookie"].split(";")[0] for name in names]
         headers = {"Authorization": f"Bearer {server.tokens['u0']}"}
         warm = {"questions": [{"sex": "Male"}, *({"age": 17 + at} for at in range(70))]}
         call(server.port, "POST", "/v1/answers", warm, headers)
@@ -350,12 +347,12 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 {"questions": [plain(chance) for _ in range(256)]},
                 headers,
             )
-        for kind in kinds or LOADS:
+        for kind in kinds:
             for many in counts:
                 told = mp.Queue()
                 before = server.processor()
                 each = [
-                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookie, kind, seconds, 7 * place + many, told))  # noqa: E501
+                    mp.Process(target=client, args=(server.port, server.tokens[f"u{place}"], cookies[place], kind, seconds, 7 * place + many, told))  # noqa: E501
                     for place in range(many)
                 ]  # fmt: skip
                 for one in each:
@@ -371,30 +368,28 @@ def load(tree: Path, seconds: float, kinds: list[str], counts: tuple[int, ...]) 
                 row = {"kind": kind, "clients": many, "rate": questions / seconds,
                        "p50": float(np.percentile(taken, 50)), "p99": float(np.percentile(taken, 99)),
                        "processor": 1000 * (server.processor() - before) / questions, "memory": server.memory()}  # fmt: skip  # noqa: E501
-                rows.append(row)
                 print(
                     f"{kind:24} clients {many:2}: {row['rate']:7.0f} a second, p50 {row['p50']:.1f}, p99 {row['p99']:.1f} ms, "  # noqa: E501
                     f"processor {row['processor']:.3f} ms, {row['memory']} MB", flush=True,
                 )  # fmt: skip
-    return rows
+                yield row
 
 
-def memory(tree: Path, requests: int) -> list[dict[str, Any]]:
+def memory(tree: Path, requests: int) -> Iterator[dict[str, Any]]:
     """Return MB of the server over so many requests, mostly plain questions."""
-    rows = []
     with served(tree, ["ann"], 1_000_000) as server:
         line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         headers = {"Authorization": f"Bearer {server.tokens['ann']}"}
         chance = random.Random(3)
         for place in range(requests + 1):
             if place % (requests // 10) == 0:
-                rows.append({"requests": place, "memory": server.memory()})
-                print(rows[-1], flush=True)
+                row = {"requests": place, "memory": server.memory()}
+                print(row, flush=True)
+                yield row
             kind = ("repeat", "repeat", "repeat", "new easy", "explain", "statistics")[place % 6]
             method, path, body = LOADS[kind][1](chance)
             line.request(method, path, None if body is None else json.dumps(body), headers)
             line.getresponse().read()
-    return rows
 
 
 def main() -> None:
@@ -408,17 +403,57 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="*", default=[1, 8, 32])
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--only", nargs="*", default=["floods", "load", "memory"])
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="rows of what was measured before and is not now are kept")
+    parser.add_argument("--name", default="now", help="of the tree in that file")
     given = parser.parse_args()
-    found: dict[str, Any] = {"tree": str(given.tree.name)}
-    if "floods" in given.only:
-        found["floods"] = floods(given.tree, given.seconds, given.kinds)
-    if "load" in given.only:
-        found["load"] = load(given.tree, given.seconds / 2, given.kinds, tuple(given.clients))
-    if "memory" in given.only:
-        found["memory"] = memory(given.tree, given.requests)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
+    parts: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+        "floods": lambda: floods(given.tree, given.seconds, given.kinds or ["none", *FLOODS]),
+        "load": lambda: load(given.tree, given.seconds / 2, given.kinds or [*LOADS], tuple(given.clients)),
+        "memory": lambda: memory(given.tree, given.requests),
+    }
+    for part in given.only:
+        for row in parts[part]():
+            if given.json is not None:
+                keep(given.json, given.name, part, row)
+
+
+def keep(path: Path, name: str, part: str, row: dict[str, Any]) -> None:
+    """Write a row into a result file, in the place of one of the same kind."""
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    held = found.setdefault(name, {}).setdefault(part, [])
+    row["machine"] = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    same = [at for at, one in enumerate(held) if key_of(one) == key_of(row)]
+    if same:
+        held[same[0]] = row
+    else:
+        held.append(row)
+    path.write_text(written(found), encoding="utf-8")
+
+
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what a row is of."""
+    return tuple(row.get(name) for name in ("flood", "kind", "clients", "requests"))
+
+
+def written(found: dict[str, Any]) -> str:
+    """Return a result as JSON, a row a line."""
+    trees = []
+    for name, parts in found.items():
+        each = [
+            f"  {json.dumps(part)}: [\n   " + ",\n   ".join(json.dumps(short(row)) for row in rows) + "\n  ]"
+            for part, rows in parts.items()
+        ]
+        trees.append(f" {json.dumps(name)}: {{\n" + ",\n".join(each) + "\n }")
+    return "{\n" + ",\n".join(trees) + "\n}\n"
+
+
+def short(value: Any) -> Any:
+    """Return the same with floats of four digits."""
+    if isinstance(value, dict):
+        return {str(name): short(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [short(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

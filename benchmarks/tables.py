@@ -93,7 +93,10 @@ def named(group: Row) -> str:
 
 
 def report(result: Result) -> str:
-    """Return all tables of a run."""
+    """Return all tables of a run, of rules or of a server."""
+    if "now" in result:
+        names = {"Floods": floods, "Load": load, "Memory": memory}
+        return "\n".join(f"# {name}\n\n{make(result)}" for name, make in names.items())
     parts = [f"Grid `{result['grid']['name']}`. {machine(result)}\n", "# Groups\n"]
     reasons = Reasons()
     for name, rows in by_group(result).items():
@@ -428,6 +431,66 @@ MADE: dict[str, Callable[[Result], str]] = {
     "parts": components,
     "scale": scale,
 }
+
+
+# A server: results/floods.json
+
+ASKED = ("repeat", "explain", "record", "login")
+
+
+def floods(result: Result) -> str:
+    """Return how long another user waits beside each flood, milliseconds."""
+    before = {row["flood"]: row for row in result.get("before", {}).get("floods", ())}
+    lines = []
+    for row in result["now"]["floods"]:
+        old = before.get(row["flood"])
+        plain = ("-", "-") if old is None else map(rounded, old["plain"][:2])
+        rest = (rounded(row[kind][1]) for kind in ASKED)
+        lines.append([row["flood"], *plain, *map(rounded, row["plain"][:2]), *rest, f"{machine_load(row)}"])
+    head = [
+        "flood",
+        "plain before, p50",
+        "p99",
+        "plain, p50",
+        "p99",
+        *(f"{kind}, p99" for kind in ASKED),
+        "load",
+    ]
+    return table(head, lines)
+
+
+def machine_load(row: Row) -> str:
+    return f"{row['machine']['load']:g}"
+
+
+def load(result: Result) -> str:
+    """Return questions a second, waits, and processor time of the server a question, milliseconds."""
+    before = {(row["kind"], row["clients"]): row for row in result.get("before", {}).get("load", ())}
+    rows = result["now"]["load"]
+    counts = sorted({row["clients"] for row in rows})
+    lines = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        found = {row["clients"]: row for row in rows if row["kind"] == kind}
+        cells = [
+            f"{found[many]['rate']:,.0f}, {rounded(found[many]['p50'])}/{rounded(found[many]['p99'])}"
+            if many in found
+            else "-"
+            for many in counts
+        ]
+        old = before.get((kind, counts[0]))
+        was = "-" if old is None else rounded(old["processor"])
+        lines.append([kind, *cells, rounded(found[counts[0]]["processor"]), was])
+    head = ["", *(f"{many} client{'s' * (many > 1)}" for many in counts), "processor", "before"]
+    return table(head, lines)
+
+
+def memory(result: Result) -> str:
+    """Return what a server holds in memory over many requests."""
+    lines = [[f"{row['requests']:,}", f"{row['memory']:,}"] for row in result["now"].get("memory", ())]
+    return table(["requests", "MB"], lines)
+
+
+SERVED: dict[str, Callable[[Result], str]] = {"floods": floods, "load": load, "memory": memory}
 
 
 # Cells

@@ -24,6 +24,7 @@ READMES = (
     ROOT / "docs" / "reproduction.md",
     ROOT / "docs" / "analysts.md",
     ROOT / "docs" / "tables.md",
+    ROOT / "docs" / "serving.md",
     ROOT / "docs" / "which_rule.md",
 )
 MARKED = re.compile(r"(<!-- table: ([^\n]+?) -->\n).*?(<!-- end -->)", re.S)
@@ -113,13 +114,14 @@ def by_path(path: Path) -> Any:
     return module
 
 
-def of_benchmarks(make: Callable[[dict], str]) -> Callable[[], str]:
-    """Return a table of the report that `make bench` has left."""
-    return lambda: make(json.loads((BENCHMARKS / "results" / "report.json").read_text(encoding="utf-8")))
+def of_benchmarks(make: Callable[[dict], str], name: str = "report") -> Callable[[], str]:
+    """Return a table of the report that `make bench`, or another benchmark, has left."""
+    return lambda: make(json.loads((BENCHMARKS / "results" / f"{name}.json").read_text(encoding="utf-8")))
 
 
 benchmarks = by_path(BENCHMARKS / "tables.py")
 MADE = {"measured": measured} | {name: of_benchmarks(make) for name, make in benchmarks.MADE.items()}
+MADE |= {name: of_benchmarks(make, "floods") for name, make in benchmarks.SERVED.items()}
 
 
 def remade() -> dict[Path, str]:

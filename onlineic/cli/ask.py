@@ -29,6 +29,7 @@ from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import FEW, decimals
 from onlineic.errors import (
     InvalidInputError,
+    InvalidParameterError,
     LedgerMismatchError,
     MissingExtraError,
     TooFewRecordsError,
@@ -36,6 +37,7 @@ from onlineic.errors import (
 )
 from onlineic.ledger.sqlite import read
 from onlineic.queries.answers import Answer
+from onlineic.queries.within import Within
 from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
@@ -85,7 +87,16 @@ def _ask(arguments: argparse.Namespace) -> int:
     protected = protected_by(arguments)
     options = {
         name: value
-        for name in ("hard_answers", "certify", "max_queries", "questions", "ledger", "table", "restarts")
+        for name in (
+            "hard_answers",
+            "certify",
+            "within",
+            "max_queries",
+            "questions",
+            "ledger",
+            "table",
+            "restarts",
+        )
         if (value := getattr(arguments, name)) is not None
     }
     with contextlib.ExitStack() as files:
@@ -279,6 +290,18 @@ def _row(fields: Iterable[Any]) -> None:
     csv.writer(sys.stdout, lineterminator="\n").writerow(map(csv_field, fields))
 
 
+def wish_of(text: str) -> Within:
+    """Return a wish as it is written on the command line: .01, 1%, expected:.01 or expected:1%."""
+    kind, _, number = text.rpartition(":")
+    if kind not in ("", "expected"):
+        raise argparse.ArgumentTypeError(f"write .01, 1% or expected:1%, not {shown(text)}")
+    try:
+        radius = float(number.removesuffix("%")) / (100.0 if number.endswith("%") else 1.0)
+        return Within(radius, certain=not kind)
+    except (ValueError, InvalidParameterError):
+        raise argparse.ArgumentTypeError(f"write .01, 1% or expected:1%, not {shown(text)}") from None
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic ask` takes."""
     parser.description = (
@@ -298,6 +321,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     wish = parser.add_mutually_exclusive_group()
     wish.add_argument("--hard-answers", type=whole, metavar="C", help="how many measured answers to plan for")
     wish.add_argument("--certify", type=float, help="accuracy to certify instead, fraction of records")
+    wish.add_argument(
+        "--within",
+        type=wish_of,
+        metavar="W",
+        help="how exact each answer is to be: .01 or 1%% for certain, expected:1%% with 95 of 100",
+    )
     parser.add_argument("--questions", type=whole, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=whole, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument(

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -42,7 +42,7 @@ GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction o
 PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
 TO_COME = 2  # times the rents that tables would have saved: as many questions are to come as were asked
 MOST_HEARD = 4096  # questions of a call that tables are looked for
-LATEST = 192  # rents that are looked at: the older ones are like them
+LATEST = 64  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
@@ -50,7 +50,7 @@ GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its qua
 
 
 def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
-    """Return the deviation of the noise, records, that a certain wish allows the number of a question.
+    """Return the deviation of the noise, records, that a certain wish allows a number, or all cells at once.
 
     It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
 
@@ -58,11 +58,30 @@ def deviation_within(within: Within, question: Question, n: int, beta: float, pu
         beta: That the bound may fail with, of all that the wish speaks of.
     """
     left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
-    each = beta / within.parts
+    cells = 1 if isinstance(question, Query) else question.partition.blocks
+    each = beta / (within.parts * cells)
     return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
 
 
-@lru_cache(maxsize=4096)
+@final
+@attrs.frozen(eq=False)
+class _Alike:
+    """A query, equal to those whose tests have the same noise and price."""
+
+    query: Query
+
+    @property
+    def _kind(self) -> tuple[int, int, int, float]:
+        query = self.query
+        return query.lowest, query.highest, query.grid_bits, query.rounding
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alike) and self._kind == other._kind
+
+    def __hash__(self) -> int:
+        return hash(self._kind)
+
+
 def tester_within(
     sparse: NumericSparse | None, query: Query, within: Within, beta: float
 ) -> GumbelSparse | None:
@@ -71,6 +90,12 @@ def tester_within(
     An easy answer is off by at most T + b ln ln(2/beta), T = steepness b; a hit's number carries half of beta
     too. Scales may differ from test to test in one filter: each hit is charged at its own (theory 3.2, 4.5).
     """
+    return _tester(sparse, _Alike(query), within, beta)
+
+
+@lru_cache(maxsize=4096)
+def _tester(sparse: NumericSparse | None, alike: _Alike, within: Within, beta: float) -> GumbelSparse | None:
+    query = alike.query
     if not isinstance(sparse, GumbelSparse) or not within.steepness:
         return None
     unit, part = sparse.n << sparse.grid_bits, EASY_OR_HARD * beta / within.parts
@@ -99,10 +124,10 @@ def tester_within(
 
 @lru_cache(maxsize=4096)
 def _tests(
-    sparse: NumericSparse | None, query: Query, within: Within, beta: float
+    sparse: NumericSparse | None, alike: _Alike, within: Within, beta: float
 ) -> tuple[tuple[Within, float, float], ...]:
     """Return (wish, scale in records, price of a hit) of each test that can be made."""
-    found = []
+    found, query = [], alike.query
     for steepness in range(2, MOST_STEEP + 1):
         wish = attrs.evolve(within, steepness=steepness)
         tester = tester_within(sparse, query, wish, beta)
@@ -136,7 +161,7 @@ def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> t
 
     The answer is expected to be off by a normal error.
     """
-    tests = _tests(facts.sparse, query, _wish(facts), facts.beta)
+    tests = _tests(facts.sparse, _Alike(query), _wish(facts), facts.beta)
     if not tests or error >= 1.0:
         return None, math.inf
     steep = np.array([wish.steepness for wish, _, _ in tests])[:, None]

@@ -9,14 +9,16 @@ from typing import final, overload
 
 from onlineic.ask.sql import statement
 from onlineic.ask.sql_values import Value
+from onlineic.errors import InvalidParameterError, shown
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Key
+from onlineic.queries.within import Within, checked_within
 from onlineic.questions import arithmetic as arithmetic  # which results are combined by
 from onlineic.questions.association import ChiSquare, Statistic, chi_square, correlation, covariance
 from onlineic.questions.distributions import Cdf, Quantile, cdf, quantile
 from onlineic.questions.groups import Groups, group_by
 from onlineic.questions.linear import AnsweringLinear, Where
-from onlineic.questions.means import Aggregate, Derived, mean, total, variance
+from onlineic.questions.means import Aggregate, Derived, variance
 from onlineic.questions.moments import Scored
 from onlineic.questions.ranks import Top
 from onlineic.questions.regression import (
@@ -29,6 +31,7 @@ from onlineic.questions.regression import (
 from onlineic.questions.series import series
 from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
+from onlineic.questions.wishes import Wishing, counts_within, mean_within, sum_within
 from onlineic.slips import public
 
 
@@ -37,7 +40,7 @@ class Answering(AnsweringLinear):
     """What answers linear queries, and so questions that are made of them."""
 
     @final
-    def mean(self, attribute: str, where: Where = None) -> Derived:
+    def mean(self, attribute: str, where: Where = None, *, within: float | Within | None = None) -> Derived:
         """Return the mean of an attribute among the records that meet a condition and have a value.
 
         Its `value` and `error_bound` are in the unit of the attribute: years of an age, never fractions.
@@ -48,6 +51,8 @@ class Answering(AnsweringLinear):
             attribute: Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that
                 may be off.
             where: Expression, text in SQL or dict.
+            within: How exact the mean is to be, in the unit of the attribute; None: as the session wishes, of
+                a session's wish that part of the range of the values.
 
         Returns:
             The number that was worked out, made of one answer for all records, else of two.
@@ -62,7 +67,7 @@ class Answering(AnsweringLinear):
             >>> session.mean("age", where="sex = 'Female'")
             mean(age, where(sex='Female')) = 36.9... ± 2... (0.95 sure), 16... records, 2 answers...
         """
-        return mean(self, attribute, where)
+        return mean_within(self, attribute, where, within)
 
     @final
     def share(
@@ -91,7 +96,7 @@ class Answering(AnsweringLinear):
         return share(self, cond, where, by)
 
     @final
-    def sum(self, attribute: str, where: Where = None) -> Derived:
+    def sum(self, attribute: str, where: Where = None, *, within: float | Within | None = None) -> Derived:
         """Return the sum of an attribute over the records that meet a condition and have a value.
 
         Its `value` and `error_bound` are in the unit of the attribute, over all those records together.
@@ -102,6 +107,8 @@ class Answering(AnsweringLinear):
             attribute: Whole numbers or numbers; bins stand for their midpoints, and `bias` says how far that
                 may be off.
             where: Expression, text in SQL or dict.
+            within: How exact the sum is to be, in its own unit; None: as the session wishes, of a session's
+                wish that part of the range of the values, for all records.
 
         Raises:
             InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition; nothing was
@@ -111,7 +118,7 @@ class Answering(AnsweringLinear):
             >>> session.sum("education_num", where={"sex": "Female"})
             sum(education_num, where(sex='Female')) = 16... ± ... (0.95 sure), 16... records, 2 answers...
         """
-        return total(self, attribute, where)
+        return sum_within(self, attribute, where, within)
 
     @final
     def variance(self, attribute: str, where: Where = None) -> Derived:
@@ -244,15 +251,33 @@ class Answering(AnsweringLinear):
 
     @overload
     def quantile(
-        self, attribute: str, q: float, where: Where = None, *, narrow: bool = False
+        self,
+        attribute: str,
+        q: float,
+        where: Where = None,
+        *,
+        narrow: bool = False,
+        within: float | Within | None = None,
     ) -> Quantile: ...
     @overload
     def quantile(
-        self, attribute: str, q: Iterable[float], where: Where = None, *, narrow: bool = False
+        self,
+        attribute: str,
+        q: Iterable[float],
+        where: Where = None,
+        *,
+        narrow: bool = False,
+        within: float | Within | None = None,
     ) -> list[Quantile]: ...
     @final
     def quantile(
-        self, attribute: str, q: float | Iterable[float], where: Where = None, *, narrow: bool = False
+        self,
+        attribute: str,
+        q: float | Iterable[float],
+        where: Where = None,
+        *,
+        narrow: bool = False,
+        within: float | Within | None = None,
     ) -> Quantile | list[Quantile]:
         """Return the value that a share q of the records do not exceed, among those that meet a condition.
 
@@ -267,6 +292,8 @@ class Answering(AnsweringLinear):
                 list.
             where: Expression, text in SQL or dict.
             narrow: Whether to ask up to four times as many questions, so that `low` and `high` come nearer.
+            within: How exact each number of records is to be that the search asks for, as a fraction of all
+                records: how far that lets values be apart the table alone tells. None: as the session wishes.
 
         Raises:
             TooFewRecordsError: If too few records meet the condition; the answers are paid.
@@ -278,7 +305,8 @@ class Answering(AnsweringLinear):
             >>> session.quantile("age", 0.9).value
             58
         """
-        return quantile(self, attribute, q, where, narrow=narrow)
+        asked = self if within is None else Wishing(self, checked_within(within))
+        return quantile(asked, attribute, q, where, narrow=narrow)
 
     @final
     def median(self, attribute: str, where: Where = None, *, narrow: bool = False) -> Quantile:
@@ -323,13 +351,16 @@ class Answering(AnsweringLinear):
         return cdf(self, attribute, where)
 
     @final
-    def histogram(self, attribute: str, where: Where = None) -> Groups:
+    def histogram(
+        self, attribute: str, where: Where = None, *, within: float | Within | None = None
+    ) -> Groups:
         """Return how many records have each value of an attribute, among those that meet a condition.
 
         Counts, not fractions, each with its `error_bounds`; one question in all, the table of the attribute.
 
         Args:
             where: Expression, text in SQL or dict.
+            within: How exact all counts are to be at once, in records; None: as the session wishes.
 
         Returns:
             One count a value; `to_pandas`, `to_polars`, `plot`.
@@ -344,7 +375,7 @@ class Answering(AnsweringLinear):
               Female: 16... ± ...
               Male: 32... ± ...
         """
-        return group_by(self, attribute, where)
+        return group_by(counts_within(self, within), attribute, where)
 
     @final
     def top(self, attribute: Key | Iterable[Key], k: int = 10, where: Where = None) -> Top:
@@ -399,6 +430,7 @@ class Answering(AnsweringLinear):
         of: str | None = None,
         *,
         unbiased: bool = False,
+        within: float | Within | None = None,
     ) -> Groups:
         """Return the number of records, or the mean, sum or variance of an attribute, in each group.
 
@@ -413,6 +445,9 @@ class Answering(AnsweringLinear):
             where: Expression, text in SQL or dict.
             of: The attribute of a mean, a sum or a variance.
             unbiased: Of counts: each by itself, with its standard error; it can be below 0. Add up such ones.
+            within: How exact all counts are to be at once, in records; None: as the session wishes. They are
+                one table, which costs little more than a few numbers, however many groups there are. Of means
+                ask `mean(.., within=)` for each group.
 
         Returns:
             One number a group, with its bound; `to_pandas`, `to_polars`, `plot`.
@@ -428,7 +463,12 @@ class Answering(AnsweringLinear):
               Female: 3... ± ...
               Male: 3... ± ...
         """
-        return group_by(self, keys, where, aggregate, of, unbiased=unbiased)
+        if within is not None and aggregate != "count":
+            raise InvalidParameterError(
+                f"within must be None with aggregate={shown(aggregate)}, got {shown(within)}: of counts;"
+                " write mean(of, where, within=..) for each group."
+            )
+        return group_by(counts_within(self, within), keys, where, aggregate, of, unbiased=unbiased)
 
     def sql(
         self,

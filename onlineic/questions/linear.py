@@ -17,6 +17,7 @@ from onlineic.domain.attributes import Binned
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
+    InvalidParameterError,
     InvalidQueryError,
     TooFewRecordsError,
     check_kind,
@@ -26,6 +27,7 @@ from onlineic.queries.answers import Answer
 from onlineic.queries.cuts import is_long
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 
 Where = Expression | str | dict[str, Any] | None  # a text in SQL, a dict as of JSON
 LONGEST_TITLE = 60  # letters of a name in the title of a figure
@@ -59,6 +61,7 @@ class PublicFacts:
             public.
         answers_tables: Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one.
         rounded_in: In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown.
+        within: How exact its answers are to be, if that was said: a part of what each could be.
     """
 
     domain: Domain
@@ -67,6 +70,7 @@ class PublicFacts:
     n_bound: int = 0
     answers_tables: bool = True
     rounded_in: Unit | None = None
+    within: Within | None = None
 
 
 class HasFacts(abc.ABC):
@@ -125,6 +129,20 @@ class AnsweringLinear(HasFacts):
     def answer_many(self, queries: Any) -> Any:
         """Answer queries in order."""
         return [self.answer(query) for query in queries]
+
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        """Answer the queries of one call, each within a wish.
+
+        Raises:
+            InvalidParameterError: Of all but a session, which alone buys for a wish.
+        """
+        raise InvalidParameterError(
+            f"within must be None here, got {shown(within)}: a session alone buys for a wish; ask it itself."
+        )
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what is said of each query before it is asked, fractions: of all but a session one half."""
+        return [0.5 for _ in queries]
 
     def snapshot(self, queries: Iterable[Any], answers: Iterable[Answer]) -> list[Answer]:
         """Return these answers as the hypothesis says all of them now, each with a bound of its own.

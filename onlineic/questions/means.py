@@ -1,6 +1,6 @@
 """Means and sums of an attribute, with bounds made of those of the linear answers behind them.
 
-Proof: docs/theory/queries.md, 1.8, 1.11.
+Proof: docs/theory/queries.md, 1.8, 1.11; docs/theory/within.md, 14.6.
 """
 
 import math

@@ -491,12 +491,16 @@ class Service:
         """Tell the session on a page."""
         answers = min(number(request, "answers", 20), PAGE_OF_RECORDS)
         self._gate.read(user, 16 + answers)
-        found = await self._office.summary(user, answers)
 
-        def rendered() -> bytes:
-            return encoded({"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()})
+        async def written() -> bytes:
+            found = await self._office.summary(user, answers)
 
-        return _json(await self._scheduler.reading.run(user.name, rendered))
+            def rendered() -> bytes:
+                return encoded({"text": str(found), "markdown": found.to_markdown(), "html": found.to_html()})
+
+            return await self._scheduler.reading.run(user.name, rendered)
+
+        return _json(await self._office.shared(("written", answers), written))
 
     async def synthetic(self, request: Request, user: User) -> Response:
         """Hand out synthetic rows, stamped as such: before anything was asked, of the public start."""

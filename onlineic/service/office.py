@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import attrs
 from starlette.responses import Response
@@ -17,7 +17,8 @@ from onlineic.service.users import User, digest_of
 from onlineic.session.quota import Quota
 
 MOST_KEYS, LONGEST_KEY, LONGEST_REPLY = 256, 80, 2**16  # of replies that are kept to be given again
-MOST_SUMMARIES = 8
+MOST_SHARED = 16
+T = TypeVar("T")
 
 
 @final
@@ -43,7 +44,7 @@ class Office:
     def __init__(self, session: Servable, scheduler: Scheduler, gate: Gate) -> None:
         self.session, self.scheduler, self.gate = session, scheduler, gate
         self._once: OrderedDict[tuple[str, str], Once] = OrderedDict()
-        self._summaries: dict[int, tuple[Any, Any]] = {}  # by answers: the view that it was made of, and it
+        self._shared: dict[tuple[str, int], tuple[Any, asyncio.Task[Any]]] = {}  # and of which facts
 
     def quota(self, user: User) -> Quota:
         """Return what a user may spend, as their next question finds it."""
@@ -72,15 +73,25 @@ class Office:
         )
 
     async def summary(self, user: User, answers: int) -> Any:
-        """Return the summary of now, made once for all who ask for it before something changes."""
-        view = self.scheduler.view
-        if (held := self._summaries.get(answers)) is not None and held[0] is view:
-            return held[1]
-        act = (8 + answers // 4, lambda to, session: session.summary(answers))
-        (found,) = await self.scheduler.parts(Job.of(user, b"summary"), [act])
-        self._summaries[answers] = (view, found)
-        while len(self._summaries) > MOST_SUMMARIES:
-            self._summaries.pop(next(iter(self._summaries)))
+        """Return the summary of now."""
+
+        async def summed_up() -> Any:
+            act = (8 + answers // 4, lambda to, session: session.summary(answers))
+            return (await self.scheduler.parts(Job.of(user, b"summary"), [act]))[0]
+
+        return await self.shared(("summary", answers), summed_up)
+
+    async def shared(self, name: tuple[str, int], make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return what is made once for all who ask for it before something public changes."""
+        now = (self.scheduler.view.length, self.scheduler.view.statistics)
+        held = self._shared.pop(name, None)
+        if held is None or held[0] != now or _failed(held[1]):
+            held = (now, asyncio.ensure_future(make()))
+            held[1].add_done_callback(_failed)  # somebody is told: whoever waits, if anybody does
+        self._shared[name] = held
+        while len(self._shared) > MOST_SHARED:
+            self._shared.pop(next(iter(self._shared)))
+        found: T = await asyncio.shield(held[1])
         return found
 
     # -- requests that may come twice -----------------------------------------------------------------------
@@ -133,3 +144,8 @@ class Office:
         seconds = before / self.scheduler.pace if self.scheduler.pace else None
         state = "asking" if job.done else "waiting"
         return {"state": state, "before": before, "asked": job.asked, "done": job.done, "seconds": seconds}
+
+
+def _failed(task: "asyncio.Task[Any]") -> bool:
+    """Return whether a task has ended without a result."""
+    return task.done() and (task.cancelled() or task.exception() is not None)

@@ -387,7 +387,7 @@ def explained_of(found: Explanation, n: int, beta: float) -> list[str]:
             said.append(f"{price}; {others}, if what was learned so far is good enough.")
     if found.shared:
         said.append(
-            f"And the first question buys tables for {part(found.shared)} of the budget, which serve "
+            f"Whoever asks next also buys tables for {part(found.shared)} of the budget, which serve "
             "everybody: no share pays for them."
         )
     return [*said, *_worth(found, n, beta)]

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import math
 import os
 import threading
 import time
@@ -443,8 +444,8 @@ class Scheduler:
                 self._lines.append(job.line())
                 self._wake.notify()
 
-    def _next(self) -> tuple[Batch, int, Act] | None:
-        """Take the next part: of the asker who has had the least, in the order of their line."""
+    def _next(self, most: float) -> tuple[Batch, int, Act] | None:
+        """Take the next part if it costs no more: of the asker who has had the least, in their order."""
         with self._wake:
             while self._waiting:
                 name = min(self._waiting, key=lambda one: self._served[one])
@@ -456,6 +457,8 @@ class Scheduler:
                     with contextlib.suppress(InvalidStateError):  # a thread that works it out ends
                         batch.future.set_exception(UnreadyError("who asked has gone; nothing was asked."))
                     continue
+                if batch.parts[0][0] > most:
+                    return None
                 cost, act = batch.parts.popleft()
                 if not batch.parts:
                     self._leave(name)
@@ -528,7 +531,8 @@ class Scheduler:
         cost = 0
         try:
             with self.session.together():
-                while not self.broken and (taken := self._next()) is not None:
+                # a part that is dearer than all before it would make these wait for its own time
+                while not self.broken and (taken := self._next(cost or math.inf)) is not None:
                     batch, own, act = taken
                     if batch not in batches:
                         batches.append(batch)

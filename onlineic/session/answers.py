@@ -544,6 +544,12 @@ class AnswerBook:
             return None
         return self._without_test(question, known.again(question)[0], "repeat", known, "known")
 
+    def said(self, question: Question) -> float:
+        """Return what the hypothesis says of a query now."""
+        if question.constant is not None:
+            return float(question.constant / (1 << question.grid_bits))
+        return float(np.max(stated_value(question, self.guesses([question])[0], self._n)))
+
     def meets(self, question: Question, within: Within) -> bool:
         """Return whether what was released answers a question as exactly as is wished."""
         return (

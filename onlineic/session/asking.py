@@ -14,6 +14,7 @@ from onlineic.errors import InvalidParameterError, OnlineICError, checked_list, 
 from onlineic.ledger.records import Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.within import Within, checked_within
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.session.explain import Explanation, explained
@@ -111,6 +112,17 @@ class Asking(Answering):
         check_many(queries)
         asked = checked_list("queries", queries, remedy="write [query, ...]")
         return self._run(lambda: self._loop().answer_many(asked))
+
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        """Answer the queries of one call, each within a wish, as `OnlineIC.answer_within`."""
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+        wish = checked_within(within)
+        found: list[Answer] = self._run(lambda: [*self._loop().answer_many(asked, wish)])
+        return found
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what the hypothesis says of each query, as `OnlineIC.believed`."""
+        return self._session.believed(queries)
 
     def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
         """Answer questions in order, each by itself: one that is refused leaves the others alone.

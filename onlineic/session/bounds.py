@@ -225,13 +225,13 @@ class Bounds:
         deviation, values = measurement.scale, len(measurement.values)
         together = moved + self.of_noise(deviation, values, ALL_HARD * beta * part)
         self._hardest = max(self._hardest, min(self.known(question, value), together))
-        return moved + (
-            self.of_noise(deviation, values, beta) if within is None else self.within(deviation, within)
-        )
+        if within is not None:
+            return moved + self.within(deviation, values, within)
+        return moved + self.of_noise(deviation, values, beta)
 
-    def within(self, deviation: float, within: Within) -> float:
-        """Return the radius of a number, or of each cell by itself, that was bought for a wish."""
-        return self.of_noise(deviation, 1, self._plan.tested_beta / within.parts)
+    def within(self, deviation: float, values: int, within: Within) -> float:
+        """Return the radius of so many numbers at once that were bought for a wish."""
+        return self.of_noise(deviation, values, self._plan.tested_beta / within.parts)
 
     def certified(self, tester: GumbelSparse, question: Query, within: Within) -> tuple[float, float]:
         """Return the radius of an easy answer of a test that was made for a wish, and of a measured one.
@@ -254,7 +254,7 @@ class Bounds:
             return None
         value, deviation = point
         self._hardest = max(self._hardest, self.known(question, value))
-        return value, deviation, self.within(deviation, within)
+        return value, deviation, self.within(deviation, 1, within)
 
     def of_noise(self, deviation: float, values: int, beta: float) -> float:
         """Return a bound on the noise in all of so many values, except with probability beta.

@@ -26,10 +26,13 @@ from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, sh
 from onlineic.ledger.records import Ledger
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.plan.purchase import Purchase, is_single
+from onlineic.plan.within import tester_within
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.query import Query
 from onlineic.queries.reach import Reach
+from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
@@ -497,6 +500,52 @@ def explained(loop: Loop, question: Any) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.read_guard.check_open()
     return Previewer.of(loop).explained(question)
+
+
+def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
+    """Return what a question would cost under a wish, and be worth; asks nothing."""
+    loop.core.read_guard.check_open()
+    previewer = Previewer.of(loop)
+    asked, _, questions = previewer.dry_run(question)
+    book, account, rule = loop.book, loop.ledger.account, loop.core.purchases
+    new = {one.key: one for one in questions if not book.meets(one, within)}
+    constants = sum(one.constant is not None for one in questions)
+    tables = rule.within([*new.values()], within) if len(new) > 1 else None
+    prices = [] if tables is None else [tables.charge.amount]
+    for one in new.values() if tables is None else ():
+        test, bought = rule.test(one, within), rule.within((one,), within)
+        tester = (
+            None
+            if test is None or not isinstance(one, Query)
+            else tester_within(book.mechanism, one, test, book.tested_beta)
+        )
+        price = None if bought is None else bought.charge.amount
+        price = tester.price(one).amount if tester is not None and isinstance(one, Query) else price
+        prices.append(account.capacity + 1 if price is None else price)
+    total, left = sum(prices, Fraction(0)) / account.capacity, account.left / account.capacity
+    payable, alone = total <= left, questions[0] if len(questions) == 1 else None
+    bound = within.radius if within.certain and payable else math.inf
+    return Explanation(
+        asked=asked,
+        form="several" if alone is None else _form(alone),
+        attributes=tuple(dict.fromkeys(name for each in questions for name in _attributes(each))),
+        support=None if alone is None else _support(alone),
+        grid_bits=None if alone is None else getattr(alone, "grid_bits", 0),
+        answers=len(questions),
+        constants=constants,
+        repeats=len(questions) - constants - len(new),
+        bound_easy=bound,
+        bound_hard=bound,
+        bound_derived=None,
+        price=float(max(prices, default=Fraction(0)) / account.capacity) if payable else 0.0,
+        hits_left=previewer.hits_left,
+        at_most=float(total) if payable else 0.0,
+        left=float(left),
+        payable=payable,
+        restarts_left=previewer.restarts_left,
+        expected=None if within.certain else within.expected,
+        bought=len(new),
+    )
 
 
 def _explanation(

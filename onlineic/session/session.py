@@ -68,6 +68,7 @@ from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable, answered
 from onlineic.questions.synthetic import Synthetic, check_sampled, synthetic
+from onlineic.questions.wishes import Wishing
 from onlineic.reentry import NonReentrantLock
 from onlineic.session.answers import AnswerBook
 from onlineic.session.askable import check_supported
@@ -99,7 +100,7 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, Previewer, explained
+from onlineic.session.explain import Explanation, Previewer, explained, explained_within
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
@@ -558,6 +559,32 @@ class OnlineIC(Answering):
         wish = None if within is None else checked_within(within)
         return self._alone(lambda: self._loop.answer_many(asked, wish))
 
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        """Answer the queries of one call, each within a wish, as `answer_many`.
+
+        Args:
+            queries: Iterable of Expression, Query, Marginal, dict or array of weights.
+        """
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+        wish = checked_within(within)
+        return self._alone(lambda: [*self._loop.answer_many(asked, wish)])
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what the hypothesis says of each query: free, and without any guarantee.
+
+        Args:
+            queries: Iterable of Expression, Query or array of weights.
+        """
+        asked = checked_list("queries", queries, remedy="write [query, ...]")
+
+        def said() -> list[float]:
+            book, grid = self._loop.book, self._loop.plan.weight_bits
+            book.catch_up()
+            bound = [bind_question(query, self._data.domain, grid) for query in asked]
+            return [book.said(question) for question in bound]
+
+        return self._alone(said)
+
     def bind(self, question: Any) -> Question:
         """Return a question as it would be tested, or raise if it cannot be asked; nothing is asked.
 
@@ -689,6 +716,8 @@ class OnlineIC(Answering):
         table: str = "t",
         params: Mapping[str, Value] | None = None,
         dialect: str | None = None,
+        *,
+        within: float | Within | None = None,
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement: counts, sums and averages, by group or not. See `docs/sql.md`.
 
@@ -697,6 +726,8 @@ class OnlineIC(Answering):
             table: The name that stands after FROM.
             params: Values of the parameters `:name`.
             dialect: As sqlglot names it, for quotes and spellings.
+            within: How exact the numbers of records are to be that it is made of, all at once: a fraction of
+                the records.
 
         Returns:
             Of one COUNT, of one SUM or AVG, and of several of them or GROUP BY.
@@ -711,7 +742,9 @@ class OnlineIC(Answering):
             >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'").count
             16...
         """
-        return answered(self, self._statements.read(text, table, params, dialect))
+        wish = None if within is None else checked_within(within)
+        read = self._statements.read(text, table, params, dialect)
+        return answered(self if wish is None else Wishing(self, wish), read)
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         """Return bounds on answers of this session that hold all at once, and with all its others.
@@ -786,7 +819,7 @@ class OnlineIC(Answering):
 
         return self._alone(found)
 
-    def explain(self, question: Any) -> Explanation:
+    def explain(self, question: Any, *, within: float | Within | None = None) -> Explanation:
         """Return what a question is, what it may cost and what its answer will be worth; asks nothing.
 
         From public facts alone: neither the data nor the noise is touched, nothing is recorded or counted.
@@ -797,6 +830,8 @@ class OnlineIC(Answering):
                 session. A text is a condition in SQL, or a SELECT statement from t. A derived question is a
                 function, such as `lambda session: session.mean("age")`: it is called with a stand-in that
                 answers from the hypothesis, as if all tests turned out easy.
+            within: How exact each of its numbers is to be, as of `answer`; None: as the session wishes. Then
+                `at_most` is what is bought for it, or the hit of the test that is made in its place.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
@@ -806,6 +841,9 @@ class OnlineIC(Answering):
                 "a derived question must be a function of a session, got a method of one; write "
                 "explain(lambda session: session.mean('age'))."
             )
+        wish = self._loop.plan.within if within is None else checked_within(within)
+        if wish is not None:
+            return self._alone(lambda: explained_within(self._loop, question, wish))
         return self._alone(lambda: explained(self._loop, question))
 
     @property
@@ -912,6 +950,7 @@ class OnlineIC(Answering):
             n_bound=0 if loop.counted is None else loop.counted.bound,
             answers_tables=loop.answers_tables,
             rounded_in=unit if self._data.whole and not loop.plan.purchases.ended else None,
+            within=loop.plan.within,
         )
 
     @property

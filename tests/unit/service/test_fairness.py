@@ -229,3 +229,54 @@ def test_an_explanation_counts_as_what_it_explains(tmp_path):
 
     assert [200, 200, 200] == statuses[:3]
     assert 429 == statuses[-1]
+
+
+def test_a_summary_is_made_once_for_all_who_ask_before_something_changes(tmp_path, monkeypatch):
+    made, summary = [], ic.OnlineIC.summary
+    monkeypatch.setattr(ic.OnlineIC, "summary", lambda *given: made.append(1) or summary(*given))
+    with one(tmp_path) as server:
+        call(server, "POST", "/v1/answers", {"questions": [{"sex": "F"}]}, who="bob")
+        with held(monkeypatch, ic.OnlineIC, "view") as inside:
+            new, _ = sent_by(server, "POST", "/v1/answers", {"questions": [{"age": 30}]}, who="bob")
+            assert inside.wait(FOR_EVER)
+            many = [sent_by(server, "GET", "/v1/summary?answers=9") for _ in range(4)]
+            while waiting(server) < 8 + 9 // 4:
+                pass
+        for thread, _ in [(new, None), *many]:
+            thread.join()
+        again = call(server, "GET", "/v1/summary?answers=9", who="bob")
+        first = len(made)
+        call(server, "POST", "/v1/answers", {"questions": [{"age": 31}]}, who="bob")
+        later = call(server, "GET", "/v1/summary?answers=9")
+
+    told = {found[0][2] for _, found in many}
+    assert 1 <= len(told) <= 2  # of before the new answer, and of after it
+    assert first <= 2
+    assert again[2] in told
+    assert later[2] not in told
+    assert first + 1 == len(made)
+
+
+def test_a_reply_leaves_before_a_dear_part_that_comes_behind_it_begins(tmp_path, monkeypatch):
+    """Both wait when the thread that answers is free again; the summary costs as much as 66 questions."""
+    with one(tmp_path) as server:
+        call(server, "POST", "/v1/answers", {"questions": [{"age": age} for age in range(20, 30)]})
+        with held(monkeypatch, ic.OnlineIC, "view") as inside:
+            new, _ = sent_by(server, "POST", "/v1/answers", {"questions": [{"age": 30}]})
+            assert inside.wait(FOR_EVER)
+            bob, plain = sent_by(server, "POST", "/v1/answers", {"questions": [{"age": [30, 44]}]}, who="bob")
+            while waiting(server) < 1:
+                pass
+            ann, summary = sent_by(server, "GET", "/v1/summary?answers=232")
+            while waiting(server) < 1 + 66:
+                pass
+            patched = held(monkeypatch, ic.OnlineIC, "summary")
+            begun = patched.__enter__()
+        assert begun.wait(FOR_EVER)
+        bob.join()
+        assert [] == summary
+        patched.__exit__(None, None, None)
+        ann.join()
+        new.join()
+
+    assert (200, 200) == (plain[0][0], summary[0][0])

@@ -389,7 +389,7 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
         assert "drawn from all possible records alike" in seen(text)
         said = result(page.ask("explain", a0="sex", v0="F")[1])
         assert re.search(
-            r"the first question buys tables for [\d.]+ % of the budget, which serve everybody", said
+            r"Whoever asks next also buys tables for [\d.]+ % of the budget, which serve everybody", said
         )
         status, rows = page.get("/v1/synthetic.csv?rows=50")
         assert (200, 51) == (status, len(rows.splitlines()))
@@ -400,6 +400,18 @@ def test_the_first_question_says_what_it_buys_for_everybody(tmp_path):
         assert "serve everybody" not in result(page.ask("explain", a0="age", v0="22")[1])
         page.get("/v1/synthetic.csv?rows=50")
         assert "nothing-learned-yet" not in page.headers["content-disposition"]
+
+
+def test_where_a_start_costs_something_it_is_said_how_many_are_left(tmp_path):
+    """At delta = 0 tests share a secret threshold, which is paid when the server stops."""
+    data, pure = ic.PrivateData(TABLE, DOMAIN), ic.Budget(1.0, 0.0)
+    session = ic.OnlineIC(data, pure, ledger=tmp_path / "a.db", table="t", durability="all")
+    left = session.statistics().restarts_left
+    with served(session, tmp_path) as server:
+        text = seen(Browser(server.port).login(server.tokens["ann"])[1])
+
+    assert left > 0
+    assert f"The server can be started again {left:,} times before that uses the budget up" in text
 
 
 def test_a_question_that_is_bought_by_itself_is_said_to_be_measured(fresh):

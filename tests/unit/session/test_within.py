@@ -165,3 +165,38 @@ def test_a_wish_that_is_none_is_refused_by_name(within):
     with pytest.raises(InvalidParameterError, match="within must be"):
         session.answer(STREAM[0], within=within)
     assert len(session.transcript) == 0
+
+
+def test_derived_questions_are_as_exact_as_was_wished():
+    domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"], ill=ic.boolean())
+    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 2.0)))
+    session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, noise=SimulatedNoise(4))
+    exact = counts.reshape(domain.shape)
+    for found, within in (
+        (session.mean("age", within=0.5), 0.5),
+        (session.mean("age", {"sex": "F", "ill": True}, within=0.5), 0.5),
+        (session.sum("age", within=20_000), 20_000),
+        (session.sum("age", {"sex": "F"}, within=20_000), 20_000),
+    ):
+        assert found.error_bound <= within
+        assert found.confidence >= 0.95 - 1e-9
+    groups = session.group_by(["sex", "ill"], within=300)
+    assert groups.error_bounds.max() <= 300
+    assert groups.confidence >= 0.95 - 1e-9
+    assert np.abs(groups.values - exact.sum(axis=0)).max() <= 3 * 300
+    assert session.histogram("age", within=400).error_bounds.max() <= 400
+    rows = session.sql("SELECT sex, COUNT(*) FROM t GROUP BY sex", within=0.01)
+    assert rows.error_bounds.max() <= 600
+    assert session.quantile("age", 0.5, within=0.02).rank_error <= 0.05
+    with pytest.raises(InvalidParameterError, match="within must be None with aggregate"):
+        session.group_by("sex", aggregate="mean", of="age", within=1.0)
+    with pytest.raises(InvalidParameterError, match="a session alone"):
+        session.explain(lambda asked: asked.mean("age", within=1.0))
+
+
+def test_a_wish_of_a_session_is_of_the_range_for_a_mean():
+    domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"])
+    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 2.0)))
+    session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, within=0.02, noise=SimulatedNoise(4))
+    assert session.mean("age", {"sex": "F"}).error_bound <= 0.02 * 39
+    assert session.sum("age").error_bound <= 0.02 * 39 * 60_000

@@ -1,0 +1,122 @@
+"""Derived questions with a wish: how exact each of their numbers must be, so that the result is.
+
+Proof: docs/theory/within.md, 14.6.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from onlineic._typing import Floats
+from onlineic.ask.bind import as_condition
+from onlineic.errors import OnlineICError
+from onlineic.queries.answers import Answer
+from onlineic.queries.within import Within, checked_within
+from onlineic.questions.linear import AnsweringLinear, Estimate, PublicFacts, Where
+from onlineic.questions.means import Derived, Numbers, mean, total
+
+LEAST_SHARE = 2.0**-20  # of the records, that a mean is taken to be about
+
+
+@final
+class Wishing(AnsweringLinear):
+    """A session, each of whose calls is answered within a wish, all numbers of a call at once.
+
+    Args:
+        times: How many such calls the statement may rest on: each may fail with its part of beta.
+    """
+
+    def __init__(self, session: AnsweringLinear, within: Within, times: int = 1) -> None:
+        self._session, self._within, self._times, self._asked = session, within, times, 1
+
+    @property
+    def facts(self) -> PublicFacts:
+        facts = self._session.facts
+        return attrs.evolve(facts, beta=facts.beta / self._asked)
+
+    def answer(self, query: Any) -> Answer:
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        asked = list(queries)
+        self._asked = max(1, len(asked))
+        parts = self._within.parts * self._times * self._asked
+        return self._session.answer_within(asked, attrs.evolve(self._within, parts=parts))
+
+    def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
+        return self._session.unprojected(queries)
+
+    def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
+        """Return inf: the answers of a call hold at once by their own bounds."""
+        return np.full(len(list(answers)), math.inf)
+
+
+def counts_within(session: AnsweringLinear, within: float | Within | None) -> AnsweringLinear:
+    """Return what answers counts of a call within a wish in records, all of them at once."""
+    if within is None:
+        return session
+    wish = checked_within(within)
+    return Wishing(session, attrs.evolve(wish, radius=wish.radius / session.n))
+
+
+def mean_within(
+    session: AnsweringLinear, attribute: str, where: Where, within: float | Within | None
+) -> Derived:
+    """Return a mean within a wish in the unit of the attribute.
+
+    Its bound is that of its two numbers, over the share of the records that it is about, which is not known
+    beforehand: where the hypothesis took it for too large, numbers of their own are bought once more.
+    """
+    wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
+    if wish is None or asks is None or asks.high <= asks.low:
+        return mean(session, attribute, where)
+    share = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
+    for last in (share >= 1.0, True):
+        radius = wish.radius / (asks.high - asks.low) * max(share, LEAST_SHARE)
+        calls = 1 if share >= 1.0 else 2  # of which either may be told
+        found = mean(Wishing(session, attrs.evolve(wish, radius=radius), calls), attribute, where)
+        if last or found.count is None or wish.meets(found.error_bound, found.expected_error):
+            break
+        less = found.count_bound or 0.0 if wish.certain else 0.0
+        share = min(share, (found.count - less) / session.n)
+    return found
+
+
+def sum_within(
+    session: AnsweringLinear, attribute: str, where: Where, within: float | Within | None
+) -> Derived:
+    """Return a sum within a wish in its own unit, over all records that it is about."""
+    wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
+    if wish is None or asks is None:
+        return total(session, attribute, where)
+    if within is None:
+        wish = attrs.evolve(wish, radius=wish.radius * session.n)
+    reach = asks.high - asks.low + (0.0 if asks.everybody else abs(asks.low))
+    if not reach:
+        return total(session, attribute, where)
+    radius = wish.radius / (session.n * reach)
+    return total(Wishing(session, attrs.evolve(wish, radius=radius)), attribute, where)
+
+
+def _wish_of(
+    session: AnsweringLinear, attribute: str, where: Where, within: float | Within | None
+) -> Within | None:
+    """Return a wish in the unit of an attribute: one that was given, or a session's, of its range."""
+    if within is not None:
+        return checked_within(within)
+    wish, asks = session.facts.within, _asks(session, attribute, where)
+    if wish is None or asks is None or asks.high <= asks.low:
+        return None
+    return attrs.evolve(wish, radius=wish.radius * (asks.high - asks.low))
+
+
+def _asks(session: AnsweringLinear, attribute: str, where: Where) -> Numbers | None:
+    """Return what a mean asks, or None where it cannot be asked: it says why."""
+    try:
+        condition = as_condition(where, session.domain)
+        return Numbers.of(session.domain, attribute, condition, not session.n_bound, session.rounded_in)
+    except OnlineICError:
+        return None
