@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -79,6 +79,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         InvalidParameterError: If a share is outside its range, counts or parts do not rise, or a set of
             attributes is none.
     """
+
+    meets_wishes: ClassVar[bool] = True
 
     share: Fraction = Fraction(9, 10)
     after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)

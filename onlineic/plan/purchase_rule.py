@@ -60,6 +60,7 @@ class Facts(Generic[S]):
 class PurchaseRule(abc.ABC, Generic[S]):
     """What to buy next; pure and deterministic, so that whoever holds the record can work it out again."""
 
+    meets_wishes: ClassVar[bool] = False  # whether `next` and `test` heed `Facts.within`
     ended: ClassVar[bool] = False  # whether nothing is bought any more, and what was told stands
 
     def planned(self, account: Filter) -> Fraction:
@@ -186,6 +187,11 @@ class Purchases:
     def next(self, questions: Sequence[Question]) -> Purchase | None:
         """Return what the rule names before the first of these questions is tested, or None."""
         return self._next(self.heard, self._ledger.account, questions)
+
+    @property
+    def meets_wishes(self) -> bool:
+        """Whether the rule buys what a wish needs."""
+        return self._rule.meets_wishes
 
     @property
     def due(self) -> Purchase | None:

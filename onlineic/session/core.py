@@ -31,7 +31,7 @@ from onlineic._typing import Ints
 from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
-from onlineic.errors import InternalError
+from onlineic.errors import InternalError, InvalidParameterError, shown
 from onlineic.ledger.records import BoughtTables, Certified, Easy, EasyBatch, Hard, Ledger, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
@@ -157,6 +157,11 @@ class Core:
         questions by their own noise. A question that these leave open is bought by itself.
         """
         self.read_guard.check()
+        if not self.purchases.meets_wishes:
+            raise InvalidParameterError(
+                f"within must be None in a session that does not buy by what is asked, got {shown(within)}; "
+                "open OnlineIC(data, budget, within=..), or without update, purchases and release."
+            )
         new = {one.key: one for one in questions if not self.book.meets(one, within)}
         if len(new) > 1:
             self._buy_within((*new.values(),)[:MOST_HEARD], within)

@@ -523,8 +523,13 @@ def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
         price = tester.price(one).amount if tester is not None and isinstance(one, Query) else price
         prices.append(account.capacity + 1 if price is None else price)
     total, left = sum(prices, Fraction(0)) / account.capacity, account.left / account.capacity
-    payable, alone = total <= left, questions[0] if len(questions) == 1 else None
+    largest = max(prices, default=Fraction(0)) / account.capacity
+    payable, alone = largest <= left, questions[0] if len(questions) == 1 else None
     bound = within.radius if within.certain and payable else math.inf
+    if alone is not None and payable and not within.certain and new:
+        number = rule.within((alone,), within)
+        if number is not None and is_single(number, (alone,)):
+            bound = book.radius_alone(number) + alone.rounding
     return Explanation(
         asked=asked,
         form="several" if alone is None else _form(alone),
@@ -537,9 +542,9 @@ def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
         bound_easy=bound,
         bound_hard=bound,
         bound_derived=None,
-        price=float(max(prices, default=Fraction(0)) / account.capacity) if payable else 0.0,
+        price=float(largest) if payable else 0.0,
         hits_left=previewer.hits_left,
-        at_most=float(total) if payable else 0.0,
+        at_most=float(min(total, left)) if payable else 0.0,
         left=float(left),
         payable=payable,
         restarts_left=previewer.restarts_left,

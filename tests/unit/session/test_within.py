@@ -167,6 +167,29 @@ def test_a_wish_beside_what_settles_the_same_is_refused_by_name(options):
         opened(within=0.01, **options)
 
 
+@pytest.mark.parametrize(
+    "options", [{"purchases": ic.plan.TestsOnly()}, {"update": ic.MultiplicativeWeights()}]
+)
+def test_a_session_that_does_not_buy_by_what_is_asked_refuses_a_wish_by_name(options):
+    session = opened(**options)
+    with pytest.raises(InvalidParameterError, match="in a session that does not buy"):
+        session.answer(STREAM[0], within=0.02)
+    assert len(session.transcript) == 0
+
+
+@pytest.mark.parametrize("within", [0.02, expected(0.02)])
+def test_the_price_told_before_is_what_a_number_costs(within):
+    session = opened()
+    told = session.explain(STREAM[0], within=within)
+    assert session.explain([], within=within).at_most == 0.0
+    session.answer(STREAM[0], within=within)
+    assert told.at_most == pytest.approx(spent(session))
+    assert told.payable
+    assert "measured" in str(told)
+    assert session.explain(STREAM[0], within=within).free
+    assert not session.explain(STREAM[1], within=1e-5).payable
+
+
 @pytest.mark.parametrize("within", [0.0, -1.0, True, "a", None.__class__, float("nan"), 1j])
 def test_a_wish_that_is_none_is_refused_by_name(within):
     session = opened()
