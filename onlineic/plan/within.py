@@ -101,7 +101,11 @@ def _tester(sparse: NumericSparse | None, alike: _Alike, within: Within, beta: f
     unit, part = sparse.n << sparse.grid_bits, EASY_OR_HARD * beta / within.parts
     steps = rounded_down(sparse)
     most = within.radius * (1.0 - 1e-9) - query.rounding - steps
-    scale = Fraction(math.floor(most * unit / (within.steepness + math.log(-math.log(part))) * 2**10), 2**10)
+    widest = most * unit / (within.steepness + math.log(-math.log(part)))
+    if widest >= SCALE_LIMIT:
+        return None
+    parts = 2**10 if widest * 2**10 < SCALE_LIMIT else 1  # of a unit: what the sampler draws
+    scale = Fraction(math.floor(widest * parts), parts)
     bits = sparse.bits_of(query)
     sigma = math.floor((most - 1.0 / sparse.n) * (sparse.n << bits) / normal_quantile(part / 2.0))
     sigma = min(sigma, SIGMA_LIMIT >> (sparse.grid_bits - bits))
@@ -112,8 +116,6 @@ def _tester(sparse: NumericSparse | None, alike: _Alike, within: Within, beta: f
         or moved > scale * math.log1p(0.99 / float(sparse.order - 1))
     ):
         return None  # so small a height has no price at this order
-    if max(scale.as_integer_ratio()) >= SCALE_LIMIT:
-        return None
     return attrs.evolve(
         sparse,
         scale=scale,
@@ -181,8 +183,8 @@ def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase |
     else:
         known = _error(facts, _predictor(facts), question)
         # the answer lies between the number and what was said before, by the precision of both
-        left = within.expected**-2 - (known**-2 if 0.0 < known < 1.0 else 0.0)
-        deviation = facts.n * (left**-0.5 if left > 0.0 else 1.0)
+        part = within.expected / known if 0.0 < known < 1.0 else 0.0
+        deviation = facts.n * (within.expected / math.sqrt(1.0 - part**2) if part < 1.0 else 1.0)
     return single_at(question, deviation, facts.account, facts.neighbours)
 
 
@@ -218,12 +220,11 @@ def _of_call(
     if facts.account.order is None:  # of sums of Laplace noises no such bound is proven
         return None
     design = cheapest(Predictor(facts.domain), demand, UNBOUNDED * facts.n**2, reach)
-    tables = _made(facts, design, cost)
-    if tables is None:
-        return None
-    worst = _times_too_wide(facts, tables, queries)
-    most = cost * Fraction(MARGIN * worst**2) if worst < math.inf else cost
-    return _made(facts, design, most) if most < min(cost, facts.account.left) else None
+    most = min(cost, facts.account.left)  # numbers of all may cost more than is left, and tables not
+    tables = _made(facts, design, most)
+    worst = math.inf if tables is None else _times_too_wide(facts, tables, queries)
+    times = MARGIN * worst**2
+    return _made(facts, design, most * Fraction(times)) if times < 1.0 else None
 
 
 def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iterable[Query]) -> float:
