@@ -49,15 +49,18 @@ MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
 GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its quantiles
 
 
-def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
+def deviation_within(
+    within: Within, question: Question, n: int, beta: float, pure: bool, taken: float = 0.0
+) -> float:
     """Return the deviation of the noise, records, that a certain wish allows a number, or all cells at once.
 
     It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
 
     Args:
         beta: That the bound may fail with, of all that the wish speaks of.
+        taken: Of the radius, by what a private n may be off.
     """
-    left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
+    left = n * (within.radius * (1.0 - 1e-9) - question.rounding - taken) - 1.0
     cells = 1 if isinstance(question, Query) else question.partition.blocks
     each = beta / (within.parts * cells)
     return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
@@ -236,12 +239,14 @@ def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iter
         )  # the law of the noise is known before it is drawn
         for table, deviation in zip(tables.partitions, tables.deviations(n), strict=True)
     ]
-    known, worst = Instalments().then(blank, n, facts.beta, pure=False), 0.0
+    (known,), worst = Instalments(slack=facts.slack).then(blank, n, facts.beta, pure=False).estimates, 0.0
     for query in queries:
-        point = known.point(query)
-        if point is None:
+        found = known.own_noise(query)
+        if found is None:
             return math.inf
-        worst = max(worst, n * point[1] / deviation_within(within, query, n, facts.beta, pure=False))
+        _, own, whole = found
+        most = deviation_within(within, query, n, facts.beta, pure=False, taken=facts.slack * whole)
+        worst = max(worst, n * own / most) if most > 0.0 else math.inf
     return worst
 
 

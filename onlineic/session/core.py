@@ -84,7 +84,9 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
         self._n = data.mass if n is None else n
-        self.purchases = Purchases(purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta)
+        self.purchases = Purchases(
+            purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta, book.slack
+        )
         self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
