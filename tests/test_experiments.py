@@ -80,7 +80,9 @@ def settings(module):
 # other rows of small_database and turbo are made from seeds.
 ROWS_OF_DATA = {
     "certificates": (lambda m, c, absent: [*m.streams(c, absent)], 4, 5),
+    "changing_streams": (lambda m, c, absent: [*m.named(c, ["NLTCS"], absent)], 0, 1),
     "clipping_bound": (lambda m, c, absent: m.columns(absent), 1, 2),
+    "frontier": (lambda m, c, absent: [*m.named(c, ["ordinary", "ordinary, of 14"], absent)], 1, 2),
     "gallery": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
     "large_domains": (lambda m, c, absent: [*m.streams(c, absent)], 3, 10),
     "listening": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 10),

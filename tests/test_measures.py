@@ -54,6 +54,15 @@ def test_numbers_are_those_of_constants_and_defaults_beyond_zero_and_one(measure
     assert ["LARGEST", "FEW", "SHARE", "Rule.share"] == measures.chosen(TEXT)
 
 
+def test_limits_of_work_parts_of_beta_and_settings_were_found_by_no_experiment(measures):
+    text = "MOST, STEPS = 200, 150\nALL_EASY, KEPT = 0.9, 0.1\nclass Settings:\n    beta: float = 0.05\n"
+
+    assert ["KEPT"] == measures.tried(text)
+    rules = [*(ROOT / "onlineic" / "plan").glob("*.py"), *(ROOT / "onlineic" / "interactions").glob("*.py")]
+    found = [name for path in rules for name in measures.tried(path.read_text(encoding="utf-8"))]
+    assert {"DemandPurchases.rent", "DemandPurchases.single", "OF_TWO", "BELIEVED"} <= {*found}
+
+
 def test_sizes_add_up_over_the_files_of_a_folder(measures, tmp_path):
     (tmp_path / "inner").mkdir()
     for place in ("one.py", "inner/two.py"):

@@ -20,7 +20,10 @@ def test_every_block_runs(capsys):
         exec(compile(block, "README.md", "exec"), namespace)
     printed = capsys.readouterr().out
 
-    assert 2 == len(BLOCKS)
+    assert 3 == len(BLOCKS)
+    told = re.search(r"```text\n(.*?)```", TEXT, re.S)[1]
+    shape = re.compile(r"-?\d[\d,.]*\d|\d")  # the first two lines, but for what noise moves
+    assert shape.sub("#", told).split() == shape.sub("#", printed).split()[: len(told.split())]
     assert "±" in printed
     assert "max entropy" in printed
     assert namespace["session"].statistics().private

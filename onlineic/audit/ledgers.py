@@ -389,7 +389,7 @@ def _unpaid(
             dearest = max({_price(sparse, question, plan, domain) for question in _distinct(tested)})
             if standing < dearest + due:
                 wrong(place, f"a test that costs {dearest + due}, with {standing} reserved")
-            if (opened or plan.first_tables is not None) and rule.next(facts(tested[0])) is not None:
+            if rule.next(facts(tested[0])) is not None:
                 wrong(place, f"a test before {'later' if opened else 'first'} tables that were due")
             elif (
                 opened

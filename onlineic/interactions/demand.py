@@ -16,6 +16,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.errors import InvalidParameterError, checked_list, shown
 from onlineic.interactions.levels import Levels, levels_of
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
@@ -43,6 +44,18 @@ class Expected:
     axes: Axes
     share: float
     energies: tuple[float, ...]
+
+
+def checked_axes(told: object) -> Axes:
+    """Return the places of a set of attributes, or raise `InvalidParameterError`."""
+    axes = tuple(checked_list("announced", told, of="places of attributes"))
+    whole = all(type(axis) is int and axis >= 0 for axis in axes)
+    if whole and axes and all(one < other for one, other in itertools.pairwise(axes)):
+        return axes
+    raise InvalidParameterError(
+        f"announced must hold rising places of attributes in the domain, got {shown(told)}; write (0, 2), or "
+        "give names to questions= of a session."
+    )
 
 
 def expected_of(domain: Domain, questions: Iterable[Question], most: int) -> tuple[Expected, ...]:

@@ -74,10 +74,6 @@ class _Programme:
         """Return the root of the mean squared error expected with these precisions of tables."""
         return math.sqrt(float((self.weights / (self.known + given @ precisions)).sum()))
 
-    def least(self, budget: float) -> float:
-        """Return what no division of a budget takes the error below: all of it tells each subspace."""
-        return math.sqrt(float((self.weights / (self.known + budget)).sum()))
-
     def slopes(self, given: Floats, precisions: Floats) -> Floats:
         """Return by how much the squared error falls with the precision of each subspace."""
         return np.asarray(self.weights / (self.known + given @ precisions) ** 2)
@@ -188,7 +184,6 @@ def cheapest(
     demand: Demand,
     budget: float,
     reach: Reach | None = None,
-    kept: float = 1.0,
     *,
     laplace: bool = False,
 ) -> Design:
@@ -198,8 +193,6 @@ def cheapest(
         predictor: What is known before.
         budget: Precision of a table that gets all of it: 1 / variance, fractions of records.
         reach: Which sets of attributes can be counted.
-        kept: Part of its error that the design is to leave at most: one that certainly leaves more is not
-            made.
         laplace: Whether the precision of a table goes with the square of its part, and not with its part.
     """
     domain = predictor.domain
@@ -219,8 +212,6 @@ def cheapest(
         budget,
         None if reach is None else lambda row: reach.holds(domain.shape, tuple(live[row > 0].tolist())),
     )
-    if programme.least(budget) > kept * programme.least(0.0):
-        return Design({}, programme.least(0.0), programme.least(budget))
     tables = np.unique(subspaces, axis=0)
     if laplace:  # one table of all cells may be best, and is not reached by growing
         tables = np.unique(np.vstack([tables, subspaces.max(axis=0, initial=0)[None]]), axis=0)

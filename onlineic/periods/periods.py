@@ -389,7 +389,8 @@ class Periods:
         """Return the number of records with noise, which its block pays before it is drawn; None: public.
 
         What is drawn stands in the root with the block's beginning. A crash before that loses it: then it
-        is paid and drawn again, and the block's session has less by as much.
+        is paid and drawn again, and the block's session has less by as much. Nobody is told of it before the
+        session is open, so the table lists what was spent only from then on.
         """
         counting = self._book.counting
         if counting is None:

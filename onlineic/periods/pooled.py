@@ -18,7 +18,7 @@ from onlineic.domain.domain import Domain
 from onlineic.hypothesis.base import Hypothesis
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Estimates, TableDesign
-from onlineic.ledger.records import BoughtTables, Record
+from onlineic.ledger.records import Bought, Record, measured
 from onlineic.plan.plan import Plan
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
@@ -51,6 +51,8 @@ class Known:
 class BlockPurchases:
     """The tables of a node, purchase by purchase, and its public number of records.
 
+    Also those that were bought by themselves. Numbers are left out, since they tell of no other question.
+
     Attributes:
         laplace: Of each, whether its noise is Laplace.
     """
@@ -63,9 +65,9 @@ class BlockPurchases:
     def of(cls, n: int, records: Iterable[Record], plan: Plan) -> "BlockPurchases | None":
         """Return what a record says was bought; None before that."""
         account, rule = plan.sparse.account(), plan.purchases
-        found = [one for one in records if isinstance(one, BoughtTables)]
-        laws = [rule.laplace(one, before, account) for before, one in enumerate(found)]
-        return cls(n, tuple(one.measurements for one in found), tuple(laws)) if found else None
+        found = [(one, measured(one)) for one in records if isinstance(one, Bought) and measured(one)]
+        laws = [rule.laplace(one, before, account) for before, (one, _) in enumerate(found)]
+        return cls(n, tuple(tables for _, tables in found), tuple(laws)) if found else None
 
     @cached_property
     def tables(self) -> tuple[Measurement, ...]:

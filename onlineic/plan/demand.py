@@ -29,7 +29,7 @@ from onlineic.errors import (
     set_fields,
     shown,
 )
-from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_axes, asked_of
+from onlineic.interactions.demand import Asked, Axes, Demand, Expected, asked_of, checked_axes
 from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
@@ -45,35 +45,29 @@ from onlineic.queries.within import Within
 # of all purchases, where sets were announced: it waits until it is known what is asked; without it nothing is
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
-MANY_SETS = 100  # of which a little is bought first: 704 sets err by .9 of what they err by at once
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
-AS_GOOD = 1.1  # an error over that of numbers: tables that were bought to be as good may err by a hair more
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
-THIRD = 1 / 3  # of its error, which is the most that tables of its own leave a publicly hard question
 
 
 @final
 @attrs.frozen
 class DemandPurchases(PurchaseRule[RecordSummary]):
-    """Numbers for the first questions, then instalments of tables, and some for a publicly hard question.
+    """Numbers for the first questions, then instalments of tables for what is asked.
 
     A question that comes alone is bought by itself, for a fixed part of what is left, where its noise is
     below its expected error: until `rent` is spent, or as many were asked as would have spent it. A call is
     heard whole: tables that answer it as well as numbers are bought for it, if they cost less than these.
     Then instalments come, each time that four times as many questions were asked, of what numbers have left.
-    Between two of them a question over attributes that were not asked together before buys tables, if that
-    leaves a third of its own expected error.
 
     Args:
         share: In (0, 1]. Of the account, for all purchases together.
         after: Questions after which an instalment is bought, rising; the first one comes before the first
             question.
         parts: Of that, less what numbers cost, which are spent by then; the last one is 1.
-        one: In (0, 1]. Of what is left, for a question that is publicly hard.
-        single: In (0, 1). Of what is left, for a number: twenty, an hour of an analyst, then cost less than
-            half of all.
-        rent: In [0, 1). Of all purchases, for numbers: a stream that follows them errs by a third more, not
-            by half.
+        single: In (0, 1). Of what is left, for a number.
+        rent: In [0, 1). Of all purchases, for numbers. Of the points tried with more for them 2,000 questions
+            err by a tenth to a fifth more, and those of an hour hardly less; with less, these by a tenth to a
+            third more (experiments/frontier.py).
         announced: Sets of attributes that will be asked, as places in the domain, if they were told.
         reach: Which sets can be counted: tables of others are not bought.
         count: About how many questions will come, if that was told and is less than `after` was made for.
@@ -89,7 +83,6 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     share: Fraction = Fraction(9, 10)
     after: tuple[int, ...] = (1, 4, 16, 64, 256, 1024)
     parts: tuple[Fraction, ...] = tuple(Fraction(part, 20) for part in (8, 13, 16, 18, 19, 20))
-    one: Fraction = Fraction(1, 8)
     single: Fraction = Fraction(1, 32)
     rent: Fraction = Fraction(2, 5)
     announced: tuple[Axes, ...] = ()
@@ -99,12 +92,11 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     listed: tuple[Expected, ...] = attrs.field(default=(), metadata={"later": True})
 
     def __attrs_post_init__(self) -> None:
-        for name in ("share", "one"):  # a float would be no charge
-            set_fields(self, **{name: checked_ratio(name, getattr(self, name))})
+        set_fields(self, share=checked_ratio("share", self.share))  # a float would be no charge
         set_fields(self, single=checked_ratio("single", self.single, above=0.0, below=1.0))
         set_fields(self, rent=checked_ratio("rent", self.rent, at_least=0.0, below=1.0))
         set_fields(self, parts=tuple(checked_ratio("parts", part) for part in self.parts))
-        set_fields(self, announced=tuple(map(_checked_axes, checked_list("announced", self.announced))))
+        set_fields(self, announced=tuple(map(checked_axes, checked_list("announced", self.announced))))
         if self.count is not None:
             set_fields(self, count=checked_integer("count", self.count, at_least=1))
         for name, held, kind in (("first", self.first, Purchase), ("reach", self.reach, Reach)):
@@ -115,16 +107,12 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         counts, parts = self.after, (Fraction(0), *self.parts)
         rising = all(one < other for one, other in itertools.pairwise(parts))
         counted = counts[:1] == (1,) and all(one < other for one, other in itertools.pairwise(counts))
-        if not (0 < self.share <= 1 and 0 < self.one <= 1 and counted and rising and parts[-1] == 1):
+        paired = len(counts) == len(self.parts)
+        if not (0 < self.share <= 1 and counted and rising and parts[-1] == 1 and paired):
             raise InvalidParameterError(
-                "purchases must have shares in (0, 1], and counts and parts that rise, from 1 and to 1, got "
-                f"share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}, one="
-                f"{shown(self.one)}; leave out what you do not need."
-            )
-        if len(counts) != len(self.parts):
-            raise InvalidParameterError(
-                f"purchases must have one part for each count, got {len(counts)} counts and "
-                f"{len(self.parts)} parts; give as many."
+                "purchases must have a share in (0, 1], as many counts as parts, rising from 1 and to 1, got "
+                f"share={shown(self.share)}, after={shown(self.after)}, parts={shown(self.parts)}; leave out "
+                "what you do not need."
             )
 
     @classmethod
@@ -139,9 +127,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
-        Of sets of attributes nearly all is bought with the first question, or of many with the second one,
-        once a little has told how large interactions are; of a number of questions all is by its end. What
-        was told needs no numbers.
+        Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
+        its end. What was told needs no numbers.
 
         Args:
             guessed: Whether nobody has told these sets: numbers come before their tables.
@@ -150,11 +137,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         if count is not None or (announced and not guessed):
             rule = attrs.evolve(rule, rent=Fraction(0))
         if announced:
-            many = len(announced) > MANY_SETS
-            more = len(rule.after) - 1 - many
+            more = len(rule.after) - 1
             parts = tuple(1 - KEPT + KEPT * place / more for place in range(more + 1))
-            after = (1, 2, *rule.after[2:]) if many else rule.after
-            rule = attrs.evolve(rule, after=after, parts=(2 * KEPT, *parts) if many else parts)
+            rule = attrs.evolve(rule, parts=parts)
         if count is None or count > rule.after[-1]:
             return rule
         kept = max(1, sum(after < count for after in rule.after))
@@ -191,17 +176,13 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         return max(1, self._read - len(heard.asked))
 
     def due_at(self, heard: RecordSummary, questions: Iterable[Question], account: Filter) -> int | None:
-        told, sets, rents = len(heard.asked), heard.sets, self._rents(heard, account)
+        told, rents = len(heard.asked), self._rents(heard, account)
         if told >= self.after[-1] and not rents:
             return None  # all is bought, or will be with the next question
         milestone = next((count for count in self.after if count > told), math.inf) - told
-        for place, question in enumerate(questions):
-            axes = asked_axes(question)
-            if place and axes not in sets:
-                return place
-            if rents or place + 1 == milestone:  # even after the last: a repeat behind it buys, too
-                return place + 1
-            sets = sets | {axes}
+        for count, _ in enumerate(questions, 1):
+            if rents or count == milestone:  # even after the last: a repeat behind it buys, too
+                return count
         return None
 
     def expected(self, facts: Facts[RecordSummary], questions: int) -> float:
@@ -281,22 +262,18 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             return None
         if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
             if len(asked) < 2:
-                return self._shared(facts) or (self._alone(facts, asked[0]) if asked else None)
+                return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
             if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
-        if due > least:
-            # of one question at a time later instalments go by the record alone: one asked again has none
-            more = map(asked_of, asked) if len(asked) > 1 or not told else ()
-            demand = self._demand(facts.domain, [*heard.asked, *more])
-            tables = self._bought(facts, demand, due, kept=1.0)
-            # of noise that is too wide to draw little may be left: so there are at most a hundred releases
-            return tables if tables is not None and tables.charge.amount > least / 2 else None
-        if question is None or asked_axes(question) in heard.sets:
+        if due <= least:
             return None
-        demand = Demand.of_these(facts.domain, [asked_of(question)])
-        return self._bought(facts, demand, left * self.one, kept=THIRD)
+        # of one question at a time later instalments go by the record alone: one asked again has none
+        more = map(asked_of, asked) if len(asked) > 1 or not told else ()
+        tables = self._bought(facts, self._demand(facts.domain, [*heard.asked, *more]), due)
+        # of noise that is too wide to draw little may be left: so there are at most a hundred releases
+        return tables if tables is not None and tables.charge.amount > least / 2 else None
 
     def test(self, facts: Facts[RecordSummary]) -> Within | None:
         return test_within(facts)
@@ -325,16 +302,6 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
         return bought if bought.deviations(facts.n)[0] < expected else None
 
-    def _shared(self, facts: Facts[RecordSummary]) -> Purchase | None:
-        """Return tables for as much as numbers have cost, if these answer what was asked as well as those."""
-        heard = facts.heard
-        if not heard.rented or heard.alone + 1 not in self.after:
-            return None
-        demand = self._demand(facts.domain, heard.asked)
-        error = (heard.predictor or Predictor(facts.domain)).expected(demand)
-        noise, _ = self._noise(facts)
-        return self._bought(facts, demand, heard.rented, noise / error) if error > noise else None
-
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
@@ -342,7 +309,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         """
         demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
         noise, over = self._noise(facts)
-        if (facts.heard.predictor or Predictor(facts.domain)).expected(demand) <= AS_GOOD * noise:
+        if (facts.heard.predictor or Predictor(facts.domain)).expected(demand) <= noise:
             return 0, None
         budget = UNBOUNDED * facts.n**2
         design = cheapest(Predictor(facts.domain), demand, budget, self.reach, laplace=pure)
@@ -351,7 +318,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         if units >= len(asked):
             return len(asked), None
         most = Fraction(units) * self._price(facts)
-        return math.ceil(units), self._bought(facts, demand, most, kept=1.0)
+        return math.ceil(units), self._bought(facts, demand, most)
 
     def described(self, account: Filter) -> list[tuple[str, str]]:
         if self.first is None:
@@ -373,33 +340,16 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         reached = [part for part, after in zip(self.parts, self.after, strict=True) if after <= told]
         return reached[-1] if reached else self.parts[0]
 
-    def _bought(
-        self, facts: Facts[RecordSummary], demand: Demand, due: Fraction, kept: float
-    ) -> Purchase | None:
-        """Return the best tables for so much, or None if more than this part of the error is left."""
-        most, pure = due, facts.account.order is None
-        if most > facts.account.left:  # hits have used it up: what is left is theirs
+    def _bought(self, facts: Facts[RecordSummary], demand: Demand, due: Fraction) -> Purchase | None:
+        """Return the best tables for so much, or None if they are expected to tell nothing."""
+        pure, predictor = facts.account.order is None, facts.heard.predictor or Predictor(facts.domain)
+        if due > facts.account.left:  # hits have used it up: what is left is theirs
             return None
-        predictor = facts.heard.predictor or Predictor(facts.domain)
-        budget = precision_of(facts.account, most, facts.neighbours) * facts.n**2
-        design = cheapest(predictor, demand, budget, self.reach, kept, laplace=pure)
-        return (
-            None
-            if design.after > kept * design.before
-            else tables_at(facts.domain, facts.account, facts.neighbours, design.parts, most)
-        )
-
-
-def _checked_axes(told: object) -> Axes:
-    """Return the places of a set of attributes, or raise `InvalidParameterError`."""
-    axes = tuple(checked_list("announced", told, of="places of attributes"))
-    whole = all(type(axis) is int and axis >= 0 for axis in axes)
-    if whole and axes and all(one < other for one, other in itertools.pairwise(axes)):
-        return axes
-    raise InvalidParameterError(
-        f"announced must hold rising places of attributes in the domain, got {shown(told)}; write (0, 2), or "
-        "give names to questions= of a session."
-    )
+        budget = precision_of(facts.account, due, facts.neighbours) * facts.n**2
+        design = cheapest(predictor, demand, budget, self.reach, laplace=pure)
+        if design.after > design.before:
+            return None
+        return tables_at(facts.domain, facts.account, facts.neighbours, design.parts, due)
 
 
 def opens_with(rule: PurchaseRule[Any]) -> Purchase | None:

@@ -172,6 +172,12 @@ def tested_beta(beta: float, first_tables: Purchase | None) -> float:
 def plan_facts(plan: Plan, unit: Unit | None = None) -> list[tuple[str, str]]:
     """Return what a plan settles, in words; of a table of persons, whose parts are its records, `unit`."""
     n = persons_of(plan.sparse.n, unit)
+    if (wish := plan.within) is not None:  # what is bought, and tested, is what it needs
+        sure = "for certain" if wish.certain else "as is expected of 95 in 100"
+        return [
+            ("wish", f"each answer within {upward(wish.radius)} of all {whose(unit)}, {sure}"),
+            ("learns by", shortened(repr(plan.update), 120)),
+        ]
     threshold = plan.sparse.threshold / (plan.sparse.n << plan.sparse.grid_bits)
     falls = plan.next_share is not None and plan.reserve is None  # after a hit tests have more noise
     said = [

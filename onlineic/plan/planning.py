@@ -81,7 +81,7 @@ LISTED = 20  # binary logarithm of how many databases the median lists in a sess
 OTHER_ACCOUNT = (
     "purchases.first must be priced for the account of this session, got first tables that were priced for "
     "another; take them from plan.settled_purchases of these settings, or write first=None beside what you "
-    "change, attrs.evolve(plan.purchases, one=.., first=None), and tables are bought by what is asked."
+    "change, attrs.evolve(plan.purchases, share=.., first=None), and tables are bought by what is asked."
 )
 
 

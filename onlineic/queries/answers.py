@@ -420,11 +420,14 @@ class Answer(Combined):
             return np.clip(low, 0, most), np.clip(high, 0, most)
         return float(min(max(low, 0.0), most)), float(min(max(high, 0.0), most))
 
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+    def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
         """Return the interval around `estimate`, in fractions, cut at 0 and at the largest number of records.
 
-        Its confidence is that of a query that was fixed before the first tables were released: of a query
-        picked after a look at them, or of the worst of many, it says nothing.
+        Without an estimate, as of a question that was bought by itself, it is `bracket`, as long as the bound
+        holds with that confidence; of a cross table arrays, whose cells all lie inside at once.
+
+        The confidence of one around an estimate is that of a query that was fixed before the first tables
+        were released: of a query picked after a look at them, or of the worst of many, it says nothing.
 
         Gaussian noise is summed to a normal quantile. A sum of Laplace noises of the same variance is nearer
         to normal the more of them there are, so its quantile is at most the larger of the normal one and that
@@ -433,13 +436,18 @@ class Answer(Combined):
         reaches at most half a record beyond.
 
         Raises:
-            InvalidParameterError: If the answer has no estimate, or the confidence is not in (0, 1).
+            InvalidParameterError: If the confidence is not in (0, 1), or the answer has no estimate, and
+                its bound does not hold with that confidence.
         """
         confidence = checked_real("confidence", confidence, above=0.0, below=1.0, remedy="write 0.95")
         if self.estimate is None or self.standard_error is None:
+            sure = 0.0 if self.beta is None or not math.isfinite(self.error_bound) else 1.0 - self.beta
+            if confidence <= sure:
+                return self.bracket
+            remedy = f"write {sure:g}" if sure else "use bracket"
             raise InvalidParameterError(
-                "an interval must be asked of an answer with an estimate, got one without: its query is not "
-                "in statistics().family; use error_bound."
+                f"confidence must be at most {sure:g}, with which the bound of an answer without an estimate "
+                f"holds, got confidence={confidence:g}; {remedy}."
             )
         reach = self.standard_error * normal_quantile((1.0 - confidence) / 2.0)
         if self.law != "gaussian":

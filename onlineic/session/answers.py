@@ -426,9 +426,11 @@ class AnswerBook:
         if predicted is not None:
             singles = singles.after(released - said, measurement.scale, predicted)
             taken = singles.taken(measurement.scale, predicted)
+        # on the grid of what was said: counts of records are whole
+        unit = self._n << (question.grid_bits if isinstance(question, Query) else 0)
+        value = np.round((said + taken * (released - said)) * unit) / unit
         if record.within is not None and record.within.certain:
-            taken = 1.0  # the bound is of the number itself
-        value = said + taken * (released - said)
+            taken, value = 1.0, released  # the bound is of the number itself
         value = value if isinstance(question, BoundMarginal) else float(value)
         value = self._checkpoints.told(at.records, value, True)
         apart = float(np.abs(value - released).max())

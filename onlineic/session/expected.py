@@ -12,6 +12,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.interactions.predictor import Predictor
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.plan import Plan
 from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
@@ -48,18 +49,23 @@ class Expectations:
         numbers: What was measured. Entries are added and never change: a measured answer is told from then
             on.
         of_n: Standard deviation of n, fraction of it: 0 where n is public.
+        least: Purchases from which on an error is predicted: 0 where the rule itself goes by what is expected
+            before any, and so may leave a question to the start of the hypothesis.
     """
 
     predictors: tuple[Predictor, ...]
     numbers: dict[Any, Measured]
     of_n: float
+    least: int = 1
 
     @classmethod
     def begun(cls, plan: Plan, domain: Domain, counted: Counted | None) -> "Expectations":
         """Return the expectations of a session that has released nothing."""
         # of certified and textbook sessions nobody has shown what their hypothesis errs by
         fits = plan.update.fits_all and not (plan.certified or plan.textbook or plan.purchases.ended)
-        return cls((Predictor(domain),) if fits else (), {}, 0.0 if counted is None else counted.deviation)
+        least = int(type(plan.purchases) is not DemandPurchases or plan.first_tables is not None)
+        of_n = 0.0 if counted is None else counted.deviation
+        return cls((Predictor(domain),) if fits else (), {}, of_n, least)
 
     def after(self, before: int, released: Sequence[Measurement], followed: bool = True) -> "Expectations":
         """Return them after one more purchase; by `before`, those before it, none is taken in twice.
@@ -121,7 +127,7 @@ class Expectations:
         """
         result = np.full(len(queries), np.nan)
         for version in np.unique(versions).tolist():
-            if 0 < version < len(self.predictors):
+            if self.least <= version < len(self.predictors):
                 places = np.flatnonzero(versions == version)
                 result[places] = self.predictors[version].errors(queries.chosen(places))
         result[result >= 1.0] = np.nan
@@ -140,14 +146,7 @@ class Expectations:
         return error if error < 1.0 else None
 
     def _predicted(self, question: Question, version: int) -> Any:
-        if not 0 < version < len(self.predictors):
-            return None
-        predictor = self.predictors[version]
-        if isinstance(question, BoundMarginal):
-            cells = predictor.cells(question.partition)
-            return None if cells is None else question.table(cells.ravel())
-        error = predictor.error(question)
-        return error if error < 1.0 else None  # of so many attributes that nothing is told
+        return self.predicted(question, version) if version >= self.least else None
 
 
 def _plain(error: Any) -> Any:

@@ -102,10 +102,15 @@ class Loop:
         self.book.warn_if_more()
         return answers
 
-    def hypothesis(self) -> Hypothesis:
-        """Return the current hypothesis; where no tables were bought yet, some are bought before."""
+    def hypothesis(self, *, of_tables: bool = False) -> Hypothesis:
+        """Return the current hypothesis; where nothing was asked yet, tables are bought before.
+
+        Args:
+            of_tables: Whether some are bought also where numbers were, but no tables yet.
+        """
         self.book.catch_up()
-        if self.book.estimates is None:  # who looks later buys nothing: only questions do
+        # who looks later buys nothing: only questions do
+        if self.book.estimates is None and (of_tables or not self.book.counts["hard"]):
             self.core.buy(())
             self.book.catch_up()
         return self.book.belief.hypothesis

@@ -47,7 +47,7 @@ from onlineic.ledger.transcript import Transcript
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.plan.announced import Questions
 from onlineic.plan.certificates import textbook_plan
-from onlineic.plan.demand import THIRD, DemandPurchases
+from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.forecasts import counted_out, told_would
 from onlineic.plan.listening import told_nothing
 from onlineic.plan.older import warn_other_rules
@@ -934,7 +934,8 @@ class OnlineIC(Answering):
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
 
-        First tables that were left to the first question are bought before, if there was none.
+        First tables that were left to the first question are bought before, if there was none. Of numbers
+        that were bought by themselves it has learned nothing.
         """
         return self._alone(lambda: self._loop.hypothesis())
 
@@ -1040,12 +1041,12 @@ class OnlineIC(Answering):
             return None
         settings = counted_out(self._settings)
         told = told_would(domain, self.n, settings, heard.sets, max(1, len(heard.asked)))
-        return told if told <= expected * (1.0 - THIRD) else None
+        return told if told <= expected * 2 / 3 else None
 
     def synthetic(self, rows: int, seed: int = 0) -> Synthetic:
         """Return synthetic records, drawn from the hypothesis: free, and without any guarantee.
 
-        As with `hypothesis`, first tables are bought before, if nothing was asked yet.
+        Tables are bought before, if none were yet: records are drawn from what tables have taught.
 
         Args:
             seed: Public: the records follow from it and the hypothesis.
@@ -1056,7 +1057,8 @@ class OnlineIC(Answering):
         """
         # before it buys anything: the hypothesis of now is of the kind of the next one
         self._alone(lambda: check_sampled(self._loop.book.belief.hypothesis, rows, seed))
-        return synthetic(self.hypothesis, rows, seed, self._private)
+        drawn_from = self._alone(lambda: self._loop.hypothesis(of_tables=True))
+        return synthetic(drawn_from, rows, seed, self._private)
 
     def __repr__(self) -> str:
         if not self._is_open:

@@ -1296,11 +1296,11 @@ CATALOGUE = {  # section: (kind, what was written, what refuses it, words of the
          'InvalidParameterError',
          'confidence must be a number in (0, 1), got confidence=1.0; write 0.95.',
          "session.answer(where(sex='F')).interval(0.999)"),
-        ('an interval without an estimate', 'without.interval()',
+        ('a confidence that no bound holds with', 'without.interval(0.99)',
          'InvalidParameterError',
-         'an interval must be asked of an answer with an estimate, got one without: its query is '
-         'not in',
-         'without.bracket'),
+         'confidence must be at most 0.95, with which the bound of an answer without an estimate holds, got '
+         'confidence=0.99; write 0.95.',
+         'without.interval(0.95)'),
         ('a picture of a number', 'answer.plot()',
          'InvalidParameterError', 'ask marginal("a") or marginal("a", "b").',
          'table.plot()'),

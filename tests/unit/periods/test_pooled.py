@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.noise import SimulatedNoise
 from onlineic.periods import BlockPurchases, Known, chosen_radius, pooled
 from onlineic.queries import Partition
 from onlineic.queries.partitions import Measurement
@@ -45,6 +46,20 @@ def test_a_table_that_was_bought_again_is_pooled_as_one():
     assert table.target == CODES
     assert table.values == pytest.approx(np.full(4, (0.8 * 0.2 + 0.2 * 0.4) / 4 + 0.1 * 3 / 4))
     assert table.scale == pytest.approx(math.hypot(10.0 / math.sqrt(1.25) / N / 4, 30.0 / N * 3 / 4))
+
+
+def test_a_table_that_was_bought_by_itself_counts_and_a_number_does_not():
+    sizes = {name: range(40) for name in "abcdefg"}  # so many that nothing is settled before
+    domain = ic.Domain.of(sizes)
+    rows = np.random.default_rng(2).integers(0, 40, (7, 20_000))
+    data = ic.PrivateData.from_records(dict(zip(sizes, rows, strict=True)), domain)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-6), noise=SimulatedNoise(1))
+    session.answer(ic.where(a=ic.below(20)))
+
+    assert BlockPurchases.of(session.n, session.transcript, session.plan) is None
+    session.answer(ic.marginal("b"))
+    (table,) = BlockPurchases.of(session.n, session.transcript, session.plan).tables
+    assert table.target.axes == (1,)
 
 
 def outside(radius, runs=20_000, steps=60):

@@ -163,7 +163,7 @@ def test_what_is_due_after_so_many_questions_of_one_call_is_bought_there():
     assert 256 == last < asked
 
 
-@pytest.mark.parametrize("made", [{"share": 0}, {"after": (2, 3)}, {"after": (1,)}, {"one": 2}])
+@pytest.mark.parametrize("made", [{"share": 0}, {"after": (2, 3)}, {"after": (1,)}])
 def test_shares_and_counts_that_do_not_rise_are_refused(made):
     with pytest.raises(InvalidParameterError, match="purchases must have"):
         DemandPurchases(**made)
@@ -174,7 +174,7 @@ def test_a_default_rule_that_was_changed_is_refused_by_what_keeps_it_from_being_
     """Its first tables are priced for the account of its own plan; the remedy of the message is one."""
     budget = ic.Budget(1.0, 1e-6)
     rule = session_plan(domain, 20_000, budget).purchases
-    for change in ({"one": Fraction(1, 4)}, {"share": Fraction(1, 2)}):
+    for change in ({"rent": Fraction(1, 4)}, {"share": Fraction(1, 2)}):
         with pytest.raises(
             InvalidParameterError, match=r"purchases\.first must be .* write first=None beside"
         ):
@@ -219,11 +219,11 @@ def wide(told, **settings):
 def test_announced_sets_are_bought_with_the_first_question():
     told = wide(ic.Budget(1.0, 1e-9), questions=[("x0", "x1"), "x2"])
     told.answer(where(x5=1))
-    record, own = bought(told)  # what was announced, and tables for a question that was not
+    (record,) = bought(told)
 
     assert {0, 1, 2} == {axis for one in record.measurements for axis in one.target.axes}
-    assert {5} == {axis for one in own.measurements for axis in one.target.axes}
-    assert own.charge.amount < record.charge.amount / 50
+    told.answer_many([where(x5=at) for at in range(2, 6)])  # what was not announced is in the next one
+    assert 5 in {axis for one in bought(told)[1].measurements for axis in one.target.axes}
     assert 0.7 < told.statistics().spent < 0.95
 
 
@@ -371,14 +371,3 @@ def test_a_name_that_is_no_attribute_is_refused():
     data = PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN)
     with pytest.raises(InvalidQueryError, match="nope"):
         ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=["nope"])
-
-
-@pytest.mark.parametrize("budget", [1e2, 1e4, 1e6, 1e8])
-def test_a_design_that_cannot_leave_a_third_is_refused_as_one_that_does_not(budget):
-    """What no division can do is told without a programme; where it is made it is the same."""
-    asked = Demand.of_these(DOMAIN, [asked_of(ic.where(a=1, b=2).bind(DOMAIN))])
-    whole, part = (cheapest(Predictor(DOMAIN), asked, budget, kept=kept) for kept in (1.0, 1 / 3))
-
-    assert part.before == whole.before
-    assert (whole.after > whole.before / 3) == (part.after > part.before / 3)
-    assert part == whole if part.parts else part.after <= whole.after

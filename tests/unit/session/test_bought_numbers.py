@@ -192,16 +192,60 @@ def test_who_tells_what_comes_needs_no_numbers():
         assert bought(session, BoughtTables)
 
 
-def test_who_looks_at_the_hypothesis_after_a_number_has_tables():
+def test_who_looks_at_the_hypothesis_after_a_number_buys_nothing_and_synthetic_records_have_tables():
     session = opened()
     session.answer(QUESTIONS[0])
-    masses = session.hypothesis.marginal("b")
-
-    assert bought(session, BoughtTables)
-    assert np.abs(masses - np.bincount(COLUMNS["b"], minlength=6) / N).max() < 0.05
     before = len(session.transcript)
+
     assert session.hypothesis is not None
     assert len(session.transcript) == before
+    assert session.synthetic(10) is not None
+    assert bought(session, BoughtTables)
+    masses = session.hypothesis.marginal("b")
+    assert np.abs(masses - np.bincount(COLUMNS["b"], minlength=6) / N).max() < 0.05
+
+
+def test_who_looks_at_the_hypothesis_first_has_tables():
+    session = opened()
+
+    assert session.hypothesis is not None
+    assert bought(session, BoughtTables)
+
+
+def test_bought_counts_are_whole_records_inside_of_their_bounds():
+    session = opened()
+    answer, table = session.answer(QUESTIONS[0]), session.group_by("b")
+    mean = session.mean("a", where(b=3))
+
+    assert answer.count == pytest.approx(round(answer.count), abs=1e-9)
+    assert table.values == pytest.approx(table.values.round(), abs=1e-9)
+    assert mean.value != round(mean.value, 2)  # weighted numbers keep the grid of their weights
+    assert abs(answer.value - truth(QUESTIONS[0])) <= answer.error_bound
+    assert abs(answer.value - bought(session)[0].measurement.values[0]) <= answer.error_bound
+
+
+def test_the_interval_of_what_was_bought_is_that_of_its_bound():
+    session = opened()
+    answer, table = session.answer(QUESTIONS[0]), session.answer(ic.marginal("b"))
+
+    assert answer.estimate is None
+    assert answer.interval() == answer.interval(0.5) == answer.bracket
+    assert np.array_equal(table.interval()[1], table.bracket[1])
+    with pytest.raises(InvalidParameterError, match=r"confidence must be at most 0\.95, .* write 0\.95\."):
+        answer.interval(0.99)
+    assert answer.interval(0.95) == answer.bracket
+
+
+def test_a_question_of_a_call_that_is_left_to_the_start_has_an_expected_error():
+    """Of one cell in many it is known beforehand that next to nothing is in it."""
+    session = opened(purchases=attrs.evolve(RULE, single=Fraction(1, 4096)))
+    session.answer(where(a=ic.below(20)))
+    one, other = session.answer_many([where(a=at, c=at, e=1) for at in (20, 25)])
+
+    assert one.status == other.status == "easy"
+    assert not bought(session, BoughtTables)
+    assert 0.0 < one.expected_error < 1e-3
+    assert other.expected_error == pytest.approx(one.expected_error)
 
 
 def test_it_is_explained_before_it_is_asked():

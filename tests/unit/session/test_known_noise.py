@@ -231,8 +231,9 @@ def test_answers_inside_the_families_carry_an_estimate_with_its_standard_error_a
         answer = session.answer(one)
 
         assert (None, None) == (answer.estimate, answer.standard_error)
-        with pytest.raises(InvalidParameterError, match="use error_bound"):
-            answer.interval()
+        assert np.array_equal(answer.interval(), answer.bracket)
+        with pytest.raises(InvalidParameterError, match=r"confidence must be at most 0\.95"):
+            answer.interval(0.99)
 
 
 @pytest.mark.statistical

@@ -113,7 +113,7 @@ def test_later_tables_are_bought_once_though_a_handler_asks_while_they_are_chose
         report = verified(read(folder / "ledger.db"))
 
     assert refused
-    assert 3 == sum(isinstance(record, BoughtTables) for record in session.transcript)
+    assert 2 == sum(isinstance(record, BoughtTables) for record in session.transcript)
     assert not [problem for problem in report.problems if "later" in problem or "due" in problem]
 
 

@@ -392,7 +392,7 @@ def test_settings_that_are_refused_now_make_no_file_of_other_rules_dishonest(pat
     """What was announced was not looked at once: (1, 0) did no harm."""
     with monkeypatch.context() as other:
         other.setattr(durable, "RULES", "others")
-        other.setattr("onlineic.plan.demand._checked_axes", tuple)
+        other.setattr("onlineic.plan.demand.checked_axes", tuple)
         rule = DemandPurchases(announced=((1, 0),))
         session = ic.OnlineIC(table(), ic.Budget(1.0, 1e-6), ledger=path, table="t", purchases=rule)
         with session:

@@ -116,6 +116,14 @@ def test_what_cannot_be_paid_is_answered_from_what_was_released_and_costs_nothin
         opened(exhausted="raise").answer(STREAM[0], within=1e-4)
 
 
+def test_a_summary_says_the_wish_and_no_promise_of_tests():
+    session = opened(within=0.02)
+    session.answer(STREAM[0])
+    said = str(session.summary())
+    assert "each answer within 0.02 of all records, for certain" in said
+    assert "promise" not in said
+
+
 def test_a_finer_wish_never_costs_less():
     costs = [np.mean([_cost(radius, seed) for seed in range(3)]) for radius in (0.01, 0.02, 0.04)]
     assert costs == sorted(costs, reverse=True)
