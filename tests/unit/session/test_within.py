@@ -272,3 +272,13 @@ def test_a_test_is_paid_by_what_was_reserved_for_it_and_not_by_what_came_in_betw
         [session.answer(query) for query in random_stream(DOMAIN, 400, 8)]
     assert tested
     assert not any(isinstance(one, Certified | Hard) for one in ledger.records(tested[0]))
+
+
+def test_a_session_whose_tables_are_settled_goes_on_after_a_call_has_bought_others(tmp_path):
+    path, data = tmp_path / "a.db", ic.PrivateData(COUNTS, DOMAIN, neighbours="add-remove", n_at_most=100_000)
+    questions = [ic.where(a=a, b=b) for a in range(12) for b in "uvw"]
+    with ic.OnlineIC(data, BUDGET, ledger=path, table="t") as session:
+        told = [one.value for one in session.answer_many(questions, within=0.02)]
+        assert kinds(session, BoughtTables)
+    with ic.OnlineIC.resume(path, data) as session:
+        assert [session.answer(one, within=0.02).value for one in questions] == told
