@@ -225,7 +225,7 @@ def _computed(written: Written, report: LedgerReport, update: Any, prior: Hypoth
         plan = planned(written.beginning, domain, update)
     except LedgerMismatchError as error:
         return attrs.evolve(report, problems=(str(error),))
-    problems = [*_miswritten(written, domain), *_unpaid(records, plan, domain)]
+    problems = [*_miswritten(written, domain), *_unpaid(records, plan, domain, counted_of(written.beginning))]
     problems += _miscounted(written.beginning, domain)
     problems += _replanned(written.beginning, plan, domain, update, prior)
     if account_from_json(written.beginning["account"]) != plan.sparse.account():
@@ -345,7 +345,9 @@ def _close(made: float | Fraction, held: float | Fraction) -> bool:
     return made == held or abs(float(made) - float(held)) <= PLANNED * max(abs(float(made)), abs(float(held)))
 
 
-def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
+def _unpaid(
+    records: Sequence[Record], plan: Plan, domain: Domain, counted: Counted | None = None
+) -> list[str]:
     """Return where a charge is less than the price of what it paid for, or something was never planned."""
     account, spending = plan.sparse.account(), plan.spending
     start = plan.sparse.start_charge()
@@ -359,7 +361,10 @@ def _unpaid(records: Sequence[Record], plan: Plan, domain: Domain) -> list[str]:
 
     def facts(*questions: Question, within: Within | None = None) -> Facts[Any]:
         near, beta = plan.sparse.neighbours, plan.tested_beta
-        return Facts(domain, plan.sparse.n, book.account, near, heard, questions, within, beta, plan.sparse)
+        return Facts(
+            domain, plan.sparse.n, book.account, near, heard, questions, within, beta, plan.sparse,
+            0.0 if counted is None else counted.slack,
+        )  # fmt: skip
 
     def wrong(place: int, text: str) -> None:
         problems.append(f"record {place}: {text}")

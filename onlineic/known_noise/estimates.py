@@ -590,7 +590,8 @@ class _Said:
 
     low: float
     high: float
-    points: tuple[tuple[float, float], ...] = ()  # (standard error, estimate), where a table is cut like it
+    # (deviation of its noise, how much of n it counts, estimate), where a table is cut like it
+    points: tuple[tuple[float, float, float], ...] = ()
 
 
 @final
@@ -861,15 +862,31 @@ class Estimates:
         The error is known for a query that was chosen before the tables were released, and for no other: of
         many, some estimates err by far more, and who looks can tell which.
         """
+        found = self._best(query)
+        if found is None:
+            return None
+        value, error, whole, complement = found
+        # one minus a count rests on n
+        return value, math.hypot(error, self._deviation * math.hypot(whole, complement))
+
+    def own_noise(self, query: Query) -> tuple[float, float, float] | None:
+        """Return (estimate, deviation of its own noise, how much of n it counts at most), or None.
+
+        What n is off by was drawn before: given that, the estimate is off by as many times so much.
+        """
+        found = self._best(query)
+        return None if found is None else (found[0], found[1], found[2] + found[3])
+
+    def _best(self, query: Query) -> tuple[float, float, float, bool] | None:
+        """Return (estimate, deviation, how much of n the estimate of the count has, whether it is turned)."""
         box, opaque, complement = self.reader.parsed(query)
         overs = () if opaque or not box else self._overs(tuple([axis for axis, _ in box]))
         points = self._estimated(box, overs).points if overs else ()
         if not points:
             found = None if self._cells is None else self._cells.point(query)
-            return None if found is None else (found[0], math.hypot(found[1], self._deviation))
-        error, value = min((error, 1.0 - value if complement else value) for error, value in points)
-        # one minus a count rests on n
-        return value, math.hypot(error, self._deviation) if complement else error
+            return None if found is None else (*found, 1.0, False)
+        error, whole, value = min(points, key=lambda one: math.hypot(one[0], self._deviation * one[1]))
+        return 1.0 - value if complement else value, error, whole, complement
 
     def table_brackets(self, question: BoundMarginal) -> tuple[Floats, Floats] | None:
         """Return (lows, highs) of the cells of a cross table, or None where one of them has no bracket."""
@@ -969,9 +986,7 @@ class Estimates:
                 if exact:
                     radius, variance = self._radius(over, inner, nats or over.nats)
                     error = math.sqrt(variance * (2.0 if self._design.pure else 1.0)) / self._n
-                    if self._slack:
-                        error = math.hypot(error, self._deviation * _of_whole(inner))
-                    points.append((error, value))
+                    points.append((error, _of_whole(inner) if self._slack else 0.0, value))
                     if nats is not None:
                         low, high = max(low, value - radius), min(high, value + radius)
                 elif nats is not None and (value > low or value + within < high):

@@ -39,6 +39,7 @@ class Facts(Generic[S]):
         within: How exact their answers are to be, if that was said.
         beta: That the bound of a number may fail with.
         sparse: The mechanism of the plan, whose scale and height a test for a wish replaces.
+        slack: How far n may be from the number of records, fraction of n: 0 where n is public.
     """
 
     domain: Domain
@@ -50,6 +51,7 @@ class Facts(Generic[S]):
     within: Within | None = None
     beta: float = 0.05
     sparse: NumericSparse | None = None
+    slack: float = 0.0
 
     @property
     def question(self) -> Question | None:
@@ -161,9 +163,10 @@ class Purchases:
         n: int,
         sparse: NumericSparse,
         beta: float,
+        slack: float = 0.0,
     ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
-        self._neighbours, self._sparse, self._beta = sparse.neighbours, sparse, beta
+        self._neighbours, self._sparse, self._beta, self._slack = sparse.neighbours, sparse, beta, slack
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, Purchase | None] = (None, None)
@@ -222,8 +225,9 @@ class Purchases:
     def _facts(self, questions: Sequence[Question], within: Within) -> Facts[Any]:
         account, near, asked = self._ledger.account, self._neighbours, tuple(questions)
         return Facts(
-            self._domain, self._n, account, near, self.heard, asked, within, self._beta, self._sparse
-        )
+            self._domain, self._n, account, near, self.heard, asked, within, self._beta, self._sparse,
+            self._slack,
+        )  # fmt: skip
 
     def due_at(self, questions: Iterable[Question]) -> int | None:
         """Return after how many of these questions the rule buys something; None: not before the last."""

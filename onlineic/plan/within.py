@@ -49,15 +49,18 @@ MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
 GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its quantiles
 
 
-def deviation_within(within: Within, question: Question, n: int, beta: float, pure: bool) -> float:
+def deviation_within(
+    within: Within, question: Question, n: int, beta: float, pure: bool, taken: float = 0.0
+) -> float:
     """Return the deviation of the noise, records, that a certain wish allows a number, or all cells at once.
 
     It is the inverse of `session.Bounds.of_noise`: noise and weights are rounded by less than one record.
 
     Args:
         beta: That the bound may fail with, of all that the wish speaks of.
+        taken: Of the radius, by what a private n may be off.
     """
-    left = n * (within.radius * (1.0 - 1e-9) - question.rounding) - 1.0
+    left = n * (within.radius * (1.0 - 1e-9) - question.rounding - taken) - 1.0
     cells = 1 if isinstance(question, Query) else question.partition.blocks
     each = beta / (within.parts * cells)
     return left / (-math.log(each) / math.sqrt(2.0) if pure else normal_quantile(each / 2.0))
@@ -101,7 +104,11 @@ def _tester(sparse: NumericSparse | None, alike: _Alike, within: Within, beta: f
     unit, part = sparse.n << sparse.grid_bits, EASY_OR_HARD * beta / within.parts
     steps = rounded_down(sparse)
     most = within.radius * (1.0 - 1e-9) - query.rounding - steps
-    scale = Fraction(math.floor(most * unit / (within.steepness + math.log(-math.log(part))) * 2**10), 2**10)
+    widest = most * unit / (within.steepness + math.log(-math.log(part)))
+    if widest >= SCALE_LIMIT:
+        return None
+    parts = 2**10 if widest * 2**10 < SCALE_LIMIT else 1  # of a unit: what the sampler draws
+    scale = Fraction(math.floor(widest * parts), parts)
     bits = sparse.bits_of(query)
     sigma = math.floor((most - 1.0 / sparse.n) * (sparse.n << bits) / normal_quantile(part / 2.0))
     sigma = min(sigma, SIGMA_LIMIT >> (sparse.grid_bits - bits))
@@ -112,8 +119,6 @@ def _tester(sparse: NumericSparse | None, alike: _Alike, within: Within, beta: f
         or moved > scale * math.log1p(0.99 / float(sparse.order - 1))
     ):
         return None  # so small a height has no price at this order
-    if max(scale.as_integer_ratio()) >= SCALE_LIMIT:
-        return None
     return attrs.evolve(
         sparse,
         scale=scale,
@@ -181,8 +186,8 @@ def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase |
     else:
         known = _error(facts, _predictor(facts), question)
         # the answer lies between the number and what was said before, by the precision of both
-        left = within.expected**-2 - (known**-2 if 0.0 < known < 1.0 else 0.0)
-        deviation = facts.n * (left**-0.5 if left > 0.0 else 1.0)
+        part = within.expected / known if 0.0 < known < 1.0 else 0.0
+        deviation = facts.n * (within.expected / math.sqrt(1.0 - part**2) if part < 1.0 else 1.0)
     return single_at(question, deviation, facts.account, facts.neighbours)
 
 
@@ -218,12 +223,11 @@ def _of_call(
     if facts.account.order is None:  # of sums of Laplace noises no such bound is proven
         return None
     design = cheapest(Predictor(facts.domain), demand, UNBOUNDED * facts.n**2, reach)
-    tables = _made(facts, design, cost)
-    if tables is None:
-        return None
-    worst = _times_too_wide(facts, tables, queries)
-    most = cost * Fraction(MARGIN * worst**2) if worst < math.inf else cost
-    return _made(facts, design, most) if most < min(cost, facts.account.left) else None
+    most = min(cost, facts.account.left)  # numbers of all may cost more than is left, and tables not
+    tables = _made(facts, design, most)
+    worst = math.inf if tables is None else _times_too_wide(facts, tables, queries)
+    times = MARGIN * worst**2
+    return _made(facts, design, most * Fraction(times)) if times < 1.0 else None
 
 
 def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iterable[Query]) -> float:
@@ -235,12 +239,14 @@ def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iter
         )  # the law of the noise is known before it is drawn
         for table, deviation in zip(tables.partitions, tables.deviations(n), strict=True)
     ]
-    known, worst = Instalments().then(blank, n, facts.beta, pure=False), 0.0
+    (known,), worst = Instalments(slack=facts.slack).then(blank, n, facts.beta, pure=False).estimates, 0.0
     for query in queries:
-        point = known.point(query)
-        if point is None:
+        found = known.own_noise(query)
+        if found is None:
             return math.inf
-        worst = max(worst, n * point[1] / deviation_within(within, query, n, facts.beta, pure=False))
+        _, own, whole = found
+        most = deviation_within(within, query, n, facts.beta, pure=False, taken=facts.slack * whole)
+        worst = max(worst, n * own / most) if most > 0.0 else math.inf
     return worst
 
 

@@ -127,6 +127,7 @@ class AnswerBook:
         "_n",
         "_notices",
         "_of_what",
+        "_parts",
         "_persons",
         "_plan",
         "_private",
@@ -157,6 +158,7 @@ class AnswerBook:
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
+        self._parts: dict[Any, int] = {}  # by key: with which part of beta the bound of an answer may fail
         self._expectations = Expectations.begun(plan, domain, counted)
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
@@ -186,6 +188,11 @@ class AnswerBook:
     def tested_beta(self) -> float:
         """What the bound of a number may fail with."""
         return self._plan.tested_beta
+
+    @property
+    def slack(self) -> float:
+        """How far n may be from the number of records, fraction of n: 0 where n is public."""
+        return self._bounds.slack
 
     @property
     def pending(self) -> bool:
@@ -221,6 +228,7 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.frozen(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.frozen()
+        other._parts = dict(self._parts)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -274,6 +282,7 @@ class AnswerBook:
         if isinstance(record, Certified):
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._radii(record)[0], at.spent)
+            self._parts[record.query.key] = record.within.parts
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
             return record.query, answer
         if isinstance(record, Closed):
@@ -292,6 +301,8 @@ class AnswerBook:
         if isinstance(record, Single):
             singles, answer = self._single(record)
             hard = record.query, answer
+        if isinstance(record, Hard | Single):
+            self._parts[record.query.key] = 1 if record.within is None else record.within.parts
         if isinstance(record, Bought) and tables:
             self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
@@ -335,6 +346,7 @@ class AnswerBook:
         if found is not None:
             value, deviation, radius = found
             self._memory.remember(question, value, radius, version)
+            self._parts[question.key] = within.parts
             self._expectations.numbers[question.key] = Measured(radius, deviation, fitted=False)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
@@ -559,7 +571,10 @@ class AnswerBook:
         )
 
     def _told_within(self, question: Question, within: Within) -> bool:
+        """Return whether an answer that stands meets a wish, by a bound that fails with no larger part."""
         told = self.told(question)
+        if within.parts > self._parts.get(question.key, 1):
+            return False
         return told is not None and within.meets(told.error_bound, told.expected_error)
 
     def _known_within(self, question: Question, within: Within) -> bool:

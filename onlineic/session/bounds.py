@@ -247,14 +247,15 @@ class Bounds:
         """Return (value, deviation, radius) of a question of the call that the latest tables were bought for.
 
         They were fixed before its noise was drawn, so each holds by itself; None where these tables do not
-        hold the question.
+        hold the question. A private n was drawn before: of what it is off by the bound is added.
         """
-        point = self._instalments.estimates[-1].point(question)
-        if point is None:
+        found = self._instalments.estimates[-1].own_noise(question)
+        if found is None:
             return None
-        value, deviation = point
+        value, own, whole = found
         self._hardest = max(self._hardest, self.known(question, value))
-        return value, deviation, self.within(deviation, 1, within)
+        radius = self.within(own, 1, within) + self.slack * whole
+        return value, math.hypot(own, self._deviation * whole), radius
 
     def of_noise(self, deviation: float, values: int, beta: float) -> float:
         """Return a bound on the noise in all of so many values, except with probability beta.

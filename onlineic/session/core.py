@@ -84,7 +84,9 @@ class Core:
         self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
         self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
         self._n = data.mass if n is None else n
-        self.purchases = Purchases(purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta)
+        self.purchases = Purchases(
+            purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta, book.slack
+        )
         self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
         self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
         self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
@@ -194,8 +196,9 @@ class Core:
             return False
         (guess,) = self.book.guesses((question,))
         self.fetching.before_tests((question,))
-        self._ledger.reserve(tester.price(question))
-        self.read_guard.run(partial(self._measure_within, tester, question, guess, wish))
+        price = tester.price(question)
+        self._ledger.reserve(price)
+        self.read_guard.run(partial(self._measure_within, tester, question, guess, wish), price)
         return True
 
     def _measure_within(self, tester: NumericSparse, query: Query, guess: Guess, within: Within) -> None:
@@ -259,7 +262,7 @@ class Core:
             step = partial(self._measure_single, tables, questions[0], guess, payer, within)
         else:
             step = partial(self._measure_tables, tables, questions, payer, within)
-        self.read_guard.run(step)
+        self.read_guard.run(step, tables.charge)
         advance("tables", 1, 1)
 
     def _known(self, questions: Sequence[Question]) -> bool:
@@ -272,11 +275,12 @@ class Core:
 
     def test(self, questions: Sequence[Question], guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
+        standing = self._ledger.reserved
         if not self.prices.covers(questions):
             self.read_guard.check()  # nothing stands reserved after a failure
             raise InternalError("a test must be reserved before the data are read.")
         step: Any = self._test_many if type(questions) is Queries else self._test
-        self.read_guard.run(partial(step, questions, guesses))
+        self.read_guard.run(partial(step, questions, guesses), standing)
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""

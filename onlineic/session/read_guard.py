@@ -108,17 +108,19 @@ class ReadGuard:
             )
         self._known = True
 
-    def run(self, private: Callable[[], None]) -> None:
+    def run(self, private: Callable[[], None], standing: Charge | None) -> None:
         """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
 
-        What pays for it still stands: nobody can have asked since, as the lock of the session is closed.
+        Args:
+            standing: What was reserved for it. It must stand still: a question in between may have used it
+                up, or have left in its place what pays for another test.
 
         Raises:
             SessionSealedError: If anything failed. Its cause is not chained: a traceback could hold a private
                 number. The log says where, never what.
         """
         self.check()
-        length, standing = len(self._ledger), self._ledger.reserved
+        length = len(self._ledger)
 
         def failed(name: str, place: str, interrupted: bool) -> None:
             written = self._ledger.records(length)  # an update may have failed meanwhile, which is no release

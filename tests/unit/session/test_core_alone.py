@@ -305,14 +305,14 @@ def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeyp
     core.cover((ic.where(a=1).bind(DOMAIN, 2),))
     test, asked = core.read_guard.run, []
 
-    def handled(private):
+    def handled(private, standing):
         if not asked:
             asked.append(True)
             core.test((ic.where(a=2).bind(DOMAIN, 2),), (0,))  # a hit: it uses up what stands reserved
             assert isinstance(ledger.records()[-1], Hard)
-        return test(private)
+        return test(private, standing)
 
-    monkeypatch.setattr(type(core.read_guard), "run", lambda self, private: handled(private))
+    monkeypatch.setattr(type(core.read_guard), "run", lambda self, *given: handled(*given))
     reads = data.reads
     with pytest.raises(SessionStateError, match="one call at a time"):
         core.test((ic.where(a=1).bind(DOMAIN, 2),), (10_000,))

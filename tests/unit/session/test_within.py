@@ -1,13 +1,14 @@
 """Wishes: what an answer must be exact to, what that costs, and what is told where it cannot be paid."""
 
+import attrs
 import numpy as np
 import pytest
 
 import onlineic as ic
 from onlineic import audit
-from onlineic.errors import InvalidParameterError, SessionExhaustedError
+from onlineic.errors import InvalidParameterError, SessionExhaustedError, SessionStateError
 from onlineic.evaluate import exact_values, random_stream
-from onlineic.ledger import BoughtTables, Certified, Hard, Single, read
+from onlineic.ledger import BoughtTables, Certified, Hard, MemoryLedger, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Within, expected
 
@@ -145,10 +146,11 @@ def test_a_session_with_a_wish_goes_on_from_its_file_and_is_verified(within, tmp
     assert not audit.verified(read(path)).problems
     with ic.OnlineIC.resume(path, data) as session:
         again = [session.answer(query) for query in STREAM[:60]]
-        assert session.account.spent == cost
+        cost_then = session.account.spent
         assert session.plan.within == (within if isinstance(within, Within) else Within(within))
     if not isinstance(within, Within):  # answers that are only expected may follow what is bought later
         assert [one.value for one in again] == told
+        assert cost_then == cost
 
 
 @pytest.mark.parametrize(
@@ -231,3 +233,75 @@ def test_a_wish_of_a_session_is_of_the_range_for_a_mean():
     session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, within=0.02, noise=SimulatedNoise(4))
     assert session.mean("age", {"sex": "F"}).error_bound <= 0.02 * 39
     assert session.sum("age").error_bound <= 0.02 * 39 * 60_000
+
+
+@pytest.mark.parametrize("within", [1e300, expected(1e300), 1e-300, expected(1e-200)])
+@pytest.mark.parametrize("budget", [BUDGET, ic.Budget(1.0)])
+def test_a_wish_of_any_size_is_answered_or_told_that_it_cannot_be_paid(within, budget):
+    session = ic.OnlineIC(DATA, budget, noise=SimulatedNoise(0))
+    answers = [session.answer(STREAM[0], within=within), *session.answer_many(STREAM[1:4], within=within)]
+    small = not within >= 1.0 if isinstance(within, float) else within.radius < 1.0
+    assert all((one.reason == "budget") == small for one in answers)
+
+
+def test_a_repeat_stands_for_no_more_of_a_statement_than_its_bound_may_fail_with():
+    """Of twelve answers, each wrong with beta, a statement that all hold at once may not be made."""
+    session = opened()
+    questions = [ic.where(a=a) for a in range(12)]
+    for question in questions:
+        session.answer(question, within=0.02)
+    count = len(kinds(session, Single))
+    answers = session.answer_many(questions, within=Within(0.02, parts=12))
+    assert all(one.error_bound <= 0.02 for one in answers)
+    assert len(kinds(session, Single)) > count or kinds(session, BoughtTables)
+    before = session.account.spent
+    session.answer_many(questions, within=0.02)
+    session.answer_many(questions, within=Within(0.02, parts=12))
+    assert session.account.spent == before
+
+
+def test_a_call_whose_numbers_cost_more_than_is_left_is_bought_as_tables():
+    session = opened()
+    answers = session.answer_many(random_stream(DOMAIN, 600, 5), within=0.01)
+    assert sum(one.error_bound <= 0.01 for one in answers) > 550
+    assert kinds(session, BoughtTables)
+
+
+def test_the_bound_of_a_call_has_what_a_private_n_may_be_off_by():
+    """It was drawn before, and is no part of the noise that is fresh."""
+    data = ic.PrivateData(COUNTS, DOMAIN, neighbours="add-remove", n_at_most=100_000)
+    session = ic.OnlineIC(data, BUDGET, noise=SimulatedNoise(0))
+    answers = session.answer_many([~ic.where(a=a, b=b) for a in range(12) for b in "uvw"], within=0.01)
+    slack = session.n_bound / session.n
+    assert kinds(session, BoughtTables)
+    assert all(one.status == "repeat" for one in answers)  # what n takes of the wish was planned
+    assert all(0.01 >= one.error_bound >= 1.9 * one.standard_error + 0.8 * slack for one in answers)
+
+
+def test_a_test_is_paid_by_what_was_reserved_for_it_and_not_by_what_came_in_between(monkeypatch):
+    ledger = MemoryLedger()
+    session = opened(within=0.05, questions=[("a", "b"), ("c", "d")], ledger=ledger)
+    guard = type(session._loop.core.read_guard)
+    run, tested = guard.run, []
+
+    def handled(self, private, *standing):
+        if not tested and private.func.__name__ == "_measure_within":
+            tested.append(len(ledger))
+            ledger.reserve(attrs.evolve(ledger.reserved, amount=ledger.reserved.amount / 1000))
+        return run(self, private, *standing)
+
+    monkeypatch.setattr(guard, "run", handled)
+    with pytest.raises(SessionStateError, match="one call at a time"):
+        [session.answer(query) for query in random_stream(DOMAIN, 400, 8)]
+    assert tested
+    assert not any(isinstance(one, Certified | Hard) for one in ledger.records(tested[0]))
+
+
+def test_a_session_whose_tables_are_settled_goes_on_after_a_call_has_bought_others(tmp_path):
+    path, data = tmp_path / "a.db", ic.PrivateData(COUNTS, DOMAIN, neighbours="add-remove", n_at_most=100_000)
+    questions = [ic.where(a=a, b=b) for a in range(12) for b in "uvw"]
+    with ic.OnlineIC(data, BUDGET, ledger=path, table="t") as session:
+        told = [one.value for one in session.answer_many(questions, within=0.02)]
+        assert kinds(session, BoughtTables)
+    with ic.OnlineIC.resume(path, data) as session:
+        assert [session.answer(one, within=0.02).value for one in questions] == told
