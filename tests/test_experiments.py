@@ -93,7 +93,6 @@ ROWS_OF_DATA = {
     "small_database": (lambda m, c, absent: m.salaries(c, absent), 0, 2),
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
     "stated_bounds": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
-    "within": (lambda m, c, absent: [*m.named(m.makers_of(c), absent)], 2, 3),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
 }
 FETCHING = re.compile(

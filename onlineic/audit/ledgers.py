@@ -48,7 +48,7 @@ from onlineic.plan.certificates import textbook_plan
 from onlineic.plan.older import BoughtBefore, of_other_rules
 from onlineic.plan.plan import Plan
 from onlineic.plan.planning import session_plan
-from onlineic.plan.purchase import Purchase
+from onlineic.plan.purchase import Purchase, is_single
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.spending import Spent
 from onlineic.plan.within import MOST_HEARD, tester_within
@@ -441,7 +441,11 @@ def _unpaid(
             if isinstance(rule, BoughtBefore):
                 found = rule.unpaid(record, heard, sparse)
             else:
-                found = _misbought(record, rule.next(facts(record.query, within=record.within)), sparse)
+                asked = facts(record.query, within=record.within)
+                own: Purchase | None = rule.next(asked)
+                if own is not None and record.within is not None and not is_single(own, (record.query,)):
+                    own = rule.number(asked)  # whoever asked could not pay for the tables
+                found = _misbought(record, own, sparse)
             if found is not None:
                 wrong(place, found)
         if isinstance(record, Forfeited):

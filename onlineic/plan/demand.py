@@ -37,7 +37,7 @@ from onlineic.ledger.records import Bought, BoughtTables, Record
 from onlineic.plan.purchase import Purchase, precision_of, single, tables_at
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.record_summary import RecordSummary
-from onlineic.plan.within import LATEST, bought_within, test_within
+from onlineic.plan.within import LATEST, bought_within, number_within, test_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 from onlineic.queries.within import Within
@@ -276,6 +276,11 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         tables = self._bought(facts, self._demand(facts.domain, [*heard.asked, *more]), due)
         # of noise that is too wide to draw little may be left: so there are at most a hundred releases
         return tables if tables is not None and tables.charge.amount > least / 2 else None
+
+    def number(self, facts: Facts[RecordSummary]) -> Purchase | None:
+        number = number_within(facts, facts.questions[0])
+        affords = number is not None and facts.account.affords(number.charge)
+        return number if affords else None
 
     def test(self, facts: Facts[RecordSummary]) -> Within | None:
         return test_within(facts)

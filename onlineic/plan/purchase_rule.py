@@ -89,6 +89,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the wish with the steepness of a test of the question at hand, or None for no test."""
         return None
 
+    def number(self, facts: Facts[S]) -> Purchase | None:
+        """Return the number of the question at hand that its wish needs, in the place of tables, or None."""
+        return None
+
     def holds(self, record: BoughtTables, heard: S, n: int) -> bool:
         """Return whether the tables of a record are among those that this rule may have bought there."""
         return True
@@ -216,6 +220,11 @@ class Purchases:
     def within(self, questions: Sequence[Question], within: Within) -> Purchase | None:
         """Return what the rule names for questions that are not known within a wish, or None."""
         named = self._rule.next(self._facts(questions, within))
+        return None if named is None else checked_tables(named)
+
+    def number(self, question: Question, within: Within) -> Purchase | None:
+        """Return the number that a wish needs: of who cannot pay for the tables that the rule names."""
+        named = self._rule.number(self._facts((question,), within))
         return None if named is None else checked_tables(named)
 
     def test(self, question: Question, within: Within) -> Within | None:

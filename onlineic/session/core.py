@@ -218,6 +218,8 @@ class Core:
     def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
         """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
         named = None if self.payments.empty else self.purchases.within(questions, within)
+        if named is not None and not self._affords(named) and len(questions) == 1:
+            named = self.purchases.number(questions[0], within)  # in the place of tables for later ones
         if named is None or not self._affords(named):
             return False
         self._purchase(named, questions, self.payments.quota, within)

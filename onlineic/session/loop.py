@@ -109,8 +109,9 @@ class Loop:
             of_tables: Whether some are bought also where numbers were, but no tables yet.
         """
         self.book.catch_up()
-        # who looks later buys nothing: only questions do
-        if self.book.estimates is None and (of_tables or not self.book.counts["hard"]):
+        # who looks later buys nothing: only questions do, and with a wish no looking does
+        looks = of_tables or not self.book.counts["hard"]
+        if looks and self.plan.within is None and self.book.estimates is None:
             self.core.buy(())
             self.book.catch_up()
         return self.book.belief.hypothesis
