@@ -16,7 +16,6 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-from scipy.special import ndtri
 
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.interactions.designs import Design, cheapest
@@ -46,7 +45,8 @@ LATEST = 64  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
-GAPS = ndtri(0.5 + (np.arange(64) + 0.5) / 128)  # of a half normal law, its quantiles
+# quantiles of errors over what they are expected to be: of a double exponential law, as some are very large
+GAPS = -np.log1p(-(np.arange(64) + 0.5) / 64) / math.sqrt(2.0)
 
 
 def deviation_within(
@@ -164,7 +164,7 @@ def test_within(facts: Facts[RecordSummary]) -> Within | None:
 def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> tuple[Within | None, float]:
     """Return the best test of a question, and what it is expected to cost: a hit with its chance.
 
-    The answer is expected to be off by a normal error.
+    The answer is expected to be off by an error of the law of `GAPS`.
     """
     tests = _tests(facts.sparse, _Alike(query), _wish(facts), facts.beta)
     if not tests or error >= 1.0:
@@ -280,11 +280,14 @@ def _for_rents(
     open_ones = [one for one in rents[-LATEST:] if not _known(facts, _predictor(facts), one)]
     over = len(rents) / min(LATEST, len(rents))
     own = Demand.of_these(facts.domain, [asked_of(one.question) for one in open_ones])
+    # who rents and buys by turns pays at most twice what either would: tables cost no more than numbers have
+    room = sum((one.cost for one in rents), Fraction(0)) - (heard.spent - heard.rented)
+    room = min(room, facts.account.left)
     best: tuple[float, Purchase] | None = None
     for wanted in (demand, own):
         for part in PARTS:
             price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0)) / TO_COME
-            if price < cost or price > facts.account.left:
+            if price < cost or price > room:
                 continue
             known, design = _after(facts, _predictor(facts), wanted, price, reach)
             saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)

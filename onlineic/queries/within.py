@@ -67,7 +67,7 @@ class Within:
     def meets(self, bound: float, error: Any) -> bool:
         """Return whether an answer with this bound and expected error, None where unknown, meets the wish."""
         if self.certain:
-            return bound <= self.radius
+            return bool(bound <= self.radius)
         return error is not None and bool(
             math.isfinite(largest := _largest(error)) and largest <= self.expected
         )

@@ -163,6 +163,7 @@ KEYWORDS = {
     "exhausted": ["raise"],
     "restarts": [np.int64(3)],
     "purchases": [TestsOnly(), DemandPurchases()],
+    "within": [0.3, np.float32(0.25), ic.expected(Fraction(1, 4))],
     "questions": [
         ["a"],
         np.int16(5),

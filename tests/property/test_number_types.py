@@ -227,6 +227,11 @@ def opened(**options):
     return session(ic.OnlineIC(DATA, noise=noise(), **options))
 
 
+def wished():
+    """Return a session that can be asked for wishes."""
+    return ic.OnlineIC(DATA, APPROXIMATE, noise=noise())
+
+
 @cache
 def answered():
     """Return a session that was asked a few questions."""
@@ -1499,6 +1504,17 @@ EXAMPLES = {
         lambda **given: opened(budget=BUDGET, **given),
         {"max_queries": sizes(100, 20_000), "questions": sizes(3, 100, 20_000)},
     ),
+    "OnlineIC, within": Example(lambda within: opened(budget=APPROXIMATE, within=within), {"within": 0.25}),
+    "OnlineIC.answer": Example(lambda within: wished().answer(QUERIES[0], within=within), {"within": 0.25}),
+    "OnlineIC.answer_many": Example(
+        lambda within: wished().answer_many(QUERIES, within=within), {"within": 0.25}
+    ),
+    "OnlineIC.explain": Example(lambda within: wished().explain(QUERIES[0], within=within), {"within": 0.25}),
+    "Within": Example(
+        lambda **given: ic.queries.Within(**given), {"radius": 0.25, "parts": sizes(2, 100), "steepness": 3}
+    ),
+    "Within.meets": Example(lambda bound: ic.queries.Within(0.25).meets(bound, None), {"bound": 0.125}),
+    "expected": Example(ic.queries.expected, {"within": 0.25}),
     "OnlineIC.summary": Example(
         lambda answers: str(answered().summary(answers)), {"answers": sizes(2, 100, 10_000)}
     ),
@@ -1526,7 +1542,7 @@ MODULES = (
 OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
     "condition": {"params"},  # values of SQL, beside texts: in test_sql
     "statement": {"params"},
-    "OnlineIC.sql": {"params"},
+    "OnlineIC.sql": {"params", "within"},  # as of `answer_many`
     "Asking.sql": {"params"},
     # places of attributes, as the session hands them on: in test_tables_that_stay
     "Reach": {"cells", "sets"},

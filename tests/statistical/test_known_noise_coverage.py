@@ -23,7 +23,6 @@ from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace
 from onlineic.plan import KNOWN, Plan, session_plan
 from onlineic.queries import Partition
 from onlineic.queries.query import canonical
-from onlineic.session import bounds
 from support.laws import too_many
 from support.sessions import Still, begun, plan_once, settled
 
@@ -259,7 +258,7 @@ class Arena:
     def _worst(self, session):
         """Return a query of the family that lies outside of its bracket, or None."""
         values = [one.values for one in session.transcript[1].measurements]
-        estimates = Estimates(self.design, values, LARGE, bounds.KNOWN * BETA)
+        estimates = Estimates(self.design, values, LARGE, session.plan.known * BETA)
         for query, weights in pairs():
             found, truth = estimates.bracket(query), float((weights * self.counts).sum() / LARGE)
             if found is not None and not found[0] - 1e-12 <= truth <= found[1] + 1e-12:
@@ -270,7 +269,8 @@ class Arena:
 def arena(monkeypatch, easy_or_hard, known, left):
     """Return sessions with these shares of beta: easy and hard ones of what is left, and the tables' own."""
     monkeypatch.setattr("onlineic.plan.plan.KNOWN", 1.0 - left)
-    monkeypatch.setattr("onlineic.session.bounds.KNOWN", known)
+    monkeypatch.setattr(Plan, "known", property(lambda plan: known))
+    monkeypatch.setattr(Plan, "tested_beta", property(lambda plan: left * plan.beta))
     monkeypatch.setattr("onlineic.session.bounds.EASY_OR_HARD", easy_or_hard)
     plan = session_plan(TWO, LARGE, BUDGET, beta=BETA, max_queries=100, purchases=settled(TWO, LARGE, BUDGET))
     plan = attrs.evolve(plan, update=Still())
