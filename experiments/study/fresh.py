@@ -49,6 +49,7 @@ DEAR = {
 AWAITED = {
     "adaptive_analyst",
     "gallery",
+    "listening",
     "online_part",
     "periods",
     "persons",
