@@ -3,6 +3,7 @@
 import attrs
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import onlineic as ic
 from onlineic import audit
@@ -133,6 +134,14 @@ def test_who_cannot_pay_for_tables_that_are_due_has_the_number():
     for place, query in enumerate(STREAM):
         found.append(session.paid_by(Quota(f"user {place}", part)).answer(query))
     assert {one.reason for one in found} <= {"bought", "known", "within", "covered", "test"}
+
+
+def test_each_part_of_a_statement_may_fail_with_its_part_of_what_one_may():
+    session = opened()
+    (answer,) = session.answer_within([STREAM[0]], Within(0.02, parts=10))
+    (number,) = kinds(session, Single)
+    chance = 2.0 * norm.sf(answer.error_bound / number.measurement.scale)
+    assert 0.7 * 0.05 / 10 * 0.9 < chance <= 0.7 * 0.05 / 10
 
 
 def test_a_summary_says_the_wish_and_no_promise_of_tests():
