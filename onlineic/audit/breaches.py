@@ -328,11 +328,18 @@ class _Kept(Ledger):
 
 @final
 class _Forgetful(_Kept):
-    """Drops the charge of the tables that were bought at the opening."""
+    """Drops the charge of the tables that were bought at the opening, and says that it stands."""
+
+    _said: Charge | None = None
 
     def reserve(self, charge: Charge) -> None:
         opening = "tables" in charge.event
         self._kept.reserve(attrs.evolve(charge, amount=Fraction(0)) if opening else charge)
+        self._said = charge
+
+    @property
+    def reserved(self) -> Charge | None:
+        return None if self._kept.reserved is None else self._said
 
     def commit(self, records: Sequence[Committed]) -> None:
         *before, last = records

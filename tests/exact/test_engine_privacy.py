@@ -451,7 +451,7 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 def test_a_charge_after_the_draw_is_found(monkeypatch):
     monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
     monkeypatch.setattr(Prices, "covers", lambda self, questions: True)  # a second guard
-    monkeypatch.setattr(ReadGuard, "run", lambda self, private: private())  # and a third
+    monkeypatch.setattr(ReadGuard, "run", lambda self, private, standing: private())  # a third
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

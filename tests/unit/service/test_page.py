@@ -426,8 +426,12 @@ def test_a_question_that_is_bought_by_itself_is_said_to_be_measured(fresh):
     assert "good enough" not in said
     assert "serve everybody" not in said
     assert "Measured for this question." in after
-    within = r"provably within [\d,]+"
-    assert re.findall(within, said) == re.findall(within, after)
+    before, now = (
+        [int(one.replace(",", "")) for one in re.findall(r"provably within ([\d,]+\d)", text)]
+        for text in (said, after)
+    )
+    assert now == pytest.approx(before, abs=1)  # what is told is a whole number of records
+    assert before
 
 
 # -- visits and problems ------------------------------------------------------------------------------------
