@@ -163,6 +163,7 @@ def with_missing(size):
 
 @pytest.mark.parametrize("size", [10**8, 10**9], ids=repr)
 def test_a_long_attribute_with_a_missing_cell_is_never_written_code_by_code(size):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     domain = ic.Domain.of(t=ic.optional(range(size)), k=4)
     data = PrivateData.from_records(with_missing(size), domain)
     session = OnlineIC(data, BUDGET, max_queries=1_000, noise=SimulatedNoise(3))

@@ -229,6 +229,7 @@ def test_a_wish_that_is_none_is_refused_by_name(within):
 
 
 def test_derived_questions_are_as_exact_as_was_wished():
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"], ill=ic.boolean())
     counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 2.0)))
     session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, noise=SimulatedNoise(4))
