@@ -31,14 +31,19 @@ from onlineic.service.site import FILES, KIND, entered, left
 from onlineic.service.users import User, Users
 
 HEADER = "x-onlineic-user"  # that names who asks, to the process of a table
+# of the connection to the client, and of who asks. A body that came in chunks goes on as a whole: one that
+# said so too would be read in other parts than were looked at here
 OWN = {
     "authorization",
     "cookie",
     "content-length",
     "content-type",
     "connection",
+    "expect",
     "keep-alive",
     "te",
+    "trailer",
+    "transfer-encoding",
     "upgrade",
 }
 NOT_BACK = {"connection", "keep-alive", "transfer-encoding"}

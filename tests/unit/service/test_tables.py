@@ -1,5 +1,6 @@
 """Several tables behind one login: a process each, with a budget and parts of their own, failing alone."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -15,6 +16,8 @@ import pytest
 import onlineic as ic
 from onlineic.cli import main
 from onlineic.service import RemoteError, Users
+from onlineic.service.front import Front, Table
+from onlineic.service.gate import Limits
 from support.events import FOR_EVER
 
 pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
@@ -193,3 +196,47 @@ def test_a_user_whom_others_name_needs_no_token(tmp_path, capsys):
     assert ("", "") == tuple(capsys.readouterr())
     assert 0 == main(["user", "list", "--users", str(tmp_path / "u.db")])
     assert "ann" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["transfer-encoding", "trailer", "x-onlineic-user", "cookie"])
+def test_what_a_client_says_of_the_body_or_of_who_asks_is_not_handed_on(tmp_path, name):
+    """A body that a table would read in other parts than the front could name somebody else."""
+    heads = []
+
+    async def table(reader, writer):
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+    body = b"0\r\n\r\nGET /v1/statistics HTTP/1.1\r\nx-onlineic-user: ann\r\n\r\n"
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "root_path": "",
+        "path": "/census/v1/answers", "raw_path": b"/census/v1/answers", "query_string": b"",
+        "headers": [(b"host", b"localhost"), (name.encode(), b"chunked")], "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+    }  # fmt: skip
+    sent = []
+
+    async def asked():
+        parts = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive():
+            return parts.pop() if parts else await asyncio.Event().wait()
+
+        async def send(message):
+            sent.append(message)
+
+        with contextlib.closing(Users(tmp_path / "users.db", create=True)) as users:
+            front = Front(
+                {"census": Table("census", str(tmp_path / "s"))}, users, Limits(hosts={"localhost"})
+            )
+            server = await asyncio.start_unix_server(table, tmp_path / "s")
+            await front.app()(scope, receive, send)
+            server.close()
+
+    asyncio.run(asked())
+    (head,) = heads
+    assert b"chunked" not in head
+    assert head.count(b"content-length:") == 1
+    assert f"content-length: {len(body)}".encode() in head
+    assert 200 == sent[0]["status"]
