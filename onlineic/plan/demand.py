@@ -37,7 +37,7 @@ from onlineic.ledger.records import Bought, BoughtTables, Record
 from onlineic.plan.purchase import Purchase, precision_of, single, tables_at
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.record_summary import RecordSummary
-from onlineic.plan.within import LATEST, bought_within, number_within, test_within
+from onlineic.plan.within import LATEST, bought_within, chosen_test, left_open, number_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 from onlineic.queries.within import Within
@@ -277,13 +277,16 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         # of noise that is too wide to draw little may be left: so there are at most a hundred releases
         return tables if tables is not None and tables.charge.amount > least / 2 else None
 
+    def left_open(self, facts: Facts[RecordSummary], tables: Purchase) -> Sequence[Question]:
+        return left_open(facts, tables, facts.questions)
+
     def number(self, facts: Facts[RecordSummary]) -> Purchase | None:
         number = number_within(facts, facts.questions[0])
         affords = number is not None and facts.account.affords(number.charge)
         return number if affords else None
 
     def test(self, facts: Facts[RecordSummary]) -> Within | None:
-        return test_within(facts)
+        return chosen_test(facts)
 
     def _rents(self, heard: RecordSummary, account: Filter) -> bool:
         """Whether questions are bought by themselves."""

@@ -89,6 +89,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the wish with the steepness of a test of the question at hand, or None for no test."""
         return None
 
+    def left_open(self, facts: Facts[S], tables: Purchase) -> Sequence[Question]:
+        """Return the questions of a call that these tables do not answer within its wish."""
+        return facts.questions
+
     def number(self, facts: Facts[S]) -> Purchase | None:
         """Return the number of the question at hand that its wish needs, in the place of tables, or None."""
         return None
@@ -221,6 +225,12 @@ class Purchases:
         """Return what the rule names for questions that are not known within a wish, or None."""
         named = self._rule.next(self._facts(questions, within))
         return None if named is None else checked_tables(named)
+
+    def left_open(
+        self, tables: Purchase, questions: Sequence[Question], within: Within
+    ) -> Sequence[Question]:
+        """Return the questions of a call that tables which are named for it leave open."""
+        return self._rule.left_open(self._facts(questions, within), tables)
 
     def number(self, question: Question, within: Within) -> Purchase | None:
         """Return the number that a wish needs: of who cannot pay for the tables that the rule names."""

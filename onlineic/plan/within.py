@@ -2,14 +2,13 @@
 
 A question that is not known well enough is bought by itself, with just the noise that its wish allows; a
 call is bought as a whole, where tables that answer all of it cost less. Numbers are rents: each time that
-they have cost an eighth more, tables are looked for that would have saved more of these rents than they cost,
-if as many questions are to come as were asked.
+they have cost an eighth more, tables are looked for that would have saved more of these rents than they cost.
 
 Proof: docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
@@ -38,8 +37,8 @@ from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.gumbel import GumbelSparse
 
 GROWN = 9 / 8  # of rents, between two looks for tables: each takes a fraction of a second
-PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables may cost
-TO_COME = 2  # times the rents that tables would have saved: as many questions are to come as were asked
+PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of these rents, that tables are looked for at
+HALVED = 10  # times that the price of numbers is halved, where tables for a call are looked for
 MOST_HEARD = 4096  # questions of a call that tables are looked for
 LATEST = 64  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
@@ -47,6 +46,7 @@ UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
 # quantiles of errors over what they are expected to be: of a double exponential law, as some are very large
 GAPS = -np.log1p(-(np.arange(64) + 0.5) / 64) / math.sqrt(2.0)
+Costs = Mapping[Question, Fraction]  # of numbers, by their questions
 
 
 def deviation_within(
@@ -143,7 +143,7 @@ def _tests(
     return tuple(found)
 
 
-def test_within(facts: Facts[RecordSummary]) -> Within | None:
+def chosen_test(facts: Facts[RecordSummary]) -> Within | None:
     """Return the wish with the steepness of the test whose expected price is least, or None.
 
     None where a number costs less than that, or no test can be made: of a cross table, at delta = 0, and for
@@ -199,71 +199,109 @@ def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Rea
     """
     asked = [one for one in facts.questions if one.constant is None]
     numbers = [number_within(facts, one) for one in asked]
-    cost = sum((one.charge.amount for one in numbers if one is not None), Fraction(0))
     if len(asked) > 1:
-        return _of_call(facts, asked, cost, reach)
+        return _of_call(facts, asked, numbers, reach)
     if not asked:
         return None
     (number,) = numbers
-    tables = None if number is None or demand is None else _for_rents(facts, asked[0], cost, demand, reach)
+    tables = None
+    if number is not None and demand is not None:
+        tables = _for_rents(facts, asked[0], number.charge.amount, demand, reach)
     best = tables or number
     return best if best is not None and best.charge.amount <= facts.account.left else None
 
 
 def _of_call(
-    facts: Facts[RecordSummary], asked: Sequence[Question], cost: Fraction, reach: Reach | None
+    facts: Facts[RecordSummary],
+    asked: Sequence[Question],
+    numbers: Sequence[Purchase | None],
+    reach: Reach | None,
 ) -> Purchase | None:
-    """Return tables that answer all questions of a call within its wish, if they cost less than numbers."""
-    within, queries = _wish(facts), [one for one in asked if isinstance(one, Query)]
-    if not cost or len(queries) < 2:
+    """Return tables for a call, if they and numbers for what they leave open cost less than numbers alone."""
+    costs: dict[Question, Fraction] = {
+        one: number.charge.amount
+        for one, number in zip(asked, numbers, strict=True)
+        if number is not None and isinstance(one, Query)
+    }
+    whole = sum(costs.values(), Fraction(0))
+    most = min(whole, facts.account.left)  # numbers of all may cost more than is left, and tables not
+    if len(costs) < 2 or most <= 0:
         return None
-    demand = Demand.of_these(facts.domain, [*map(asked_of, queries)])
-    if not within.certain:
-        return _least(facts, queries, demand, min(cost, facts.account.left), reach)
+    demand = Demand.of_these(facts.domain, [*map(asked_of, costs)])
+    made = (_certain_tables if _wish(facts).certain else _expected_tables)(facts, costs, demand, most, reach)
+    best, least = None, whole
+    for tables in made:
+        rest = (costs[one] for one in left_open(facts, tables, costs))
+        total = tables.charge.amount + sum(rest, Fraction(0))
+        if total < least:
+            best, least = tables, total
+    return best
+
+
+def left_open(facts: Facts[RecordSummary], tables: Purchase, asked: Iterable[Question]) -> list[Question]:
+    """Return the questions of a call that these tables do not answer within its wish."""
+    if _wish(facts).certain:
+        return [one for one, times in _times_too_wide(facts, tables, asked) if times > 1.0]
+    deviations = tables.deviations(facts.n)
+    known = _predictor(facts).expecting(zip(tables.partitions, deviations, strict=True))
+    return [one for one in asked if _error(facts, known, one) > _wish(facts).expected]
+
+
+def _certain_tables(
+    facts: Facts[RecordSummary],
+    costs: Costs,
+    demand: Demand,
+    most: Fraction,
+    reach: Reach | None,
+) -> list[Purchase]:
+    """Return the tables that cost least with numbers for what they leave open, as the law of noise tells."""
     if facts.account.order is None:  # of sums of Laplace noises no such bound is proven
-        return None
+        return []
     design = cheapest(Predictor(facts.domain), demand, UNBOUNDED * facts.n**2, reach)
-    most = min(cost, facts.account.left)  # numbers of all may cost more than is left, and tables not
     tables = _made(facts, design, most)
-    worst = math.inf if tables is None else _times_too_wide(facts, tables, queries)
-    times = MARGIN * worst**2
-    return _made(facts, design, most * Fraction(times)) if times < 1.0 else None
+    if tables is None:
+        return []
+    ranked = sorted(_times_too_wide(facts, tables, costs), key=lambda one: one[1])
+    prices = [float(most) * MARGIN * times**2 for _, times in ranked]
+    rest = np.cumsum([float(costs[one]) for one, _ in reversed(ranked)])[::-1]
+    least = int(np.argmin(np.array(prices) + np.append(rest[1:], 0.0)))
+    found = _made(facts, design, Fraction(prices[least])) if prices[least] < float(most) else None
+    return [] if found is None else [found]
 
 
-def _times_too_wide(facts: Facts[RecordSummary], tables: Purchase, queries: Iterable[Query]) -> float:
-    """Return how many times the deviation that a wish allows that of the worst question has."""
+def _times_too_wide(
+    facts: Facts[RecordSummary], tables: Purchase, asked: Iterable[Question]
+) -> list[tuple[Question, float]]:
+    """Return how many times the deviation that a wish allows that of each question has."""
     within, n = _wish(facts), facts.n
+    # the law of the noise is known before it is drawn
     blank = [
-        Measurement(
-            table, np.zeros(table.blocks), deviation
-        )  # the law of the noise is known before it is drawn
+        Measurement(table, np.zeros(table.blocks), deviation)
         for table, deviation in zip(tables.partitions, tables.deviations(n), strict=True)
     ]
-    (known,), worst = Instalments(slack=facts.slack).then(blank, n, facts.beta, pure=False).estimates, 0.0
-    for query in queries:
-        found = known.own_noise(query)
-        if found is None:
-            return math.inf
-        _, own, whole = found
-        most = deviation_within(within, query, n, facts.beta, pure=False, taken=facts.slack * whole)
-        worst = max(worst, n * own / most) if most > 0.0 else math.inf
-    return worst
+    (known,) = Instalments(slack=facts.slack).then(blank, n, facts.beta, pure=False).estimates
+    result = []
+    for query in asked:
+        times, found = math.inf, known.own_noise(query) if isinstance(query, Query) else None
+        if found is not None:
+            _, own, whole = found
+            most = deviation_within(within, query, n, facts.beta, pure=False, taken=facts.slack * whole)
+            times = n * own / most if most > 0.0 else math.inf
+        result.append((query, times))
+    return result
 
 
-def _least(
-    facts: Facts[RecordSummary], queries: Sequence[Query], demand: Demand, most: Fraction, reach: Reach | None
-) -> Purchase | None:
-    """Return the cheapest tables with which the expected error of each is small enough, below `most`."""
-    found: Purchase | None = None
-    low, high = most / 1024, most
-    while high > low * Fraction(9, 8):
-        middle = Fraction(math.sqrt(float(low) * float(high)))
-        known, design = _after(facts, _predictor(facts), demand, middle, reach)
-        if all(_error(facts, known, query) <= _wish(facts).expected for query in queries):
-            high, found = middle, _made(facts, design, middle)
-        else:
-            low = middle
-    return found
+def _expected_tables(
+    facts: Facts[RecordSummary],
+    costs: Costs,
+    demand: Demand,
+    most: Fraction,
+    reach: Reach | None,
+) -> list[Purchase]:
+    """Return the best tables at each of some prices."""
+    prices, known = [most / 2**halved for halved in range(HALVED)], _predictor(facts)
+    made = (_made(facts, _after(facts, known, demand, price, reach)[1], price) for price in prices)
+    return [one for one in made if one is not None]
 
 
 def _for_rents(
@@ -286,12 +324,12 @@ def _for_rents(
     best: tuple[float, Purchase] | None = None
     for wanted in (demand, own):
         for part in PARTS:
-            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0)) / TO_COME
+            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0))
             if price < cost or price > room:
                 continue
             known, design = _after(facts, _predictor(facts), wanted, price, reach)
             saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)
-            gain = TO_COME * saved - float(price)
+            gain = saved - float(price)
             if gain >= 0.0 and (best is None or gain > best[0]):
                 tables = _made(facts, design, price)
                 best = best if tables is None else (gain, tables)

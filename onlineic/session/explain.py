@@ -510,9 +510,12 @@ def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
     book, account, rule = loop.book, loop.ledger.account, loop.core.purchases
     new = {one.key: one for one in questions if not book.meets(one, within)}
     constants = sum(one.constant is not None for one in questions)
-    tables = rule.within([*new.values()], within) if len(new) > 1 else None
+    left_to_itself: Sequence[Question] = [*new.values()]
+    tables = rule.within(left_to_itself, within) if len(new) > 1 else None
     prices = [] if tables is None else [tables.charge.amount]
-    for one in new.values() if tables is None else ():
+    if tables is not None:
+        left_to_itself = rule.left_open(tables, left_to_itself, within)
+    for one in left_to_itself:
         test, bought = rule.test(one, within), rule.within((one,), within)
         tester = (
             None
