@@ -26,7 +26,7 @@ from onlineic.cli.statuses import DONE, FAILED, SAID
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
 from onlineic.display.frames import free_name
 from onlineic.display.plain import csv_field, strict
-from onlineic.display.text import FEW, decimals
+from onlineic.display.text import FEW, decimals, percent
 from onlineic.errors import (
     InvalidInputError,
     InvalidParameterError,
@@ -57,6 +57,7 @@ FIELDS = (
     "spent",
     "bias",
     "expected_error",
+    "cost",
 )
 LARGE = 0.1  # share of the budget that a prompt does not risk unasked
 SHOWN = 60  # characters of a question that are repeated beside its answer
@@ -224,15 +225,16 @@ def _print_answer(
 
 def _text(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
     said = asked if len(asked) <= SHOWN else asked[: SHOWN - 3] + "..."
+    took = f"  cost {percent(answer.cost)}," if answer.cost else ""
     if isinstance(answer, Answer) and not isinstance(answer.value, np.ndarray):
         bounded = math.isfinite(answer.error_bound)
         value, around = decimals(float(answer.value), answer.error_bound)
         bound = f"± {around}" if bounded else "no bound  "
         numbers = f"{value} {bound}  {answer.count:14,.1f} {answer.of_what}  {answer.status:8}"
         usual = f"  {answer.usually}" if answer.usually else ""
-        print(f"{numbers}{usual}  {spent:4.0%} spent  {said}")
+        print(f"{numbers}{usual}{took}  {spent:4.0%} spent  {said}")
     else:
-        print(f"{answer!s}\n  {spent:.0%} spent  {said}")
+        print(f"{answer!s}\n{took}  {spent:.0%} spent  {said}")
 
 
 def _object(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
@@ -244,14 +246,15 @@ def _object(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: 
         said = {"columns": said, "confidences": sure, "biases": off, "private": answer.private}
         if answer.chosen:
             said["chosen"] = answer.chosen
-    print(json.dumps(strict({**said, "query": asked, "spent": spent, "line": line}), allow_nan=False))
+    said |= {"query": asked, "cost": answer.cost, "spent": spent, "line": line}
+    print(json.dumps(strict(said), allow_nan=False))
 
 
 def _rows(answer: Answer | Derived | AnswerTable | Groups, asked: str, spent: float, line: int) -> None:
-    """Write one row a number; of a table, `cell` tells in JSON which."""
+    """Write one row a number; of a table, `cell` tells in JSON which, and `cost` is of all its rows."""
     for cell, value, count, status, bound, bias, error in _numbers(answer):
         known = "" if error is None or math.isnan(error) else error
-        _row((line, asked, cell, value, count, status, bound, spent, bias, known))
+        _row((line, asked, cell, value, count, status, bound, spent, bias, known, answer.cost))
 
 
 def _numbers(answer: Answer | Derived | AnswerTable | Groups) -> Iterator[tuple[Any, ...]]:

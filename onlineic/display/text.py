@@ -51,6 +51,11 @@ def records_bound(bound: float) -> str:
     return records(math.ceil(round(whole, 6)) if math.isfinite(whole) else whole)
 
 
+def percent(part: float) -> str:
+    """Return a part as a percentage with two digits."""
+    return f"{float(f'{100.0 * part:.2g}'):g}%"
+
+
 def upward(bound: float, digits: int = 3) -> str:
     """Return a bound as text, rounded up."""
     return _cut(bound, digits, ROUND_CEILING)

@@ -20,6 +20,7 @@ from onlineic.display.text import (
     aligned,
     around,
     cut_rows,
+    percent,
     records,
     records_between,
     records_bound,
@@ -236,6 +237,10 @@ class Answer(Combined):
             bounds the count, divided by n too; `fraction_bound` bounds the fraction of all records.
         of_what: What is counted: "records", or "persons", weighed.
         beta: Failure probability of `error_bound`; None of an engine that states none.
+        cost: Part of the budget that this answer took: of its number, or the hit of its test, and of the
+            tables that were bought for the wish of its call, which the new questions of that call share
+            evenly. 0 of what is easy, known or told again. Tables without a wish serve all questions, and are
+            no answer's. None where nobody tells.
     """
 
     value: Any
@@ -243,6 +248,7 @@ class Answer(Combined):
     _bound: Bound
     _count: Any  # where the number of records is unknown
     reason: Reason | None = None
+    cost: float | None = None
 
     def __init__(
         self,
@@ -262,10 +268,11 @@ class Answer(Combined):
         reason: Reason | None = None,
         expected_error: Any = None,
         beta: float | None = None,
+        cost: float | None = None,
     ) -> None:
         said = Stated(error_bound, estimate, standard_error, law)
         context = _Known(n, private, left, n_bound, of_what, expected_error, beta)
-        self.__attrs_init__(value, status, Bound(context, said, query), count, reason)
+        self.__attrs_init__(value, status, Bound(context, said, query), count, reason, cost)
 
     @classmethod
     def deferred(
@@ -276,6 +283,7 @@ class Answer(Combined):
         rest: Any,
         query: Query | BoundMarginal | None = None,
         reason: Reason | None = None,
+        cost: float = 0.0,
     ) -> "Answer":
         """Return an answer of which all that its context knows is worked out when it is looked at.
 
@@ -284,7 +292,17 @@ class Answer(Combined):
             query: None: the context knows it.
         """
         answer = cls.__new__(cls)
-        answer.__attrs_init__(value, status, Bound(context, rest, query), None, reason)
+        answer.__attrs_init__(value, status, Bound(context, rest, query), None, reason, cost)
+        return answer
+
+    def costing(self, more: float | None) -> "Answer":
+        """Return the same answer, where so much more of the budget was spent on it."""
+        if not more or self.cost is None:
+            return self
+        answer = type(self).__new__(type(self))
+        answer.__attrs_init__(
+            self.value, self.status, self._bound, self._count, self.reason, self.cost + more
+        )
         return answer
 
     @property
@@ -391,7 +409,8 @@ class Answer(Combined):
     def __reduce__(self) -> tuple[Any, ...]:
         stated = (self.error_bound, self.private, self.estimate, self.standard_error)
         known = (self.query, self.n, self.left, self.law, self.n_bound, self.of_what, self.reason)
-        return Answer, (self.value, self.count, self.status, *stated, *known, self.expected_error, self.beta)
+        rest = (self.expected_error, self.beta, self.cost)
+        return Answer, (self.value, self.count, self.status, *stated, *known, *rest)
 
     @property
     def hard(self) -> bool:
@@ -483,6 +502,7 @@ class Answer(Combined):
             "estimate": said.estimate,
             "standard_error": said.standard_error,
             "left": self.left,
+            "cost": self.cost,
             "private": self.private,
             **({"n_bound": self.n_bound, "fraction_bound": self.fraction_bound} if self.n_bound else {}),
             **({"of_what": self.of_what} if self.of_what != "records" else {}),
@@ -715,11 +735,44 @@ def answer_rows(answers: Sequence[Answer]) -> list[list[str]]:
     return rows
 
 
+def cost_of(answers: Sequence[Answer]) -> float | None:
+    """Return the part of the budget that these answers took together; None where it is unknown of one."""
+    costs = [answer.cost for answer in answers]
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None
+
+
+def cost_said(cost: float) -> str:
+    """Return a part of the budget in words."""
+    return f"{percent(cost)} of the budget" if cost else "nothing"
+
+
+class MadeOfAnswers:
+    """A result that was worked out from released answers."""
+
+    __slots__ = ()
+    answers: tuple[Answer, ...]
+
+    @property
+    def private(self) -> bool:
+        """False: simulated noise was used, the result is NOT PRIVATE."""
+        return all(answer.private for answer in self.answers)
+
+    @property
+    def cost(self) -> float | None:
+        """Part of the budget that its answers took, as of `Answer`."""
+        return cost_of(self.answers)
+
+
 def made_of(answers: Sequence[Answer]) -> str:
-    """Return how many answers something rests on, by status, as a note in HTML."""
+    """Return how many answers something rests on, by status, and what they cost, as a note in HTML."""
     found = Counter(answer.status for answer in answers)
     many = f"{len(answers):,} answer{'s' * (len(answers) != 1)}"
-    return note(f"made of {many}: {', '.join(f'{count:,} {status}' for status, count in found.items())}")
+    cost = cost_of(answers)
+    said = f"; cost: {cost_said(cost)}" if cost else ""
+    return note(
+        f"made of {many}: {', '.join(f'{count:,} {status}' for status, count in found.items())}{said}"
+    )
 
 
 def _html(answer: Answer) -> str:
@@ -799,6 +852,8 @@ def _html_facts(answer: Answer) -> list[tuple[str, str]]:
         pairs.append(("reason", f"{answer.reason}: {REASON_SAID[answer.reason]}"))
     if answer.query is not None:
         pairs.insert(0, ("query", shortened(answer.query.written, 300)))
+    if answer.cost is not None:
+        pairs.append(("cost", cost_said(answer.cost)))
     if answer.left is not None:
         pairs.append(("measured answers left then", f"at least {answer.left:,}"))
     return pairs

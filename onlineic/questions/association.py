@@ -28,7 +28,7 @@ from onlineic.display.text import (
 from onlineic.domain.domain import Domain
 from onlineic.errors import IllConditionedError, InvalidQueryError, shown
 from onlineic.noise.sources import public_generator
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.questions.groups import group_by
 from onlineic.questions.linear import (
     AnsweringLinear,
@@ -68,7 +68,7 @@ OUTSIDE = "outside its range: taken to its end"
 @public
 @final
 @attrs.frozen
-class Statistic:
+class Statistic(MadeOfAnswers):
     """One number about two attributes, worked out from released answers.
 
     Attributes:
@@ -104,11 +104,6 @@ class Statistic:
     basis: Basis
     outside: bool = False
     few_records: bool = False
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used for the answers, the number is NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     @property
     def of_what(self) -> str:
@@ -323,7 +318,7 @@ def _times(error: float | None, unit: float) -> float | None:
 @public
 @final
 @attrs.frozen
-class ChiSquare:
+class ChiSquare(MadeOfAnswers):
     """How far a table of two attributes is from that of independent ones.
 
     Nothing is proved of these numbers: all errors are by simulation of public noise.
@@ -350,11 +345,6 @@ class ChiSquare:
     count: float
     answers: tuple[Answer, ...]
     basis: Basis
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used for the answers, the numbers are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     @property
     def remarks(self) -> tuple[str, ...]:

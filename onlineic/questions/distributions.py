@@ -34,7 +34,7 @@ from onlineic.errors import (
     is_number_of,
     shown,
 )
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.queries.cuts import is_long
 from onlineic.queries.expressions import Expression, below, between, where
 from onlineic.questions.formulas import Leaf, Number
@@ -72,7 +72,7 @@ SHARE = "write 0.9 for the value that nine in ten do not exceed"
 @public
 @final
 @attrs.frozen
-class Quantile:
+class Quantile(MadeOfAnswers):
     """A quantile of an ordered attribute, by binary search.
 
     Attributes:
@@ -98,11 +98,6 @@ class Quantile:
     answers: tuple[Answer, ...]
     expected_rank_error: float | None = None
     expected_error: float | None = None
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the label is NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what it says as plain numbers, labels and texts."""
@@ -417,7 +412,7 @@ class _Search:
 @public
 @final
 @attrs.frozen(eq=False)
-class Cdf:
+class Cdf(MadeOfAnswers):
     """The distribution of an ordered attribute among the records that count.
 
     Attributes:
@@ -443,11 +438,6 @@ class Cdf:
     answers: tuple[Answer, ...]
     expected_errors: Floats
     ends: tuple[tuple[Any, Any], ...] | None = None
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the shares are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return columns: label, value, the ends of the band, and what each share is expected to err by."""

@@ -37,7 +37,7 @@ from onlineic.errors import (
     checked_integer,
     shown,
 )
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.queries.combined import Combined
 from onlineic.queries.expressions import Expression
 from onlineic.queries.groupings import Grouping
@@ -74,7 +74,7 @@ ROUNDED_UP = "{:,} may be empty, and none is below 0: add them up by unbiased=Tr
 @public
 @final
 @attrs.frozen(eq=False)
-class Groups(Combined, Framed):
+class Groups(MadeOfAnswers, Combined, Framed):
     """One number for every combination of labels, empty ones and those of missing values among them.
 
     Attributes:
@@ -207,11 +207,6 @@ class Groups(Combined, Framed):
         near = (self.values > 0.0) & (self.values < self.error_bounds) & np.isfinite(self.error_bounds)
         many = int(near.sum())
         return many if many >= MANY_SMALL else 0
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the numbers are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     def __len__(self) -> int:
         return self.values.size

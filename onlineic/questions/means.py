@@ -35,7 +35,7 @@ from onlineic.errors import (
     shown,
 )
 from onlineic.queries.algebra import JOINT_CELLS
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.queries.combined import Combined
 from onlineic.queries.expressions import Expression, weights, where
 from onlineic.questions.formulas import Leaf, Number
@@ -65,7 +65,7 @@ Aggregate = Literal["count", "mean", "sum", "variance"]
 @public
 @final
 @attrs.frozen(order=False)
-class Derived(Combined):
+class Derived(MadeOfAnswers, Combined):
     """One number that was worked out from a few released answers.
 
     Attributes:
@@ -109,11 +109,6 @@ class Derived(Combined):
     number: Number | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the number is NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
-
-    @property
     def of_what(self) -> str:
         """What is counted: "records", or "persons", weighed."""
         return of_what(self.answers)
@@ -125,7 +120,7 @@ class Derived(Combined):
         """
         left_out = {"answers", "number", *(() if self.part is not None else ("part", "part_bound"))}
         said = attrs.asdict(self, recurse=False, filter=lambda field, _: field.name not in left_out)
-        said["private"] = self.private
+        said |= {"private": self.private, "cost": self.cost}
         return said if math.isfinite(self.error_bound) else said | {"error_bound": None}
 
     def __float__(self) -> float:

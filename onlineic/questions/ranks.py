@@ -14,14 +14,14 @@ from onlineic.display.frames import Framed, free_name
 from onlineic.display.html import card, note, table
 from onlineic.display.text import LONGEST, USUAL, aligned, around, shortened, sure
 from onlineic.domain.attributes import Label
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.slips import public
 
 
 @public
 @final
 @attrs.frozen(eq=False)
-class Top(Framed):
+class Top(MadeOfAnswers, Framed):
     """The largest numbers of some groups, in order.
 
     Attributes:
@@ -81,11 +81,6 @@ class Top(Framed):
             confidence,
             answers,
         )
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the numbers are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     def __len__(self) -> int:
         return len(self.labels)

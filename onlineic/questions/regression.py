@@ -38,7 +38,7 @@ from onlineic.errors import (
     checked_real,
     shown,
 )
-from onlineic.queries.answers import LONGEST_QUERY, Answer, made_of
+from onlineic.queries.answers import LONGEST_QUERY, Answer, MadeOfAnswers, made_of
 from onlineic.queries.expressions import Expression, span, where
 from onlineic.questions.association import (
     BASES,
@@ -71,7 +71,7 @@ ROUNDED = 1e-9  # least eigenvalue, of scaled attributes, that floats tell from 
 @public
 @final
 @attrs.frozen(eq=False)
-class LeastSquares(Framed):
+class LeastSquares(MadeOfAnswers, Framed):
     """A number as a linear function of others, that with the least mean square error.
 
     Attributes:
@@ -119,11 +119,6 @@ class LeastSquares(Framed):
     answers: tuple[Answer, ...]
     outside: bool = False
     few_records: bool = False
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used for the answers, the numbers are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     @property
     def of_what(self) -> str:

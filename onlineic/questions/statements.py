@@ -19,7 +19,7 @@ from onlineic.display.text import FEW, MOST_ROWS, TOO_FEW, around, of_bins, prob
 from onlineic.domain.attributes import Categorical, Label
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, TooFewRecordsError
-from onlineic.queries.answers import Answer, made_of
+from onlineic.queries.answers import Answer, MadeOfAnswers, made_of
 from onlineic.queries.expressions import Expression, where
 from onlineic.questions.covariances import covariance, covariances
 from onlineic.questions.distributions import quantile_number, quantiles_by_group
@@ -40,7 +40,7 @@ NAMED: Mapping[str, Named] = {"sum": "sum", "average": "mean", "variance": "vari
 @public
 @final
 @attrs.frozen(eq=False)
-class AnswerTable(Framed):
+class AnswerTable(MadeOfAnswers, Framed):
     """What a statement with GROUP BY, or with several aggregates, was answered: one row a group.
 
     Attributes:
@@ -98,11 +98,6 @@ class AnswerTable(Framed):
         by = f"{', '.join(self.clauses)} by noisy numbers" if self.clauses else ""
         said = ": ".join(part for part in (count, by) if part)
         return "; ".join(part for part in (said, self.ranked) if part)
-
-    @property
-    def private(self) -> bool:
-        """False: simulated noise was used, the numbers are NOT PRIVATE."""
-        return all(answer.private for answer in self.answers)
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -73,11 +73,14 @@ def mean_within(
     wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
     if wish is None or asks is None or asks.high <= asks.low:
         return mean(session, attribute, where)
+    earlier: float | None = 0.0
     share = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
     for last in (share >= 1.0, True):
         radius = wish.radius / (asks.high - asks.low) * max(share, LEAST_SHARE)
         calls = 1 if share >= 1.0 else 2  # of which either may be told
         found = mean(Wishing(session, attrs.evolve(wish, radius=radius), calls), attribute, where)
+        first, *others = found.answers
+        found, earlier = attrs.evolve(found, answers=(first.costing(earlier), *others)), found.cost
         if last or found.count is None or wish.meets(found.error_bound, found.expected_error):
             break
         less = found.count_bound or 0.0 if wish.certain else 0.0

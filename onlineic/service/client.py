@@ -609,6 +609,7 @@ def _answer(told: dict[str, Any], question: Question, beta: float) -> Answer:
         told.get("reason"),  # of a server of 0.1.0 none
         np.array(error, np.float64) if isinstance(error, list) else error,
         beta,
+        told.get("cost"),
     )
 
 

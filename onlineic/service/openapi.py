@@ -57,6 +57,7 @@ SCHEMAS: dict[str, Any] = {
         reason={"enum": ["covered", "test", "bought", "known", None]},
         expected_error={"type": ["number", "array", "null"], "items": {}},
         count_expected_error={"type": ["number", "array", "null"], "items": {}},
+        cost={"type": ["number", "null"], "description": "part of the budget that this answer took"},
         at={"type": ["integer", "null"], "description": "place in the record"},
     ),
     "Error": _object({"error": _object({"code": TEXT, "message": TEXT})}),

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from onlineic._typing import Floats, Ints
+from onlineic.accounting.budget import Charge
 from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
@@ -401,7 +402,8 @@ class AnswerBook:
         number = Measured(radius, spread * measurement.scale, fitted=apart > 0.0)
         self._expectations.numbers[question.key] = number
         # what is left is told with this hit
-        return self._released(question, "hard", value, radius, self._spending.after(spent, record), number)
+        after = self._spending.after(spent, record)
+        return self._released(question, "hard", value, radius, after, number, charge=record.charge)
 
     def _radii(self, record: Certified | Hard) -> tuple[float, float]:
         """Return the radii of an easy and a measured answer of a test that was made for a wish."""
@@ -438,7 +440,8 @@ class AnswerBook:
         number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
         self._expectations.numbers[question.key] = number
         spent = self._spending.after(at.spent, record)
-        return singles, self._released(question, "hard", value, radius, spent, number, "bought")
+        told = self._released(question, "hard", value, radius, spent, number, "bought", record.charge)
+        return singles, told
 
     def _released(
         self,
@@ -449,6 +452,7 @@ class AnswerBook:
         spent: Spent,
         number: Measured | None = None,
         reason: Reason | None = None,
+        charge: Charge | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
         in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
@@ -456,9 +460,12 @@ class AnswerBook:
         self._memory.remember(question, value, wide, self._stands)
         self._bounds.state(question, value, inside=status == "easy")
         rest = wide if number is None else attrs.evolve(number, radius=wide)
-        return Answer.deferred(
-            value, status, self._context_at(spent), rest, question, reason or self._reason(question, status)
-        )
+        context, reason = self._context_at(spent), reason or self._reason(question, status)
+        return Answer.deferred(value, status, context, rest, question, reason, self._part_of(charge))
+
+    def _part_of(self, charge: Charge | None) -> float:
+        """Return which part of the budget a charge is."""
+        return 0.0 if charge is None else float(charge.amount / self._ledger.account.capacity)
 
     def _reason(self, question: Question, status: Status) -> Reason:
         """Return why a record says what it says of a question."""
@@ -815,7 +822,8 @@ class AnswerBook:
             return None
         status: Status = "hard" if isinstance(record, Hard | Single) else "easy"
         reason: Reason = "bought" if isinstance(record, Single) else self._reason(query, status)
-        return self._repeated(query, known, status, reason)
+        told = self._repeated(query, known, status, reason)
+        return told.costing(self._part_of(record.charge)) if isinstance(record, Hard | Single) else told
 
     def _stating(
         self,

@@ -483,8 +483,16 @@ class Answers(Sequence[Answer], Framed):
         at = bisect_right(self._contexts, place, key=lambda one: one[0]) - 1
         return _Placed(self, self._contexts[at][1] if at >= 0 else None)
 
+    @property
+    def costs(self) -> Floats:
+        """`Answer.cost` of each, (m,)."""
+        result = np.zeros(len(self))
+        for place, answer in self._given.items():
+            result[place] = answer.cost
+        return result
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the columns value, count, status, reason, error_bound, expected_error, private."""
+        """Return the columns value, count, status, reason, error_bound, expected_error, cost, private."""
         return {
             "value": self.values,
             "count": self.counts,
@@ -492,6 +500,7 @@ class Answers(Sequence[Answer], Framed):
             "reason": self.reasons,
             "error_bound": self.bounds,
             "expected_error": self.expected_errors,
+            "cost": self.costs,
             "private": np.full(len(self), self.private),
         }
 

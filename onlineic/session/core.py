@@ -22,6 +22,7 @@ Proof: docs/theory/queries.md, 1.6; docs/theory/session.md, 4.1, 4.2, 4.9, 4.9a,
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -159,6 +160,7 @@ class Core:
         questions by their own noise. A question that these leave open is bought by itself.
         """
         self.read_guard.check()
+        begun = len(self._ledger)
         if not self.purchases.meets_wishes:
             raise InvalidParameterError(
                 f"within must be None in a session that does not buy by what is asked, got {shown(within)}; "
@@ -167,7 +169,20 @@ class Core:
         new = {one.key: one for one in questions if not self.book.meets(one, within)}
         if len(new) > 1:
             self._buy_within((*new.values(),)[:MOST_HEARD], within)
-        return [self._within(question, within) for question in questions]
+        answers = [self._within(question, within) for question in questions]
+        return self._with_tables(questions, answers, begun)
+
+    def _with_tables(self, questions: Sequence[Question], answers: list[Answer], begun: int) -> list[Answer]:
+        """Return answers that cost also what tables did that were bought for them, in equal parts."""
+        parts, capacity = dict[Any, Fraction](), self._ledger.account.capacity
+        for record in self._ledger.records(begun):
+            if isinstance(record, BoughtTables) and record.within is not None:
+                each = record.charge.amount / len(record.heard)
+                parts |= {one.key: parts.get(one.key, Fraction(0)) + each for one in record.heard}
+        if not parts:
+            return answers
+        own = [float(parts.pop(question.key, Fraction(0)) / capacity) for question in questions]
+        return [answer.costing(more) for answer, more in zip(answers, own, strict=True)]
 
     def _within(self, question: Question, within: Within) -> Answer:
         """Return the answer to one question, after what it needs was bought, if that can be paid."""

@@ -282,7 +282,7 @@ def test_frames_of_pandas(session, table, number):
     assert int is type(ages[0])
     batch = session.answer_many(Queries.where(DOMAIN, {"sex": [0, 1]})).to_pandas()
     assert isinstance(batch, pandas.DataFrame)
-    told = ["value", "count", "status", "reason", "error_bound", "expected_error", "private"]
+    told = ["value", "count", "status", "reason", "error_bound", "expected_error", "cost", "private"]
     assert told == [*batch.columns]
     assert 2 == len(batch)
 
@@ -297,7 +297,7 @@ def test_frames_of_polars(session, table, number):
     assert [0, 1, 2, None] == session.answer(ic.marginal("age")).to_polars()["age"].to_list()
     batch = session.answer_many(Queries.where(DOMAIN, {"sex": [0, 1]})).to_polars()
     assert isinstance(batch, polars.DataFrame)
-    assert (2, 7) == batch.shape
+    assert (2, 8) == batch.shape
 
 
 @pytest.mark.parametrize(("names", "kind", "title"), [

@@ -152,6 +152,36 @@ def test_a_summary_says_the_wish_and_no_promise_of_tests():
     assert "promise" not in said
 
 
+@pytest.mark.parametrize("within", [0.02, expected(0.02)])
+@pytest.mark.parametrize("budget", [BUDGET, ic.Budget(1.0)])
+def test_answers_cost_together_what_was_spent_on_them(within, budget):
+    session = ic.OnlineIC(DATA, budget, within=within, noise=SimulatedNoise(1))
+    asked = [*STREAM[:9], STREAM[0], ic.where(), ic.marginal("b", "d")]
+    answers = [session.answer(query) for query in asked]
+    call = session.answer_many([ic.where(a=a, b=b) for a in range(12) for b in "uvw"], within=within)
+    rows = session.group_by("a", within=1_000)
+    mean = session.mean("c", {"b": "u"}, within=0.2)
+
+    assert answers[9].cost == answers[10].cost == 0.0
+    assert sum(one.cost for one in [*answers, *call, rows, mean]) == pytest.approx(spent(session), rel=1e-12)
+    assert session.answer(STREAM[0]).cost == 0.0
+    number = next(one for one in kinds(session, Single) if one.query.key == STREAM[0].bind(DOMAIN).key)
+    assert answers[0].cost == float(number.charge.amount / session.account.capacity)
+    assert answers[0].to_dict()["cost"] == answers[0].cost
+    assert "of the budget" in answers[0]._repr_html_()
+
+
+def test_without_a_wish_numbers_and_hits_cost_and_tables_are_no_answers():
+    session = opened()
+    answers = [session.answer(query) for query in random_stream(DOMAIN, 30, 5)]
+    batch = session.answer_many(ic.queries.Queries.where(DOMAIN, {"a": [*range(12)]}))
+    tables = sum(one.charge.amount for one in kinds(session, BoughtTables)) / session.account.capacity
+    cost = sum(one.cost for one in answers) + batch.costs.sum()
+
+    assert tables > 0
+    assert cost + float(tables) == pytest.approx(spent(session), rel=1e-12)
+
+
 def test_a_finer_wish_never_costs_less():
     costs = [np.mean([_cost(radius, seed) for seed in range(2)]) for radius in (0.01, 0.02, 0.04)]
     assert costs == sorted(costs, reverse=True)
