@@ -155,6 +155,15 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         return float_down((Decimal(epsilon) + conversion(Fraction(order), delta)) / Decimal(order))
 
 
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Return nearly the least epsilon such that `zcdp_rho` of it and delta is rho: its inverse."""
+    rho = checked_real("rho", rho, above=0.0)
+    low = high = rho + 2.0 * math.sqrt(rho * -math.log(delta))  # Bun & Steinke (2016), Proposition 1.3
+    while low > math.ulp(0.0) and zcdp_rho(low, delta) >= rho:
+        low /= 2.0
+    return _largest(lambda epsilon: zcdp_rho(epsilon, delta) < rho, low, high)
+
+
 def zcdp_order(epsilon: float, delta: float) -> Fraction:
     """Return the Renyi order, a multiple of 1/64, whose filter pays for about the most Gaussian noise.
 

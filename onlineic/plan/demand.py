@@ -34,10 +34,10 @@ from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
 from onlineic.ledger.records import Bought, BoughtTables, Record
-from onlineic.plan.purchase import Purchase, precision_of, single, tables_at
+from onlineic.plan.purchase import Purchase, Way, precision_of, single, tables_at
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.record_summary import RecordSummary
-from onlineic.plan.within import LATEST, bought_within, chosen_test, left_open, number_within
+from onlineic.plan.within import LATEST, bought_within, chosen_test, left_open, number_within, ways_within
 from onlineic.queries.marginals import Question
 from onlineic.queries.reach import Reach
 from onlineic.queries.within import Within
@@ -251,8 +251,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question = facts.heard, facts.question
         if facts.within is not None:
-            latest = [*heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
-            return bought_within(facts, self._demand(facts.domain, latest), self.reach)
+            return bought_within(facts, self._demand_within(facts), self.reach)
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
@@ -276,6 +275,14 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         tables = self._bought(facts, self._demand(facts.domain, [*heard.asked, *more]), due)
         # of noise that is too wide to draw little may be left: so there are at most a hundred releases
         return tables if tables is not None and tables.charge.amount > least / 2 else None
+
+    def _demand_within(self, facts: Facts[RecordSummary]) -> Demand:
+        """Return what is expected after the latest questions and the one at hand."""
+        latest = [*facts.heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
+        return self._demand(facts.domain, latest)
+
+    def ways(self, facts: Facts[RecordSummary]) -> list[Way]:
+        return ways_within(facts, self._demand_within(facts), self.reach)
 
     def left_open(self, facts: Facts[RecordSummary], tables: Purchase) -> Sequence[Question]:
         return left_open(facts, tables, facts.questions)

@@ -10,14 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, Literal, final
 
 import attrs
 import numpy as np
 
 from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
-from onlineic.accounting.composition import zcdp_rho
+from onlineic.accounting.composition import zcdp_epsilon, zcdp_rho
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.renyi import TICK, gaussian_charge, laplace_charge
 from onlineic.accounting.rounding import float_up
@@ -192,6 +192,36 @@ def checked_tables(named: object) -> Purchase:
         "purchases must name a Purchase of a Partition or a Query or more, got a "
         f"{type(named).__name__}, or parts of other classes; nothing was spent: mend the rule."
     )
+
+
+WayKind = Literal["test", "number", "tables"]
+
+
+@final
+@attrs.frozen
+class Way:
+    """One way to answer a question within its wish.
+
+    Attributes:
+        price: What it costs, in the unit of the account: of a test, if it is hard.
+        expected: What it is expected to cost: of a test, the price times the chance of a hit.
+        taken: Whether it is the one that would be taken.
+    """
+
+    kind: WayKind
+    price: Fraction
+    expected: float
+    taken: bool
+
+
+def epsilon_of(amount: Fraction, account: Filter, delta: float) -> float:
+    """Return the epsilon that a charge is worth by itself: of a budget that pays it and no more.
+
+    At delta > 0 that of Gaussian noise that costs as much, at the order which is best for it.
+    """
+    if account.order is None or not amount:
+        return float(amount)
+    return zcdp_epsilon(float(amount * TICK / account.order), delta)
 
 
 def is_single(tables: Purchase, questions: Sequence[Question]) -> bool:

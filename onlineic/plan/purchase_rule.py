@@ -16,7 +16,7 @@ from onlineic.accounting.neighbours import Neighbours
 from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Bought, BoughtTables, Ledger, Record
-from onlineic.plan.purchase import Purchase, checked_tables
+from onlineic.plan.purchase import Purchase, Way, checked_tables
 from onlineic.queries.marginals import Question
 from onlineic.queries.within import Within
 from onlineic.slips import public
@@ -88,6 +88,10 @@ class PurchaseRule(abc.ABC, Generic[S]):
     def test(self, facts: Facts[S]) -> Within | None:
         """Return the wish with the steepness of a test of the question at hand, or None for no test."""
         return None
+
+    def ways(self, facts: Facts[S]) -> Sequence[Way]:
+        """Return the ways to answer the question at hand within its wish, which it is not known within."""
+        return ()
 
     def left_open(self, facts: Facts[S], tables: Purchase) -> Sequence[Question]:
         """Return the questions of a call that these tables do not answer within its wish."""
@@ -240,6 +244,10 @@ class Purchases:
     def test(self, question: Question, within: Within) -> Within | None:
         """Return the wish with the steepness of the test that is likely cheaper than a number, or None."""
         return self._rule.test(self._facts((question,), within))
+
+    def ways(self, question: Question, within: Within) -> Sequence[Way]:
+        """Return the ways to answer a question that is not known within a wish."""
+        return self._rule.ways(self._facts((question,), within))
 
     def _facts(self, questions: Sequence[Question], within: Within) -> Facts[Any]:
         account, near, asked = self._ledger.account, self._neighbours, tuple(questions)

@@ -25,7 +25,7 @@ from onlineic.noise.laws import normal_quantile
 from onlineic.noise.sources import SIGMA_LIMIT
 from onlineic.plan.calibration import rounded_down
 from onlineic.plan.defaults import EASY_OR_HARD
-from onlineic.plan.purchase import Purchase, precision_of, single_at, tables_at
+from onlineic.plan.purchase import Purchase, Way, is_single, precision_of, single_at, tables_at
 from onlineic.plan.purchase_rule import Facts
 from onlineic.plan.record_summary import RecordSummary, Rent
 from onlineic.queries.marginals import Question
@@ -141,6 +141,38 @@ def _tests(
                 (wish, float(tester.scale) / (1 << tester.grid_bits), float(tester.price(query).amount))
             )
     return tuple(found)
+
+
+def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> list[Way]:
+    """Return the ways to answer the question at hand, which is not known within its wish."""
+    (question,) = facts.questions
+    found, chosen, number = list[Way](), chosen_test(facts), number_within(facts, question)
+    bought = None if chosen is not None else bought_within(facts, demand, reach)
+    tables = bought if bought is not None and not is_single(bought, (question,)) else None
+    if tables is not None:
+        found.append(Way("tables", tables.charge.amount, float(tables.charge.amount), taken=True))
+        later = after_tables(facts, tables)
+        if not _known(later, _predictor(later), Rent(question, Fraction(0), _wish(facts))):
+            found += [way for way in ways_within(later, demand, reach) if way.taken]
+    if isinstance(question, Query) and _wish(facts).certain:
+        wish, expected = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
+        tester = None if wish is None else tester_within(facts.sparse, question, wish, facts.beta)
+        if tester is not None:
+            found.append(Way("test", tester.price(question).amount, expected, chosen is not None))
+    if number is not None and not any(way.kind == "number" for way in found):
+        cost = number.charge.amount
+        found.append(Way("number", cost, float(cost), bought is not None and tables is None))
+    return found
+
+
+def after_tables(facts: Facts[RecordSummary], tables: Purchase) -> Facts[RecordSummary]:
+    """Return the facts once tables were bought: their noise is known, and not what they will say."""
+    heard = facts.heard
+    known = _predictor(facts).expecting(zip(tables.partitions, tables.deviations(facts.n), strict=True))
+    heard = attrs.evolve(
+        heard, predictor=known, spent=heard.spent + tables.charge.amount, housed=len(heard.rents)
+    )
+    return attrs.evolve(facts, heard=heard, account=facts.account.charge(tables.charge))
 
 
 def chosen_test(facts: Facts[RecordSummary]) -> Within | None:

@@ -19,18 +19,16 @@ from onlineic.ask.json import is_share, shared
 from onlineic.ask.json_keys import Share
 from onlineic.display.html import card, facts
 from onlineic.display.plain import strict
-from onlineic.display.text import shortened, upward, usually
+from onlineic.display.text import percent, shortened, upward, usually
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import Ledger
 from onlineic.plan.plan import Plan, restarts_text
-from onlineic.plan.purchase import Purchase, is_single
-from onlineic.plan.within import tester_within
+from onlineic.plan.purchase import Purchase, Way, WayKind, epsilon_of, is_single
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
-from onlineic.queries.query import Query
 from onlineic.queries.reach import Reach
 from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
@@ -54,7 +52,48 @@ FORMS = {  # in words
     "table": "a cross table",
     "several": "several questions",
 }
+WAYS: Mapping[WayKind, tuple[str, str]] = {  # one, several
+    "test": ("a test", "tests"),
+    "number": ("a measured number", "measured numbers"),
+    "tables": ("tables", "purchases of tables"),
+}
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
+
+
+@public
+@final
+@attrs.frozen
+class Price:
+    """What one way to answer a question within a wish costs, or several questions that go the same way.
+
+    Attributes:
+        way: A test at a height that certifies the wish: an easy answer is free, and a hit has a number; a
+            number without a test; or tables.
+        answers: How many questions go this way; of tables, 1.
+        at_most, likely: Part of the budget, if all tests are hard, and as it is expected: of a test the price
+            of its hit times the chance of one.
+        epsilon: What `at_most` is worth by itself: the epsilon of a budget that pays it and no more.
+        taken: Whether it is the way that will be taken.
+    """
+
+    way: WayKind
+    answers: int
+    at_most: float
+    likely: float
+    epsilon: float
+    taken: bool
+
+    def __str__(self) -> str:
+        one, several = WAYS[self.way]
+        many = f"{self.answers:,} {several}" if self.answers > 1 else one
+        if self.way == "test":
+            said = f"{many}: nothing if easy, {percent(self.at_most)} of the budget if hard, about "
+            return f"{said}{percent(self.likely)} to be expected"
+        return f"{many}: {percent(self.at_most)} of the budget (epsilon = {self.epsilon:.2g} by itself)"
+
+
+def _as_prices(told: Iterable[Price | Mapping[str, Any]]) -> tuple[Price, ...]:
+    return tuple(one if isinstance(one, Price) else Price(**one) for one in told)  # a server tells mappings
 
 
 @public
@@ -85,7 +124,8 @@ class Explanation:
             what stands set aside, also by a dearer question that was easy.
         hits_left: Hits of the largest price that can at least be paid: as many as at the price of the next.
             Prices fall.
-        at_most: Most that can be spent on it, share of the budget, besides first and later tables.
+        at_most: Most that can be spent on it, share of the budget, besides first and later tables. Under a
+            wish with its tables; what these say can show that a further number is needed.
         left: Share of the budget that neither a release has used up nor first tables will, which the first
             question buys.
         payable: Whether a hit of each can be paid now; if not, those are answered untested.
@@ -100,6 +140,8 @@ class Explanation:
         tables: Share of the budget for which it buys tables for itself first; whoever asks pays for them.
         bought: How many would be bought by themselves, and so measured without a test: prices and bounds are
             those of their numbers.
+        prices: Under a wish what each way costs, those that will be taken first; of one question the others
+            follow. None of what is known.
     """
 
     asked: str
@@ -123,6 +165,12 @@ class Explanation:
     shared: float = 0.0
     tables: float = 0.0
     bought: int = 0
+    prices: tuple[Price, ...] = attrs.field(default=(), converter=_as_prices)
+
+    @property
+    def likely(self) -> float:
+        """Part of the budget that it is expected to cost under a wish; without one, `at_most`."""
+        return math.fsum(one.likely for one in self.prices if one.taken) if self.prices else self.at_most
 
     @property
     def free(self) -> bool:
@@ -135,7 +183,10 @@ class Explanation:
         "few_records" tells a `bound_derived` that is infinite from none.
         """
         few = self.bound_derived is not None and not math.isfinite(self.bound_derived)
-        found: dict[str, Any] = strict({**attrs.asdict(self), "free": self.free, "few_records": few})
+        said = {**attrs.asdict(self), "free": self.free, "few_records": few}
+        if not self.prices:
+            del said["prices"]
+        found: dict[str, Any] = strict(said)
         return found
 
     def __repr__(self) -> str:
@@ -152,6 +203,9 @@ class Explanation:
             return f"{said}; the budget does not pay for measuring each, those would be untested)"
         usual = usually(self.expected)
         said += f"; {usual}, " if usual else "; "
+        if self.prices:
+            bound = "" if math.isinf(self.bound_hard) else f"± {upward(self.bound_hard)}, "
+            return f"{said}{bound}{self._priced}; {self.left:.2%} of it is left)"
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
         if self.bought == self.answers - known:
@@ -163,6 +217,12 @@ class Explanation:
             f"{said}{one}± {upward(self.bound_easy)}{derived} if not measured, which is free, else "
             f"± {upward(self.bound_hard)}, for {price} of the budget; {self.left:.2%} of it is left)"
         )
+
+    @property
+    def _priced(self) -> str:
+        """The ways that will be taken, and what others would cost, in words."""
+        parts = [[str(one) for one in self.prices if one.taken is taken] for taken in (True, False)]
+        return "; instead ".join(" and ".join(part) for part in parts if part)
 
     def _repr_html_(self) -> str:
         said = [
@@ -176,7 +236,9 @@ class Explanation:
         if self.bound_derived is not None:
             said.append(("bound", f"± {upward(self.bound_derived)} if none is measured"))
         said.append(("bound of each", f"± {upward(self.bound_easy)} if not measured"))
-        if not self.free:
+        if self.prices:
+            said.append(("price", self._priced))
+        elif not self.free:
             said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")
             price = f"{self.price:.2%} of the budget a measured answer, at most {self.at_most:.2%}"
             said.append(("price", price))
@@ -510,24 +572,27 @@ def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
     book, account, rule = loop.book, loop.ledger.account, loop.core.purchases
     new = {one.key: one for one in questions if not book.meets(one, within)}
     constants = sum(one.constant is not None for one in questions)
-    left_to_itself: Sequence[Question] = [*new.values()]
-    tables = rule.within(left_to_itself, within) if len(new) > 1 else None
-    prices = [] if tables is None else [tables.charge.amount]
+    open_ones: Sequence[Question] = [*new.values()]
+    ways = list[Way]()
+    tables = rule.within(open_ones, within) if len(new) > 1 else None
     if tables is not None:
-        left_to_itself = rule.left_open(tables, left_to_itself, within)
-    for one in left_to_itself:
-        test, bought = rule.test(one, within), rule.within((one,), within)
-        tester = (
-            None
-            if test is None or not isinstance(one, Query)
-            else tester_within(book.mechanism, one, test, book.tested_beta)
-        )
-        price = None if bought is None else bought.charge.amount
-        price = tester.price(one).amount if tester is not None and isinstance(one, Query) else price
-        prices.append(account.capacity + 1 if price is None else price)
-    total, left = sum(prices, Fraction(0)) / account.capacity, account.left / account.capacity
-    largest = max(prices, default=Fraction(0)) / account.capacity
-    payable, alone = largest <= left, questions[0] if len(questions) == 1 else None
+        ways.append(Way("tables", tables.charge.amount, float(tables.charge.amount), taken=True))
+        open_ones = rule.left_open(tables, open_ones, within)
+    unpaid = 0
+    for one in open_ones:
+        found = rule.ways(one, within)
+        chosen = [way for way in found if way.taken]
+        if len(questions) > 1 and any(way.kind == "tables" for way in ways):  # numbers have paid for these
+            chosen = [way for way in chosen if way.kind != "tables"] or [
+                way for way in found if way.kind == "number"
+            ]
+        ways += found if len(questions) == 1 else [attrs.evolve(way, taken=True) for way in chosen]
+        unpaid += not chosen
+    left, taken = account.left / account.capacity, [way for way in ways if way.taken]
+    largest = max((way.price for way in taken), default=Fraction(0)) / account.capacity
+    total = sum((way.price for way in taken), Fraction(0)) / account.capacity
+    payable = not (unpaid or previewer.sealed) and largest <= left
+    alone = questions[0] if len(questions) == 1 else None
     bound = within.radius if within.certain and payable else math.inf
     if alone is not None and payable and not within.certain and new:
         number = rule.within((alone,), within)
@@ -552,8 +617,27 @@ def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
         payable=payable,
         restarts_left=previewer.restarts_left,
         expected=None if within.certain else within.expected,
-        bought=len(new),
+        bought=sum(way.kind == "number" for way in taken),
+        prices=_prices(ways, account, getattr(loop.plan.sparse, "delta", 0.0)),
     )
+
+
+def _prices(ways: Sequence[Way], account: Filter, delta: float) -> tuple[Price, ...]:
+    """Return what each kind of way costs together."""
+    held: dict[tuple[bool, WayKind], list[Way]] = {}
+    for way in ways:
+        held.setdefault((not way.taken, way.kind), []).append(way)
+    found = []
+    for (_, kind), alike in sorted(held.items()):
+        most = sum((way.price for way in alike), Fraction(0))
+        likely = math.fsum(way.expected for way in alike) / float(account.capacity)
+        found.append(
+            Price(
+                kind, len(alike), float(most / account.capacity), likely,
+                epsilon_of(most, account, delta), alike[0].taken,
+            )
+        )  # fmt: skip
+    return tuple(found)
 
 
 def _explanation(

@@ -831,7 +831,8 @@ class OnlineIC(Answering):
                 function, such as `lambda session: session.mean("age")`: it is called with a stand-in that
                 answers from the hypothesis, as if all tests turned out easy.
             within: How exact each of its numbers is to be, as of `answer`; None: as the session wishes. Then
-                `at_most` is what is bought for it, or the hit of the test that is made in its place.
+                `prices` tells what each way to answer it costs, as a part of the budget and as the epsilon
+                that this is by itself, and which will be taken; `likely` what is to be expected.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 import onlineic as ic
-from onlineic import audit
+from onlineic import accounting, audit
 from onlineic.errors import InvalidParameterError, SessionExhaustedError, SessionStateError
 from onlineic.evaluate import exact_values, random_stream
 from onlineic.ledger import BoughtTables, Certified, Hard, MemoryLedger, Single, read
@@ -248,6 +248,42 @@ def test_the_price_told_before_is_what_a_number_costs(within):
     assert "measured" in str(told)
     assert session.explain(STREAM[0], within=within).free
     assert not session.explain(STREAM[1], within=1e-5).payable
+
+
+def test_each_price_that_was_told_is_what_is_paid():
+    session = opened(within=0.05, questions=[("a", "b"), ("c", "d")])
+    seen = set()
+    for query in random_stream(DOMAIN, 60, 8):
+        told = session.explain(query)
+        answer = session.answer(query)
+        ways = {one.way for one in told.prices if one.taken}
+        seen |= {(*sorted(ways), answer.status)}
+        assert told.free == (not ways)
+        if ways == {"test"}:
+            assert answer.cost == pytest.approx(told.at_most if answer.status == "hard" else 0.0)
+            assert 0.0 < told.likely < told.at_most
+        elif "tables" not in ways:  # what these say can show that a number is needed after all, or not
+            assert answer.cost == pytest.approx(told.at_most) == pytest.approx(told.likely)
+    assert {("test", "easy"), ("number", "hard")} <= seen
+
+
+def test_a_price_is_told_as_the_epsilon_of_a_budget_that_pays_no_more():
+    for budget in (BUDGET, ic.Budget(1.0)):
+        session = ic.OnlineIC(DATA, budget, noise=SimulatedNoise(0))
+        (price,) = [one for one in session.explain(STREAM[0], within=0.02).prices if one.way == "number"]
+        if budget.delta:
+            rho = accounting.zcdp_rho(price.epsilon, budget.delta)
+            account = session.account
+            spent_on_it = price.at_most * float(account.capacity * accounting.TICK / account.order)
+            assert rho == pytest.approx(spent_on_it, rel=1e-9)
+        else:
+            assert price.epsilon == pytest.approx(price.at_most * budget.epsilon)
+    said = repr(session.explain([*STREAM[:9]], within=0.02))
+    assert "measured numbers" in said
+    one = opened(within=0.02).explain(STREAM[0])
+    assert "instead a test" in repr(one)
+    assert "by itself" in one._repr_html_()
+    assert one.to_dict()["prices"][0]["taken"]
 
 
 @pytest.mark.parametrize("within", [0.0, -1.0, True, "a", None.__class__, float("nan"), 1j])
