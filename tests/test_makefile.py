@@ -18,7 +18,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 TARGETS = re.findall(r"^([a-z-]+):", MAKEFILE, re.M)
 # What scripts look for before they import it, and the rivals, which have environments of their own.
-OPTIONAL = {"pyspark", "tqdm", "dpmm", "diffprivlib", "mbi", "opendp", "snsql"}
+OPTIONAL = {"pyspark", "tqdm", "dpmm", "diffprivlib", "mbi", "opendp", "snsql", "tmlt"}
 IMPORTED_AS = {"mkdocs-material": ["mkdocs"], "mkdocstrings": ["griffe"]}
 LOCAL = {path.stem for name in ("experiments", "benchmarks") for path in (ROOT / name).rglob("*.py")}
 LOCAL |= {"onlineic", "support", "study", "experiments", "benchmarks", *sys.stdlib_module_names}
