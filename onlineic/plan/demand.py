@@ -281,8 +281,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         latest = [*facts.heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
         return self._demand(facts.domain, latest)
 
-    def ways(self, facts: Facts[RecordSummary]) -> list[Way]:
-        return ways_within(facts, self._demand_within(facts), self.reach)
+    def ways(self, facts: Facts[RecordSummary], *, looks: bool = True) -> list[Way]:
+        return ways_within(facts, self._demand_within(facts) if looks else None, self.reach)
 
     def left_open(self, facts: Facts[RecordSummary], tables: Purchase) -> Sequence[Question]:
         return left_open(facts, tables, facts.questions)

@@ -50,6 +50,14 @@ class Office:
         """Return what a user may spend, as their next question finds it."""
         return self.scheduler.quota(user, self.gate.users.active)
 
+    def paid(self, job: Job) -> dict[str, float]:
+        """Return what a job has cost who asked, of the budget and of their part; of periods nothing."""
+        if self.scheduler.spanned:
+            return {}
+        paid, part = job.paid or Fraction(0), self.quota(job.user).limit
+        whole = self.scheduler.view.account.capacity
+        return {"paid": float(paid), "paid_of_part": float(paid * whole / part) if part else 0.0}
+
     def facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
         view, pool, quota = self.scheduler.view, self.scheduler.pool(), self.quota(user)
@@ -60,6 +68,7 @@ class Office:
             "paid": float(paid / pool) if pool else 0.0,
             "left": float(max(Fraction(0), quota.limit - paid) / pool) if pool else 0.0,
             "hard_left": view.hits_left(quota),
+            "finest": user.finest,
         }
         return {**view.to_dict(), "measured_left": view.hits_left(None), "you": own}
 

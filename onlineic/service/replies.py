@@ -15,9 +15,10 @@ def encoded(value: Any) -> bytes:
     return "".join(_pieces(value)).encode()
 
 
-def written_answers(outcomes: Iterable[Outcome]) -> bytes:
-    """Return what became of questions as the body of a reply."""
-    return b'{"answers":[' + b",".join(encoded(one.to_dict()) for one in outcomes) + b"]}"
+def written_answers(outcomes: Iterable[Outcome], more: dict[str, Any] | None = None) -> bytes:
+    """Return what became of questions as the body of a reply, and further members."""
+    told = b'{"answers":[' + b",".join(encoded(one.to_dict()) for one in outcomes) + b"]"
+    return told + b"".join(b"," + encoded({name: one})[1:-1] for name, one in (more or {}).items()) + b"}"
 
 
 def _pieces(value: Any) -> Iterable[str]:

@@ -553,11 +553,13 @@ class AnswerBook:
         """Return whether a question needs no test: it is a constant, or its answer stands."""
         return question.constant is not None or self._memory.recall(question, self._stands) is not None
 
-    def recalled(self, question: Question) -> Answer | None:
-        """Return the answer of a question that needs no test, a constant or a repeat, or None."""
+    def recalled(self, question: Question, within: Within | None = None) -> Answer | None:
+        """Return the answer of a question that needs no test, or None: a constant or a repeat in a wish."""
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             return self._without_test(question, value, "easy", 0.0, "known")
+        if within is not None and not self._told_within(question, within):
+            return None
         known = self._memory.recall(question, self._stands)
         if known is None:
             return None

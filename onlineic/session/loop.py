@@ -128,13 +128,19 @@ class Loop:
 
     @property
     def owed(self) -> Fraction:
-        """The charge of tables that questions will buy, by this plan."""
-        return self.core.purchases.owed
+        """The charge of tables that questions will buy, by this plan: with a wish none whatever is asked."""
+        return self.core.purchases.owed if self.plan.within is None else Fraction(0)
 
     @property
     def owed_alone(self) -> Fraction:
         """The part of it that the asker pays: for numbers that are bought for one question."""
-        return self.core.purchases.owed_alone
+        return self.core.purchases.owed_alone if self.plan.within is None else Fraction(0)
+
+    @property
+    def price_alone(self) -> Fraction:
+        """The most that a number which is bought by itself costs now; 0: none is bought."""
+        rule, wish = self.core.purchases, self.plan.within
+        return rule.price_alone if wish is None else rule.price_within(wish)
 
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""

@@ -16,8 +16,9 @@ from typing import TypeVar, final
 import attrs
 
 from onlineic.accounting.budget import Charge
-from onlineic.errors import InvalidParameterError, shown
+from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, shown
 from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
+from onlineic.queries.within import Within
 
 T = TypeVar("T")
 
@@ -25,24 +26,36 @@ T = TypeVar("T")
 @final
 @attrs.frozen
 class Quota:
-    """How much of the account a name may use up, over the whole life of the ledger.
+    """How much of the account a name may use up, over the whole life of the ledger, and for how fine wishes.
 
     Attributes:
         name: Public: it stands in the ledger.
         limit: In the unit of the account; what this name has paid before counts.
+        finest: At least 0. The finest wish that this name may have of a number, fraction of the records.
 
     Raises:
-        InvalidParameterError: If the name is empty or no text, or the limit is negative or no Fraction.
+        InvalidParameterError: If the name is empty or no text, or a number is negative, or the limit no
+            Fraction.
     """
 
     name: str
     limit: Fraction
+    finest: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         if type(self.name) is not str or not self.name:
             raise InvalidParameterError(f"name must be a text of one letter or more, got {shown(self.name)}.")
         if type(self.limit) is not Fraction or self.limit < 0:
             raise InvalidParameterError(f"limit must be a Fraction >= 0, got {shown(self.limit)}.")
+        checked_real("finest", self.finest, at_least=0.0)
+
+    def check(self, within: Within | None) -> None:
+        """Raise `TooFineWishError` if a wish is finer than this name may have."""
+        if within is not None and within.radius < self.finest:
+            raise TooFineWishError(
+                f"within must be at least {self.finest:g} of the records for {self.name}, got "
+                f"{within.radius:g} for each number that is asked; nothing was spent: wish less exactly."
+            )
 
 
 @final

@@ -100,7 +100,7 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, Previewer, explained, explained_within
+from onlineic.session.explain import Explanation, Previewer, explained
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
@@ -650,7 +650,7 @@ class OnlineIC(Answering):
 
             return self._alone(paid)
 
-        return Asking(self, lambda: self._loop, paying, self._places)
+        return Asking(self, lambda: self._loop, paying, self._places, quota)
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -842,10 +842,8 @@ class OnlineIC(Answering):
                 "a derived question must be a function of a session, got a method of one; write "
                 "explain(lambda session: session.mean('age'))."
             )
-        wish = self._loop.plan.within if within is None else checked_within(within)
-        if wish is not None:
-            return self._alone(lambda: explained_within(self._loop, question, wish))
-        return self._alone(lambda: explained(self._loop, question))
+        wish = None if within is None else checked_within(within)
+        return self._alone(lambda: explained(self._loop, question, wish))
 
     @property
     def durability(self) -> Durability | None:
