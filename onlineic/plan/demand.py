@@ -234,9 +234,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             yield predictor, {key: float(part) * one for key, one in design.parts.items()}
 
     def owed(self, heard: RecordSummary, account: Filter) -> Fraction:
-        unbought = self.first if heard.predictor is None else None
-        if unbought is not None and unbought.charge.amount > account.left:
-            return Fraction(0)  # the first tables were forfeited, and no others are bought
+        if self.first is not None:  # numbers within wishes leave it due, and what was forfeited is no more
+            due = heard.predictor is None and account.affords(self.first.charge)
+            return self.first.charge.amount if due else Fraction(0)
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
@@ -348,7 +348,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         return self.first is None or self.first.released_by(record, n)
 
     def laplace(self, record: Bought, before: int, account: Filter) -> bool:
-        return super().laplace(record, before, account) if self.first is None else self.first.pure
+        settled = self.first is not None and record.within is None  # a wish buys others
+        return self.first.pure if settled and self.first else super().laplace(record, before, account)
 
     def _reached(self, told: int, heard: RecordSummary) -> Fraction:
         """Return the part of what numbers have left that is spent after so many questions."""

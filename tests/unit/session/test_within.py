@@ -318,8 +318,28 @@ def test_derived_questions_are_as_exact_as_was_wished():
     assert session.quantile("age", 0.5, within=0.02).rank_error <= 0.05
     with pytest.raises(InvalidParameterError, match="within must be None with aggregate"):
         session.group_by("sex", aggregate="mean", of="age", within=1.0)
-    with pytest.raises(InvalidParameterError, match="a session alone"):
-        session.explain(lambda asked: asked.mean("age", within=1.0))
+
+
+def test_a_mean_whose_share_was_foreseen_is_bought_once_at_the_price_that_was_told():
+    domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"], region=range(12))
+    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 9.0)))
+    session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, noise=SimulatedNoise(4))
+
+    def asked(to):
+        return to.mean("age", {"sex": "F"}, within=1.0)
+
+    told, found = session.explain(asked), asked(session)
+    assert found.error_bound <= 1.0
+    assert len(kinds(session, Single)) == 2
+    assert told.at_most == pytest.approx(spent(session))
+    assert told.bound_derived <= 1.0
+
+
+def test_a_session_with_a_wish_owes_nothing_and_counts_the_numbers_that_can_be_paid():
+    session = opened(within=0.01)
+    view, first = session.view(), session.answer(STREAM[0])
+    assert view.pool == view.account.capacity
+    assert view.hits_left(None) == int(1 / first.cost)
 
 
 def test_a_wish_of_a_session_is_of_the_range_for_a_mean():
