@@ -256,7 +256,7 @@ class Service:
             outcomes = []
             if found.questions:
                 outcomes = await self._scheduler.outcomes(job, found.questions, found.costs, found.wishes)
-            more = {**self._office.paid(job), **_wished(wish)}
+            more = {**self._office.payment(job)(), **_wished(wish)}
             rendered = partial(written_answers, found.merged(outcomes), more)
             if len(asked) <= FEW and sum(found.costs) <= FEW:
                 return _json(rendered())
@@ -302,13 +302,14 @@ class Service:
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
 
-        def stated(to: LimitedSession) -> Any:
-            return told(to.sql(text, within=wish))
-
         async def answered(job: Job) -> Response:
-            said = await self._office.worked(job, stated)
-            more = {**self._office.paid(job), **_wished(wish)}
-            return _json(await self._scheduler.reading.run(user.name, lambda: encoded({**said, **more})))
+            paid = self._office.payment(job)
+
+            def stated(to: LimitedSession) -> bytes:
+                found = told(to.sql(text, within=wish))
+                return encoded({**found, **paid(), **_wished(wish)})
+
+            return _json(await self._office.worked(job, stated))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
@@ -320,9 +321,13 @@ class Service:
         asked = self._shared(sent, over(self._session, span))
 
         async def answered(job: Job) -> Response:
-            said = await self._office.worked(job, lambda to: told(asked.asked(to)))
-            more = self._office.paid(job)
-            return _json(await self._scheduler.reading.run(user.name, lambda: encoded({**said, **more})))
+            paid = self._office.payment(job)
+
+            def rated(to: LimitedSession) -> bytes:
+                found = told(asked.asked(to))
+                return encoded({**found, **paid()})
+
+            return _json(await self._office.worked(job, rated))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 

@@ -50,13 +50,20 @@ class Office:
         """Return what a user may spend, as their next question finds it."""
         return self.scheduler.quota(user, self.gate.users.active)
 
-    def paid(self, job: Job) -> dict[str, float]:
-        """Return what a job has cost who asked, of the budget and of their part; of periods nothing."""
-        if self.scheduler.spanned:
-            return {}
-        paid, part = job.paid or Fraction(0), self.quota(job.user).limit
-        whole = self.scheduler.view.account.capacity
-        return {"paid": float(paid), "paid_of_part": float(paid * whole / part) if part else 0.0}
+    def payment(self, job: Job) -> Callable[[], dict[str, float]]:
+        """Return what tells, in any thread, what a job has cost who asked: of the budget, and of their part.
+
+        Of periods, which have a budget each, it tells nothing.
+        """
+        part, whole = self.quota(job.user).limit, self.scheduler.view.account.capacity
+
+        def told() -> dict[str, float]:
+            if self.scheduler.spanned:
+                return {}
+            paid = job.paid or Fraction(0)
+            return {"paid": float(paid), "paid_of_part": float(paid * whole / part) if part else 0.0}
+
+        return told
 
     def facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
