@@ -11,7 +11,7 @@ import numpy as np
 from onlineic.ask.json_keys import Share, key_read, key_written
 from onlineic.ask.places import in_json
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, shown
 from onlineic.queries.expressions import (
     Condition,
     Expression,
@@ -39,7 +39,7 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
     question, wish = parsed_line(line, domain)
     if wish is not None:
         raise InvalidQueryError(
-            f"a query must say nothing but what is counted, got within={wish!r}; write answer(.., within=..)."
+            f"a query must say nothing but what is counted, got within={shown(wish)}; write answer(.., within=..)."
         )
     return question
 
