@@ -39,7 +39,7 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
     question, wish = parsed_line(line, domain)
     if wish is not None:
         raise InvalidQueryError(
-            f"a query must say nothing but what is counted, got within={shown(wish)}; write answer(.., within=..)."
+            f"a query must say nothing but what is counted, got within {shown(wish)}; give it to what asks."
         )
     return question
 
