@@ -41,6 +41,7 @@ class Facts(Generic[S]):
         beta: That the bound of a number may fail with.
         sparse: The mechanism of the plan, whose scale and height a test for a wish replaces.
         slack: How far n may be from the number of records, fraction of n: 0 where n is public.
+        alike: How many questions the one at hand stands for: in a rehearsal, more than one.
     """
 
     domain: Domain
@@ -53,6 +54,7 @@ class Facts(Generic[S]):
     beta: float = 0.05
     sparse: NumericSparse | None = None
     slack: float = 0.0
+    alike: int = 1
 
     @property
     def question(self) -> Question | None:

@@ -26,6 +26,7 @@ class Rent:
         said: What the hypothesis said before, in records.
         told: The number, fraction of records.
         deviation, predicted: Of its noise, and of what was said before as it was expected; fractions.
+        alike: How many questions it stands for, whose cost is told together: in a rehearsal, more than one.
     """
 
     question: Question
@@ -35,6 +36,7 @@ class Rent:
     told: float = 0.0
     deviation: float = 0.0
     predicted: float = 0.0
+    alike: int = 1
 
 
 @final

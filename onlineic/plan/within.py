@@ -152,7 +152,7 @@ def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach
     if tables is not None:
         found.append(Way("tables", tables.charge.amount, float(tables.charge.amount), taken=True))
         later = after_tables(facts, tables)
-        if not _known(later, _predictor(later), Rent(question, Fraction(0), _wish(facts))):
+        if not known_within(later, question):
             found += [way for way in ways_within(later, demand, reach) if way.taken]
     if isinstance(question, Query) and _wish(facts).certain:
         wish, expected = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
@@ -163,6 +163,11 @@ def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach
         cost = number.charge.amount
         found.append(Way("number", cost, float(cost), bought is not None and tables is None))
     return found
+
+
+def known_within(facts: Facts[RecordSummary], question: Question) -> bool:
+    """Return whether a question is expected to be known within its wish by what was released."""
+    return _known(facts, _predictor(facts), Rent(question, Fraction(0), _wish(facts)))
 
 
 def after_tables(facts: Facts[RecordSummary], tables: Purchase) -> Facts[RecordSummary]:
@@ -210,6 +215,16 @@ def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> t
     return tests[best][0], float(prices[best])
 
 
+def expected_test(facts: Facts[RecordSummary], query: Query) -> tuple[Fraction, float]:
+    """Return the price of the hit of the test that is likely cheapest, and the chance of one."""
+    wish, expected = _cheapest_test(facts, query, _error(facts, _predictor(facts), query))
+    tester = None if wish is None else tester_within(facts.sparse, query, wish, facts.beta)
+    if tester is None:
+        return Fraction(0), 0.0
+    price = tester.price(query).amount
+    return price, expected / float(price)
+
+
 def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase | None:
     """Return a number, or table, with the most noise that the wish allows, or None if none can be drawn."""
     within, pure = _wish(facts), facts.account.order is None
@@ -238,7 +253,7 @@ def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Rea
     (number,) = numbers
     tables = None
     if number is not None and demand is not None:
-        tables = _for_rents(facts, asked[0], number.charge.amount, demand, reach)
+        tables = _for_rents(facts, asked[0], facts.alike * number.charge.amount, demand, reach)
     best = tables or number
     return best if best is not None and best.charge.amount <= facts.account.left else None
 
@@ -251,7 +266,7 @@ def _of_call(
 ) -> Purchase | None:
     """Return tables for a call, if they and numbers for what they leave open cost less than numbers alone."""
     costs: dict[Question, Fraction] = {
-        one: number.charge.amount
+        one: facts.alike * number.charge.amount
         for one, number in zip(asked, numbers, strict=True)
         if number is not None and isinstance(one, Query)
     }
@@ -341,7 +356,7 @@ def _for_rents(
 ) -> Purchase | None:
     """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
     heard = facts.heard
-    rents = [*heard.rents, Rent(question, cost, _wish(facts))]
+    rents = [*heard.rents, Rent(question, cost, _wish(facts), alike=facts.alike)]
     if heard.housed == len(rents) - 1:
         return None  # nothing was rented since
     total, before = float(heard.rented + cost), float(heard.rented)
@@ -374,9 +389,8 @@ def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> 
         return 0.0
     if not rent.within.certain or not isinstance(rent.question, Query):
         return float(rent.cost)
-    return min(
-        float(rent.cost), _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))[1]
-    )
+    _, tested = _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))
+    return min(float(rent.cost), rent.alike * tested)
 
 
 def _known(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> bool:
