@@ -4,7 +4,7 @@ Nothing is drawn from data. Each question is answered as the rule would answer i
 told just what is expected of it: known, tested, measured, or after tables. So prices, predictor and order of
 purchases are those of a session, and only what tables and tests will say is missing.
 
-Proof: docs/theory/within.md, 14.7.
+Proof: docs/theory/session.md, 4.6; docs/theory/within.md, 14.7.
 """
 
 import itertools

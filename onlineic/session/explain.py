@@ -2,6 +2,8 @@
 
 Nothing is read, drawn or recorded. Whether a test will be easy or hard depends on the data: so both bounds
 are told, and the most that can be spent.
+
+Proof: docs/theory/within.md, 14.7.
 """
 
 import math
