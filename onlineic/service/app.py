@@ -184,14 +184,7 @@ class Service:
                     _log.info("%s %s %d", scope["method"], path, message["status"])
                 await send(message)
 
-            if host_of(scope) not in self._limits.hosts:
-                problem = Problem(400, "host", "the host must be one that this server is called by.")
-                await shown(Request(scope), problem)(scope, receive, sending)
-                return
-            try:
-                await while_heard(self._app, scope, receive, sending)
-            except Exception as error:  # Starlette raises again what it has answered as 500
-                _log.error("request failed: %s", type(error).__name__)
+            await let_in(self._app, self._limits, scope, receive, sending)
 
         return guarded
 
@@ -593,6 +586,18 @@ class Service:
         return PlainTextResponse(
             metrics_of(self._scheduler, self._requests), media_type="text/plain; version=0.0.4; charset=utf-8"
         )
+
+
+async def let_in(app: ASGIApp, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request while its asker listens, if it calls the server by one of its names."""
+    if host_of(scope) not in limits.hosts:
+        problem = Problem(400, "host", "the host must be one that this server is called by.")
+        await shown(Request(scope), problem)(scope, receive, send)
+        return
+    try:
+        await while_heard(app, scope, receive, send)
+    except Exception as error:  # Starlette raises again what it has answered as 500
+        _log.error("request failed: %s", type(error).__name__)
 
 
 async def while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -175,8 +175,8 @@ class OnlineIC(Answering):
             fails. To say how many will come, write `questions`.
         update, sparse, release, threshold: As in `plan.Settings`; by default partition releases and
             maximum-entropy refits, with pay-per-hit tests for delta > 0 and pure tests for delta = 0.
-        prior: A public start, never made from the private rows. Without one the session buys first tables.
-            The hypothesis of another session is public: that session has paid for it.
+        prior: A public start, never made from the private rows. Without one records are spread evenly
+            at first. The hypothesis of another session is public: that session has paid for it.
         exhausted: When the budget pays for no measured answer any more: answer from the hypothesis without
             touching the data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
         purchases: As in `plan.Settings`: what is bought without a test. By default the session buys tables as
@@ -933,8 +933,8 @@ class OnlineIC(Answering):
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
 
-        First tables that were left to the first question are bought before, if there was none. Of numbers
-        that were bought by themselves it has learned nothing.
+        Where the session has no wish, tables that were left to the first question are bought before. Of
+        numbers that were bought by themselves it has learned nothing.
         """
         return self._alone(lambda: self._loop.hypothesis())
 
@@ -995,8 +995,7 @@ class OnlineIC(Answering):
         """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
 
         Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
-        attribute carries no guarantee, and is called so. Before the first question it believes nothing yet:
-        `hypothesis` buys the first tables.
+        attribute carries no guarantee, and is called so. Before the first question it believes nothing yet.
 
         Args:
             answers: How many of the latest tested answers to list, with their bounds.

@@ -13,17 +13,7 @@ from onlineic.ledger import BoughtTables, Certified, Hard, MemoryLedger, Single,
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Within, expected
 from onlineic.session import Quota
-
-DOMAIN = ic.Domain.of(a=range(12), b=["u", "v", "w"], c=range(8), d=["no", "yes"])
-GENERATOR = np.random.default_rng(20261129)
-COUNTS = GENERATOR.multinomial(40_000, GENERATOR.dirichlet(np.full(DOMAIN.size, 0.3))).reshape(DOMAIN.shape)
-DATA = ic.PrivateData(COUNTS, DOMAIN)
-BUDGET = ic.Budget(1.0, 1e-9)
-STREAM = random_stream(DOMAIN, 120, 5)
-
-
-def opened(seed=0, **options):
-    return ic.OnlineIC(DATA, BUDGET, noise=SimulatedNoise(seed), **options)
+from support.wishes import BUDGET, COUNTS, DATA, DOMAIN, STREAM, opened
 
 
 def spent(session):
@@ -297,7 +287,8 @@ def test_a_wish_that_is_none_is_refused_by_name(within):
 def test_derived_questions_are_as_exact_as_was_wished():
     pytest.importorskip("sqlglot", reason="needs the extra sql")
     domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"], ill=ic.boolean())
-    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 2.0)))
+    generator = np.random.default_rng(20261129)
+    counts = generator.multinomial(60_000, generator.dirichlet(np.full(domain.size, 2.0)))
     session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, noise=SimulatedNoise(4))
     exact = counts.reshape(domain.shape)
     for found, within in (
@@ -344,7 +335,8 @@ def test_a_session_with_a_wish_owes_nothing_and_counts_the_numbers_that_can_be_p
 
 def test_a_wish_of_a_session_is_of_the_range_for_a_mean():
     domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"])
-    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 2.0)))
+    generator = np.random.default_rng(20261129)
+    counts = generator.multinomial(60_000, generator.dirichlet(np.full(domain.size, 2.0)))
     session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, within=0.02, noise=SimulatedNoise(4))
     assert session.mean("age", {"sex": "F"}).error_bound <= 0.02 * 39
     assert session.sum("age").error_bound <= 0.02 * 39 * 60_000
