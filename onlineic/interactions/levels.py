@@ -181,6 +181,22 @@ class Levels:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""
         return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
 
+    def spread(self, weights: Floats, masses: Floats) -> Floats:
+        """Return what share of the variance of a weight vector each level explains, records by mass, (levels,).
+
+        Of level 0 the square of its mean. The laws of total variance and of nested means make the sum that
+        of the squared weights.
+
+        Args:
+            masses: Shape (codes,). Shares of the records.
+        """
+        squares = [0.0]
+        for classes in self.classes:
+            held = np.bincount(classes, masses)
+            sums = np.bincount(classes, masses * weights)
+            squares.append(float(np.divide(sums**2, held, out=np.zeros_like(sums), where=held > 0.0).sum()))
+        return np.maximum(np.diff(squares), 0.0)
+
     def usual(self) -> Floats:
         """Return the mean energies of the conditions on an attribute of which none is known yet, (levels,).
 

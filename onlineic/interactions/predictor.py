@@ -34,6 +34,7 @@ from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.cuts import Cut
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 
 AT_ONCE = 256  # parts of an attribute whose weights are held at once
 
@@ -128,6 +129,29 @@ class Predictor:
         # all that have several levels are told apart, and one axis is written for each of the others too
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
+
+    def error_by_mass(self, question: Question) -> float:
+        """Return the same by the masses of the very values that are asked: about rare ones little is unknown.
+
+        Interactions of a block are taken to be as large as its share of records lets them be, where `error`
+        takes those of the mean block of its level. Of what is no product of conditions as `error`.
+        """
+        rows = self._rows_over(asked_axes(question))
+        if rows is None or not isinstance(question, Query) or any(len(one.axes) > 1 for one in question.factors):
+            return self.error(question)
+        levels, sizes, domain = levels_of(self.domain), self.sizes, question.domain
+        asked, hidden = np.ones(()), np.ones(())
+        for factor in question.factors:
+            (axis,), one = factor.axes, levels[factor.axes[0]]
+            grids = {} if one.grid is None else {axis: one.grid}
+            weights, parts = factor.means(domain, grids), np.array(one.parts, np.float64)
+            asked = np.multiply.outer(asked, one.energies(weights))
+            # `squares` hold the masses of mean blocks: for level 0 they are 1
+            hidden = np.multiply.outer(hidden, one.spread(weights, sizes.margins[axis]) * parts)
+        unknown, energies = sizes.squares(rows) * hidden.ravel(), asked.ravel()
+        some = rows.any(axis=1) & (unknown > 0.0) & (energies > 0.0)
+        measured = self._measured(rows[some])
+        return math.sqrt(float((1.0 / (1.0 / unknown[some] + measured / energies[some])).sum()))
 
     def noise(self, question: Question) -> float:
         """Return the error of the noise of all tables, by least squares, with nothing known beforehand.

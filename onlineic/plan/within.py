@@ -15,6 +15,7 @@ from typing import Any, final
 
 import attrs
 import numpy as np
+from scipy.special import stdtrit
 
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.interactions.designs import Design, cheapest
@@ -44,8 +45,11 @@ LATEST = 64  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
-# quantiles of errors over what they are expected to be: of a double exponential law, as some are very large
-GAPS = -np.log1p(-(np.arange(64) + 0.5) / 64) / math.sqrt(2.0)
+# errors over what they are expected to be, and how often each is: by Student's law with the fewest degrees of
+# freedom that have a variance, as some are very large
+TAILS = np.linspace(0.0, 1.0, 65) ** 3
+GAPS = -stdtrit(3.0, (TAILS[1:] + TAILS[:-1]) / 4.0) / math.sqrt(3.0)
+OFTEN = np.diff(TAILS)
 Costs = Mapping[Question, Fraction]  # of numbers, by their questions
 
 
@@ -209,7 +213,7 @@ def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> t
     steep = np.array([wish.steepness for wish, _, _ in tests])[:, None]
     gaps = facts.n * error * GAPS / np.array([scale for _, scale, _ in tests])[:, None]
     # P(|gap| + b G >= T) of standard Gumbel noise G
-    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))).mean(axis=1)
+    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))) @ OFTEN
     prices = hits * np.array([price for _, _, price in tests])
     best = int(np.argmin(prices))
     return tests[best][0], float(prices[best])
@@ -419,7 +423,9 @@ def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purcha
 
 def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
     """Return the expected error of an answer, larger where what was said before proved to be farther off."""
-    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
+    predict = predictor.error_by_mass if _wish(facts).certain else predictor.error
+    over = facts.heard.over(facts.n)
+    return math.sqrt(max(1.0, over)) * predict(question)
 
 
 def _predictor(facts: Facts[RecordSummary]) -> Predictor:
