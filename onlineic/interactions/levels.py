@@ -182,10 +182,9 @@ class Levels:
         return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
 
     def spread(self, weights: Floats, masses: Floats) -> Floats:
-        """Return what share of the variance of a weight vector each level explains, records by mass, (levels,).
+        """Return what part of the mean square of a weight vector each level explains, by mass, (levels,).
 
-        Of level 0 the square of its mean. The laws of total variance and of nested means make the sum that
-        of the squared weights.
+        Of level 0 the square of its mean. All parts together are the mean square: the law of total variance.
 
         Args:
             masses: Shape (codes,). Shares of the records.

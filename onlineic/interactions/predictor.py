@@ -137,7 +137,11 @@ class Predictor:
         takes those of the mean block of its level. Of what is no product of conditions as `error`.
         """
         rows = self._rows_over(asked_axes(question))
-        if rows is None or not isinstance(question, Query) or any(len(one.axes) > 1 for one in question.factors):
+        if (
+            rows is None
+            or not isinstance(question, Query)
+            or any(len(one.axes) > 1 for one in question.factors)
+        ):
             return self.error(question)
         levels, sizes, domain = levels_of(self.domain), self.sizes, question.domain
         asked, hidden = np.ones(()), np.ones(())
