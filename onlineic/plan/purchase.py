@@ -493,8 +493,9 @@ def least_gaussian(order: Fraction, most: Fraction, neighbours: Neighbours) -> F
     """Return the least sigma, records, with which one table costs at most so many ticks, or None."""
     if most < 1:
         return None
+    # prices are whole ticks: from the fraction of one, where few are to be had, the steps below would not end
+    square = float(order) * 2**40 * (neighbours.table_squared() / 2) / math.floor(most)
     # odd, so that it stays on that grid: on a coarser one a first release loses more by being discrete
-    square = float(order) * 2**40 * (neighbours.table_squared() / 2) / float(most)
     sigma = max(1, math.floor(math.sqrt(square) * RECORD_PARTS) - 2) | 1
     while _gaussian_price(order, Fraction(sigma, RECORD_PARTS), neighbours) > most:
         sigma += 2

@@ -119,11 +119,12 @@ def test_the_noise_of_a_table_is_the_least_that_its_share_pays(epsilon):
 
 
 def test_a_share_that_pays_for_no_drawable_noise_buys_no_table():
-    shares = map(Fraction, ("3", "2", "1/2"))  # ticks
+    shares = map(Fraction, ("3", "15/4", "2", "11/4", "1/2"))  # ticks, of which parts buy nothing
     scales = [first_tables.least_gaussian(Fraction(40), share, REPLACE_ONE) for share in shares]
 
     assert 0.91 < scales[0] * first_tables.RECORD_PARTS / SIGMA_LIMIT < 0.92
-    assert [None, None] == scales[1:]
+    assert scales[0] == scales[1]
+    assert [None, None, None] == scales[2:]
 
 
 # -- one table of all cells --------------------------------------------------------------------------------
