@@ -313,7 +313,8 @@ def test_derived_questions_are_as_exact_as_was_wished():
 
 def test_a_mean_whose_share_was_foreseen_is_bought_once_at_the_price_that_was_told():
     domain = ic.Domain.of(age=range(20, 60), sex=["F", "M"], region=range(12))
-    counts = GENERATOR.multinomial(60_000, GENERATOR.dirichlet(np.full(domain.size, 9.0)))
+    generator = np.random.default_rng(20261129)
+    counts = generator.multinomial(60_000, generator.dirichlet(np.full(domain.size, 9.0)))
     session = ic.OnlineIC(ic.PrivateData(counts, domain), BUDGET, noise=SimulatedNoise(4))
 
     def asked(to):
