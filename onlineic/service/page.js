@@ -43,7 +43,10 @@
     const fit = () => {
       part("of").hidden = kind.value === "count" || kind.value === "series";
       part("by").hidden = kind.value !== "table";
+      const own = document.querySelector("#unit option[value=own]"), derived = kind.value === "mean" || kind.value === "sum";
+      if (own) own.textContent = derived ? (part("of").value ? "in the unit of " + part("of").value : "in its own unit") : "records";
     };
+    part("of").addEventListener("change", fit);
     kind.addEventListener("change", fit);
     fit();
     const names = all("#a0 option").map((one) => one.value).slice(1);

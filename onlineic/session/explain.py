@@ -673,10 +673,19 @@ class Recalling(Answering):
         return attrs.evolve(self._previewer.facts, rounded_in=self._rounded_in)
 
     def answer(self, query: Any) -> Answer:
-        found = self._previewer.book.recalled(self._previewer.bound(query))
+        return self._told(query, None)
+
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        return [self._told(query, within) for query in queries]
+
+    def _told(self, query: Any, within: Within | None) -> Answer:
+        found = self._previewer.book.recalled(self._previewer.bound(query), within)
         if found is None:
             raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
         return found
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        return [self._previewer.book.said(self._previewer.bound(query)) for query in queries]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = [self._previewer.bound(query) for query in queries]
