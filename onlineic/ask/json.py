@@ -3,6 +3,7 @@
 import datetime
 import json
 import math
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -28,6 +29,7 @@ from onlineic.queries.within import Within, expected
 
 LONGEST = 2**20  # characters of a line
 RANGE = ("from", "at_least", "to", "below")
+MOST_RECURRING = 2**12  # labels and ranges that are remembered, of all domains
 
 
 def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
@@ -287,14 +289,24 @@ def _query(written: Any, domain: Domain) -> Expression:
     return where({name: _checked(name, value, domain) for name, value in written.items()})
 
 
-def _checked(name: str, value: Any, domain: Domain) -> Any:
+def _checked(name: str, value: Any, domain: Domain) -> Condition:
     """Return the condition on one attribute if it fits it: refused now, it is refused in JSON."""
+    held = tuple(value) if type(value) is list else value
+    if type(held) in (str, int) or (type(held) is tuple and [*map(type, held)] == [int, int]):
+        return _recurring(name, held, domain)  # questions of a stream share most of theirs
+    return _fitting(name, value, domain)
+
+
+def _fitting(name: str, value: Any, domain: Domain) -> Condition:
     try:
-        condition = _condition(name, value, domain)
-        _as_condition(condition).codes(name, domain.attribute(name))
+        condition = _as_condition(_condition(name, value, domain))
+        condition.codes(name, domain.attribute(name))
     except InvalidQueryError as error:
         raise InvalidQueryError(in_json(str(error))) from None
     return condition
+
+
+_recurring = lru_cache(MOST_RECURRING)(_fitting)
 
 
 def _condition(name: str, value: Any, domain: Domain) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list, shown
-from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.levels import Levels, energies_of_range, levels_of
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
 from onlineic.queries.tables import spread
@@ -113,8 +113,11 @@ def _of_query(query: Query, most: int) -> Asked:
     grids = {axis: grid for axis in query.axes if (grid := levels[axis].grid) is not None}
     parts: list[tuple[Axes, Floats]] = []
     for factor in query.factors:
-        weights = factor.means(query.domain, grids)
-        parts.append((factor.axes, _energies([levels[axis] for axis in factor.axes], weights)))
+        if factor.table is None:
+            found = energies_of_range(levels[factor.axes[0]], factor.low, factor.high)
+        else:
+            found = _energies([levels[axis] for axis in factor.axes], factor.means(query.domain, grids))
+        parts.append((factor.axes, found))
     return _product(parts, most)
 
 

@@ -16,10 +16,12 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.domain import Domain
 from onlineic.queries.cuts import Cut, grid_of, is_long
+from onlineic.queries.tables import immutable
 
 BRANCH = 4  # parts of one part of the level before: with 3 errors are as large, with 6 a quarter larger
 LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
 EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how many ranges beyond
+MOST_KEPT = 2**14  # ranges whose energies are remembered, of all domains
 
 
 @final
@@ -214,6 +216,12 @@ class Levels:
         ranges = ((codes >= lows) & (codes < highs)).astype(float)  # all at once: of many attributes, slow
         found = [(self.beyond(ranges, level, 1) ** 2).sum() for level in range(len(self.parts))]
         return np.array(found) / len(ends)
+
+
+@lru_cache(MOST_KEPT)
+def energies_of_range(levels: Levels, low: int, high: int) -> Floats:
+    """Return the energies of a half-open range of codes, (levels,): every question on it asks for them."""
+    return immutable(levels.energies(levels.cut(levels.finest).inside(low, high)))
 
 
 def _runs(labels: Ints) -> Ints:

@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.levels import Levels, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Sizes,
@@ -126,6 +126,11 @@ class Predictor:
         variances = self._of(asked_axes(question), purchases)
         if variances is None:
             return 1.0
+        if isinstance(question, Query) and question.box is not None:
+            levels, held = levels_of(self.domain), variances
+            for axis, low, high in zip(question.axes[::-1], *[ends[::-1] for ends in question.box], strict=True):
+                held = held @ energies_of_range(levels[axis], low, high)
+            return math.sqrt(max(0.0, float(held)))
         # all that have several levels are told apart, and one axis is written for each of the others too
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
@@ -254,6 +259,5 @@ def _of_parts(levels: Levels, cut: Cut) -> Floats:
 def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
     """Return the energies of half-open ranges of codes, (m, levels)."""
     ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    cut = levels.cut(levels.finest)
-    found = [levels.energies(cut.inside(first, last)) for first, last in ends.tolist()]
+    found = [energies_of_range(levels, first, last) for first, last in ends.tolist()]
     return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

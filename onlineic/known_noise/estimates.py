@@ -12,8 +12,9 @@ Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b; docs/theory/queries.md, 1.9.
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, final
 
 import attrs
@@ -600,6 +601,7 @@ class _Subset:
     """Some attributes of an attribute set, with the subsets that its bracket follows from, by number."""
 
     places: tuple[int, ...]
+    chosen: Callable[[Box], Box]  # of a box over all of them, the part over these
     fewer: tuple[int, ...]  # with one attribute left out
     pairs: tuple[tuple[int, int, int], ...]  # with one left out, another, both
     singles: tuple[int, ...]
@@ -621,6 +623,7 @@ def _subsets_of(attributes: int) -> tuple[_Subset, ...]:
     return tuple(
         _Subset(
             places,
+            itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1)),
             tuple(left(places, one) for one in places),
             tuple(
                 (left(places, one), left(places, other), left(places, one, other))
@@ -930,16 +933,20 @@ class Estimates:
         for subset, overs in parted:
             low, high = 0.0, self._most_of_n
             if overs:
-                said = self._estimated(tuple([box[place] for place in subset.places]), overs)
+                said = self._estimated(subset.chosen(box), overs)
                 low, high = said.low, said.high
             for fewer in subset.fewer:
                 if highs[fewer] < high:
                     high = highs[fewer]
             for one, other, both in subset.pairs:
-                low = max(low, lows[one] + lows[other] - highs[both])
+                least = lows[one] + lows[other] - highs[both]
+                if least > low:
+                    low = least
             if len(subset.places) == 3:  # all three, or none: 1 - sum of ones + sum of pairs - f >= 0
-                pairs = sum(highs[fewer] for fewer in subset.fewer)
-                high = min(high, self._most_of_n + pairs - sum(lows[single] for single in subset.singles))
+                (a, b, c), (x, y, z) = subset.fewer, subset.singles
+                most = self._most_of_n + (highs[a] + highs[b] + highs[c]) - (lows[x] + lows[y] + lows[z])
+                if most < high:
+                    high = most
             lows.append(low)
             highs.append(high)
         return lows[-1], highs[-1]
@@ -1139,8 +1146,9 @@ class Estimates:
 
     def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
-        if bytes in [type(part.blocks) for part in held]:
-            return self._sum_of_sets(over.key, held)
+        for part in held:
+            if type(part.blocks) is bytes:
+                return self._sum_of_sets(over.key, held)
         area = self._areas.get(over)
         if area is None:
             table = summed_area(self._blocks(over.key))
@@ -1149,6 +1157,10 @@ class Estimates:
                 [step // table.itemsize for step in table.strides],
             )
         sums, steps = area
+        if len(held) == 2:  # most are
+            (left, right), (low, high), step = held[0].blocks, held[1].blocks, steps[0]
+            above, below = right * step, left * step
+            return (sums[above + high] - sums[above + low]) - (sums[below + high] - sums[below + low])
         ends = [
             (part.blocks[0] * step, part.blocks[1] * step) for part, step in zip(held, steps, strict=True)
         ]

@@ -44,7 +44,7 @@ from onlineic.service.results import SHEET_OF_ANSWERS, sheet, sheet_of_answers, 
 from onlineic.service.scheduler import CELLS, Job, LimitedSession, Scheduler
 from onlineic.service.site import Site, problem_page
 from onlineic.service.users import User, Users
-from onlineic.service.wire import cost_of, from_wire
+from onlineic.service.wire import cost_of, costed
 from onlineic.session.asking import Outcome
 
 MOST_QUESTIONS = 256  # of a request
@@ -274,18 +274,22 @@ class Service:
 
     def _read(self, sent: Any, face: Any) -> Any:
         """Return a question that was sent."""
+        return self._costed(sent, face)[0]
+
+    def _costed(self, sent: Any, face: Any) -> tuple[Any, int]:
+        """Return a question that was sent, and its cost."""
         if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
-        return from_wire(sent, face.domain)
+        return costed(sent, face.domain)
 
     def _bound(self, sent: Any, face: Any) -> tuple[Any, int]:
         """Return the same as it would be tested, if it can be asked, and its cost.
 
         Periods take a question by its conditions, and bind what they ask of each.
         """
-        question = self._read(sent, face)
+        question, cost = self._costed(sent, face)
         bound = face.bind(question)
-        return question if self._scheduler.spanned else bound, cost_of(sent, face.domain)
+        return question if self._scheduler.spanned else bound, cost
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""

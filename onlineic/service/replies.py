@@ -22,7 +22,7 @@ def written_answers(outcomes: Iterable[Outcome], more: dict[str, Any] | None = N
 
 
 def _pieces(value: Any) -> Iterable[str]:
-    if isinstance(value, dict) and any(isinstance(one, list | dict) for one in value.values()):
+    if isinstance(value, dict) and any(map(_is_long, value.values())):
         yield "{"
         for place, (name, one) in enumerate(value.items()):
             yield ("," if place else "") + _encoder.encode(name) + ":"
@@ -39,6 +39,11 @@ def _pieces(value: Any) -> Iterable[str]:
         yield "]"
     else:
         yield _encoder.encode(value)
+
+
+def _is_long(value: Any) -> bool:
+    """Return whether a member is written by itself; of most objects none is."""
+    return bool(_each(value) if isinstance(value, list) else value and isinstance(value, dict))
 
 
 def _each(value: list[Any]) -> int:

@@ -11,6 +11,7 @@ Proof: docs/theory/session.md, 4.11.
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import is_
 from typing import TypeVar, final
 
 import attrs
@@ -21,6 +22,7 @@ from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
 from onlineic.queries.within import Within
 
 T = TypeVar("T")
+NOTHING = Fraction(0)
 
 
 @final
@@ -70,11 +72,12 @@ class PaidByName:
 
     def of(self, name: str) -> Fraction:
         """Return what a name has paid, in the unit of the account."""
-        return self.all().get(name, Fraction(0))
+        return self.all().get(name, NOTHING)
 
     def all(self) -> Mapping[str, Fraction]:
         """Return what every name has paid."""
-        paid, length = self._ledger.paid, len(self._ledger)
+        length = len(self._ledger)
+        paid = self._ledger.paid if self._seen < length else {}
         for place in range(self._seen, length):  # a release that is being recorded now comes behind
             record = self._ledger.record(place) if place in paid else None
             if isinstance(record, Hard | Bought | Forfeited):
@@ -95,6 +98,7 @@ class Payments:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self.by_name = ledger, PaidByName(ledger)
         self.quota: Quota | None = None
+        self._affords: tuple[tuple[Fraction, Fraction, Fraction], bool] | None = None  # as last asked
 
     @property
     def empty(self) -> bool:
@@ -103,7 +107,13 @@ class Payments:
 
     def affords(self, amount: Fraction) -> bool:
         """Return whether the asker may still spend so much, in the unit of the account."""
-        return self.quota is None or self.by_name.of(self.quota.name) + amount <= self.quota.limit
+        if self.quota is None:
+            return True
+        asked = self.by_name.of(self.quota.name), amount, self.quota.limit
+        known = self._affords
+        if known is None or not all(map(is_, known[0], asked)):  # most questions of a stream cost the same
+            known = self._affords = asked, asked[0] + amount <= asked[2]
+        return known[1]
 
     def leading(self, questions: Sequence[T], cost: Callable[[T], Fraction]) -> tuple[int, bool]:
         """Return (k, payable): the first k questions are all within the asker's quota, or all beyond it.

@@ -23,6 +23,7 @@ from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
+from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.errors import (
     InvalidParameterError,
@@ -951,6 +952,11 @@ class OnlineIC(Answering):
             rounded_in=unit if self._data.whole and not loop.plan.purchases.ended else None,
             within=loop.plan.within,
         )
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self._data.domain  # without all other facts: a server looks at it for each question
 
     @property
     def unit(self) -> Unit | None:
