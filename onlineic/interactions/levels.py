@@ -16,12 +16,13 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.domain import Domain
 from onlineic.queries.cuts import Cut, grid_of, is_long
+from onlineic.queries.query import Factor
 from onlineic.queries.tables import immutable
 
 BRANCH = 4  # parts of one part of the level before: with 3 errors are as large, with 6 a quarter larger
 LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
 EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how many ranges beyond
-MOST_KEPT = 2**14  # ranges whose energies are remembered, of all domains
+MOST_KEPT, MOST_TABLES = 2**14, 2**8  # ranges, and weights, whose energies are remembered, of all domains
 
 
 @final
@@ -222,6 +223,20 @@ class Levels:
 def energies_of_range(levels: Levels, low: int, high: int) -> Floats:
     """Return the energies of a half-open range of codes, (levels,): every question on it asks for them."""
     return immutable(levels.energies(levels.cut(levels.finest).inside(low, high)))
+
+
+def energies_of(levels: Levels, factor: Factor) -> Floats:
+    """Return the energies of a condition on one attribute, or of its weights, (levels,)."""
+    if factor.table is None:
+        return energies_of_range(levels, factor.low, factor.high)
+    return _energies_of_weights(levels, factor.bits, factor.table.tobytes())
+
+
+@lru_cache(MOST_TABLES)
+def _energies_of_weights(levels: Levels, bits: int, weights: bytes) -> Floats:
+    """Return the energies of weights on a grid: all groups of a mean have the same."""
+    found = np.ldexp(np.frombuffer(weights, np.int64).astype(np.float64), -bits)
+    return immutable(levels.energies(found if levels.grid is None else levels.grid.means(found, 0)))
 
 
 def _runs(labels: Ints) -> Ints:

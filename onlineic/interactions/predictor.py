@@ -19,7 +19,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.levels import Levels, energies_of_range, levels_of
+from onlineic.interactions.levels import Levels, energies_of, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Sizes,
@@ -126,10 +126,10 @@ class Predictor:
         variances = self._of(asked_axes(question), purchases)
         if variances is None:
             return 1.0
-        if isinstance(question, Query) and question.box is not None:
-            levels, held = levels_of(self.domain), variances
-            for axis, low, high in zip(question.axes[::-1], *[ends[::-1] for ends in question.box], strict=True):
-                held = held @ energies_of_range(levels[axis], low, high)
+        if isinstance(question, Query) and (each := self._by_axis(question)) is not None:
+            held = variances
+            for energies in reversed(each):
+                held = held @ energies
             return math.sqrt(max(0.0, float(held)))
         # all that have several levels are told apart, and one axis is written for each of the others too
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
@@ -222,6 +222,16 @@ class Predictor:
         parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
         self._variances[axes, stop] = variances.reshape(parts)
         return self._variances[axes, stop]
+
+    def _by_axis(self, query: Query) -> list[Floats] | None:
+        """Return what a query asks of each of its attributes; None where some have weights together."""
+        levels = levels_of(self.domain)
+        if query.box is not None:  # without making factors of it
+            ends = zip(query.axes, *query.box, strict=True)
+            return [energies_of_range(levels[axis], low, high) for axis, low, high in ends]
+        if len(query.factors) < len(query.axes):
+            return None
+        return [energies_of(levels[one.axes[0]], one) for one in query.factors]
 
     def _rows_over(self, axes: Axes) -> Ints | None:
         """Return each combination of levels of these attributes as a row; None of too many."""

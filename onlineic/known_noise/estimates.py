@@ -35,6 +35,7 @@ MOST_STEPS = 128  # distinct weights of a query along one attribute: each is bra
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
+MOST_WEIGHTS = 16  # whose steps are remembered
 MOST_KEPT = 2**16  # conditions whose bounds are remembered, of each kind
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
@@ -650,6 +651,7 @@ class _Reader:
         self._shape, self._domain, self.sets, self._slack = domain.shape, domain, sets, slack
         self._simples = tuple(not isinstance(one, Categorical) for one in domain.attributes)
         self._last: tuple[Query, tuple[Box, bool, bool]] | None = None
+        self._steps: dict[tuple[Any, ...], list[tuple[float, Codes]] | None] = {}  # of weights
 
     def parsed(self, query: Query) -> tuple[Box, bool, bool]:
         """Return (conditions that the families know, whether there are others, whether it is turned)."""
@@ -705,6 +707,28 @@ class _Reader:
         if last - first == len(held) and self.simple(axis, first, last):
             return first, last
         return mask.tobytes() if self.sets else None
+
+    def steps(self, factor: Factor) -> list[tuple[float, Codes]] | None:
+        """Return the rises of weights along one attribute, each with the codes that reach it.
+
+        Those of the last weights are kept: all groups of a mean have the same few.
+        """
+        key = factor.key
+        if key not in self._steps:
+            if len(self._steps) >= MOST_WEIGHTS:
+                self._steps.clear()
+            self._steps[key] = self._steps_of(factor)
+        return self._steps[key]
+
+    def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
+        axis, table = factor.axes[0], factor.weights(self._domain)
+        values = np.unique(table[table > 0])
+        if len(values) > MOST_STEPS:
+            return None
+        rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
+        held = [self.codes(axis, table >= value) for value in values]
+        known = [codes for codes in held if codes is not None]
+        return [*zip(rises, known, strict=True)] if len(known) == len(held) else None
 
     def simple(self, axis: int, low: int, high: int) -> bool:
         """Whether the family knows such conditions: intervals of an ordered attribute, single labels."""
@@ -767,7 +791,6 @@ class Estimates:
         self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
         self._mixtures: dict[tuple[Any, ...], tuple[Bracket | None]] = {}
-        self._steps: tuple[tuple[Any, ...], list[tuple[float, Codes]] | None] = ((), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_areas": {}}  # views are not copied, and made again
@@ -831,7 +854,7 @@ class Estimates:
 
     def _mixed(self, query: Query, factor: Factor) -> Bracket | None:
         others = [self.reader.condition(one) for one in query.factors if one is not factor]
-        steps = self._steps_of(factor)
+        steps = self.reader.steps(factor)
         if None in others or steps is None:
             return None
         rest = [part for part in others if part is not None and part[1] != ALL]
@@ -841,23 +864,6 @@ class Estimates:
             least, most = self._boxed(tuple(parts))
             low, high = low + rise * max(0.0, least), high + rise * min(self._most_of_n, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
-
-    def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
-        """Return the rises of weights along one attribute, each with the codes that reach it.
-
-        Those of the last weights are kept: all groups of a mean have the same.
-        """
-        if (last := self._steps)[0] == factor.key:
-            return last[1]
-        axis, table = factor.axes[0], factor.weights(self._design.domain)
-        values, found = np.unique(table[table > 0]), None
-        if len(values) <= MOST_STEPS:
-            rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
-            held = [self.reader.codes(axis, table >= value) for value in values]
-            known = [codes for codes in held if codes is not None]
-            found = [*zip(rises, known, strict=True)] if len(known) == len(held) else None
-        self._steps = factor.key, found
-        return found
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of a query of the families, or None of any other.
