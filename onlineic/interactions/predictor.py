@@ -7,6 +7,7 @@ subspaces of what it asks of each, divided by one over the size with the precisi
 Proof: docs/theory/session.md, 4.9b.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
+from onlineic.errors import set_fields
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, energies_of, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
@@ -56,6 +58,9 @@ class Predictor:
     planned: tuple[tuple[Key, float], ...] = ()
     _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
     _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
+    _precisions: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # that tables have of levels
+    _squares: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # expected of levels
+    _before: "Predictor | None" = attrs.field(default=None, init=False)  # what this is with more planned
 
     def after(self, released: Sequence[Measurement]) -> "Predictor":
         """Return the predictor after one more purchase."""
@@ -69,6 +74,7 @@ class Predictor:
         """Return the same by levels of tables, and their precision."""
         other = attrs.evolve(self, planned=(*self.planned, *(one for one in tables if one[0])))
         other._held.update(self._held)
+        set_fields(other, _before=self, _squares=self._squares)
         return other
 
     @property
@@ -167,15 +173,19 @@ class Predictor:
 
         inf where no tables measure all that is asked.
         """
-        rows = self._rows_over(asked_axes(question))
-        if rows is None:
+        axes = asked_axes(question)
+        precisions = self._measured_over(axes)
+        if precisions is None:
             return math.inf
-        with np.errstate(divide="ignore"):
-            variances = 1.0 / self._measured(rows)
-        variances[~rows.any(axis=1)] = 0.0
-        energies = asked_of(question, MOST_JOINT).energies.ravel()
+        each = self._by_axis(question) if isinstance(question, Query) else None
+        if each is None:
+            energies = asked_of(question, MOST_JOINT).energies.ravel()
+        else:
+            energies = functools.reduce(np.multiply.outer, each, np.ones(())).ravel()
         held = energies > 0.0
-        return math.sqrt(float((energies[held] * variances[held]).sum()))
+        held[0] = False  # of all records together nothing is unknown
+        with np.errstate(divide="ignore"):
+            return math.sqrt(float((energies[held] / precisions[held]).sum()))
 
     def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
         """Return the same of many queries, (m,)."""
@@ -213,12 +223,11 @@ class Predictor:
         found = self._variances.get((axes, stop))
         if found is not None:
             return found
-        rows = self._rows_over(axes)
-        if rows is None:
+        precisions = self._measured_over(axes, purchases)
+        if precisions is None:
             return None
-        variances = np.zeros(len(rows))
-        some = rows.any(axis=1)  # of all records together nothing is unknown
-        variances[some] = 1.0 / self.known(rows[some], purchases)
+        variances = np.zeros(len(precisions))  # of all records together nothing is unknown
+        variances[1:] = 1.0 / (1.0 / self._squares_over(axes)[1:] + precisions[1:])
         parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
         self._variances[axes, stop] = variances.reshape(parts)
         return self._variances[axes, stop]
@@ -232,6 +241,31 @@ class Predictor:
         if len(query.factors) < len(query.axes):
             return None
         return [energies_of(levels[one.axes[0]], one) for one in query.factors]
+
+    def _squares_over(self, axes: Axes) -> Floats:
+        """Return the expected square of each combination of levels of these attributes."""
+        if axes not in self._squares:
+            rows = self._rows_over(axes)
+            self._squares[axes] = self.sizes.squares(rows) if rows is not None else np.zeros(0)
+        return self._squares[axes]
+
+    def _measured_over(self, axes: Axes, purchases: int | None = None) -> Floats | None:
+        """Return the precision of each combination of levels of these attributes; None of too many."""
+        if purchases is None and axes in self._precisions:
+            return self._precisions[axes]
+        rows = self._rows_over(axes)
+        if rows is None:
+            return None
+        if purchases is not None or self._before is None:
+            found = self._measured(rows, purchases)
+        else:  # what was known before is worked out once for all that is planned beside it
+            added = self.planned[len(self._before.planned) :]
+            more = rows_of([key for key, _ in added], len(self.domain.shape))
+            known = self._before._measured_over(axes)
+            found = known + informed(levels_of(self.domain), rows, more) @ np.array([one for _, one in added])
+        if purchases is None:
+            self._precisions[axes] = found
+        return found
 
     def _rows_over(self, axes: Axes) -> Ints | None:
         """Return each combination of levels of these attributes as a row; None of too many."""

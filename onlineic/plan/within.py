@@ -372,19 +372,33 @@ def _for_rents(
     # who rents and buys by turns pays at most twice what either would: tables cost no more than numbers have
     room = sum((one.cost for one in rents), Fraction(0)) - (heard.spent - heard.rented)
     room = min(room, facts.account.left)
+    whole = sum((one.cost for one in open_ones), Fraction(0))
     best: tuple[float, Purchase] | None = None
     for wanted in (demand, own):
         for part in PARTS:
-            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0))
+            price = Fraction(part * over) * whole
             if price < cost or price > room:
                 continue
             known, design = _after(facts, _predictor(facts), wanted, price, reach)
-            saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)
-            gain = saved - float(price)
+            least = float(price) + (0.0 if best is None else best[0])
+            gain = _saved(facts, known, open_ones, over, least) - float(price)
             if gain >= 0.0 and (best is None or gain > best[0]):
                 tables = _made(facts, design, price)
                 best = best if tables is None else (gain, tables)
     return None if best is None else best[1]
+
+
+def _saved(
+    facts: Facts[RecordSummary], predictor: Predictor, rents: Sequence[Rent], over: float, least: float
+) -> float:
+    """Return how much less these questions would have cost, each counted `over` times; 0 if not so much."""
+    saved, left = 0.0, sum(float(one.cost) for one in rents)
+    for one in rents:
+        if over * (saved + left) < least * (1.0 - 1e-9):  # whatever the others are worth
+            return 0.0
+        saved += float(one.cost) - _price_by(facts, predictor, one)
+        left -= float(one.cost)
+    return over * saved
 
 
 def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> float:

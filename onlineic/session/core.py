@@ -179,9 +179,10 @@ class Core:
                 f"within must be None in a session that does not buy by what is asked, got {shown(within)}; "
                 "open OnlineIC(data, budget, within=..), or without update, purchases and release."
             )
-        new = {one.key: one for one in questions if not self.book.meets(one, within)}
-        if len(new) > 1:
-            self._buy_within((*new.values(),)[:MOST_HEARD], within)
+        if len(questions) > 1:  # of one alone `_within` asks the same
+            new = {one.key: one for one in questions if not self.book.meets(one, within)}
+            if len(new) > 1:
+                self._buy_within((*new.values(),)[:MOST_HEARD], within)
         return self._tables_since(begun)
 
     def _tables_since(self, begun: int) -> dict[Any, float]:
