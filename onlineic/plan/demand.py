@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, final
 
 import attrs
@@ -251,7 +252,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question = facts.heard, facts.question
         if facts.within is not None:
-            return bought_within(facts, self._demand_within(facts), self.reach)
+            return bought_within(facts, partial(self._demand_within, facts), self.reach)
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
@@ -282,7 +283,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         return self._demand(facts.domain, latest)
 
     def ways(self, facts: Facts[RecordSummary], *, looks: bool = True) -> list[Way]:
-        return ways_within(facts, self._demand_within(facts) if looks else None, self.reach)
+        return ways_within(facts, partial(self._demand_within, facts) if looks else None, self.reach)
 
     def left_open(self, facts: Facts[RecordSummary], tables: Purchase) -> Sequence[Question]:
         return left_open(facts, tables, facts.questions)

@@ -8,7 +8,7 @@ Proof: docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
@@ -50,6 +50,7 @@ MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
 TAILS = np.linspace(0.0, 1.0, 65) ** 3
 GAPS = -stdtrit(3.0, (TAILS[1:] + TAILS[:-1]) / 4.0) / math.sqrt(3.0)
 OFTEN = np.diff(TAILS)
+Later = Callable[[], Demand]  # questions to come, worked out where they are asked for: seldom
 Costs = Mapping[Question, Fraction]  # of numbers, by their questions
 
 
@@ -147,7 +148,7 @@ def _tests(
     return tuple(found)
 
 
-def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> list[Way]:
+def ways_within(facts: Facts[RecordSummary], demand: Later | None, reach: Reach | None) -> list[Way]:
     """Return the ways to answer the question at hand, which is not known within its wish."""
     (question,) = facts.questions
     found, chosen, number = list[Way](), chosen_test(facts), number_within(facts, question)
@@ -242,7 +243,7 @@ def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase |
     return single_at(question, deviation, facts.account, facts.neighbours)
 
 
-def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> Purchase | None:
+def bought_within(facts: Facts[RecordSummary], demand: Later | None, reach: Reach | None) -> Purchase | None:
     """Return what to buy for questions that are not known within their wish, or None: what is left is less.
 
     Args:
@@ -356,7 +357,7 @@ def _expected_tables(
 
 
 def _for_rents(
-    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
+    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Later, reach: Reach | None
 ) -> Purchase | None:
     """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
     heard = facts.heard
@@ -374,7 +375,7 @@ def _for_rents(
     room = min(room, facts.account.left)
     whole = sum((one.cost for one in open_ones), Fraction(0))
     best: tuple[float, Purchase] | None = None
-    for wanted in (demand, own):
+    for wanted in (demand(), own):
         for part in PARTS:
             price = Fraction(part * over) * whole
             if price < cost or price > room:
