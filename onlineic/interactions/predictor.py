@@ -19,7 +19,6 @@ import numpy as np
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.errors import set_fields
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
 from onlineic.interactions.levels import Levels, energies_of, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
@@ -74,7 +73,8 @@ class Predictor:
         """Return the same by levels of tables, and their precision."""
         other = attrs.evolve(self, planned=(*self.planned, *(one for one in tables if one[0])))
         other._held.update(self._held)
-        set_fields(other, _before=self, _squares=self._squares)
+        object.__setattr__(other, "_before", self)
+        object.__setattr__(other, "_squares", self._squares)
         return other
 
     @property
