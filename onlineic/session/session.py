@@ -109,6 +109,7 @@ from onlineic.session.quota import Quota
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
+from onlineic.session.wish_spending import spending_of, spent_by_wish
 from onlineic.slips import public
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.kinds import SparseName
@@ -1021,7 +1022,7 @@ class OnlineIC(Answering):
         names = [domain.names[domain.axis(one)] for one in listed]
 
         def summed_up() -> Summary:
-            book = self._loop.book
+            book, ledger = self._loop.book, self._loop.ledger
             book.catch_up()
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self.n, names)
             return Summary(
@@ -1034,6 +1035,8 @@ class OnlineIC(Answering):
                 book.latest(answers) if answers else (),
                 expected := book.expected_of_kin(),
                 self._worth_telling(expected),
+                wishes := spent_by_wish(records := ledger.records(), ledger.account),
+                spending_of(records, ledger.account) if wishes else (),
             )
 
         return self._alone(summed_up)

@@ -12,7 +12,7 @@ from onlineic.evaluate import exact_values, random_stream
 from onlineic.ledger import BoughtTables, Certified, Hard, MemoryLedger, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.queries import Within, expected
-from onlineic.session import Quota
+from onlineic.session import Quota, replay
 from support.wishes import BUDGET, COUNTS, DATA, DOMAIN, STREAM, opened
 
 
@@ -161,6 +161,40 @@ def test_answers_cost_together_what_was_spent_on_them(within, budget):
     assert "of the budget" in answers[0]._repr_html_()
 
 
+def test_a_summary_says_what_was_spent_for_what():
+    session = opened(within=expected(0.02))
+    assert session.summary().wishes == session.summary().spending == ()
+    answers = [session.answer(query) for query in STREAM[:14]]
+    call = session.answer_many([ic.where(a=a, b=b) for a in range(12) for b in "uvw"], within=0.02)
+    summary = session.summary()
+    told = {one.within: one for one in summary.wishes}
+    certain, usual = told[Within(0.02)], told[expected(0.02)]
+
+    assert sum(one.spent for one in summary.wishes) == pytest.approx(spent(session))
+    assert usual.spent == pytest.approx(sum(one.cost for one in answers))
+    assert usual.answers == sum(one.status != "repeat" and one.reason != "within" for one in answers)
+    assert certain.spent == pytest.approx(sum(one.cost for one in call))
+    assert certain.answers == 36 or any(one.cost == 0.0 for one in call)
+    left = 1.0 - spent(session)
+    assert certain.more == pytest.approx(left * certain.answers / certain.spent, rel=0.06)
+    assert summary.spending[-1][1] == pytest.approx(spent(session))
+    assert [*summary.spending] == sorted(summary.spending)
+    for said in (str(summary), summary.to_html(), summary.to_markdown()):
+        assert "for 36 answers; about" in said
+        assert f"after {summary.spending[-1][0]}" in said
+
+
+def test_spending_is_drawn_of_sessions_that_were_asked_with_a_wish():
+    pytest.importorskip("matplotlib")
+    session = opened()
+    with pytest.raises(InvalidParameterError, match="asked with a wish"):
+        session.summary().plot_spending()
+    session.answer(STREAM[0], within=0.02)
+    axes = session.summary().plot_spending()
+    assert axes.get_lines()[0].get_ydata()[-1] == pytest.approx(100.0 * spent(session))
+    assert session.summary().wishes[0].more is None  # of one answer a price says little of the next
+
+
 def test_without_a_wish_numbers_and_hits_cost_and_tables_are_no_answers():
     session = opened()
     answers = [session.answer(query) for query in random_stream(DOMAIN, 30, 5)]
@@ -199,6 +233,36 @@ def test_a_session_with_a_wish_goes_on_from_its_file_and_is_verified(within, tmp
     if not isinstance(within, Within):  # answers that are only expected may follow what is bought later
         assert [one.value for one in again] == told
         assert cost_then == cost
+
+
+@pytest.mark.parametrize("within", [Within(0.02), expected(0.02)])
+def test_at_delta_0_each_kind_of_question_is_answered_within_its_wish_verified_and_gone_on_with(
+    within, tmp_path
+):
+    path, data = tmp_path / "a.db", ic.PrivateData(COUNTS, DOMAIN)
+    asked = [*STREAM[:2], ic.marginal("b"), STREAM[0]]
+    call = [ic.where(a=a, d="yes") for a in range(3)]
+
+    def told(session):
+        answers = [session.answer(one) for one in asked] + session.answer_many(call)
+        rows = session.group_by("b", within=Within(800, certain=within.certain))
+        mean = session.mean("c", {"b": "u"}, within=Within(0.2, certain=within.certain))
+        assert all(within.meets(one.error_bound, one.expected_error) for one in answers)
+        assert not within.certain or rows.error_bounds.max() <= 800
+        assert not within.certain or mean.error_bound <= 0.2
+        return [np.ravel(one.value).tolist() for one in answers], rows.values.tolist(), mean.value
+
+    with ic.OnlineIC(data, ic.Budget(1.0), within=within, ledger=path, table="t") as session:
+        first, cost = told(session), session.account.spent
+        model, transcript = session.hypothesis, session.transcript
+        assert not kinds(session, Certified)
+        again = replay(transcript, DOMAIN, session.plan.update, session.plan.alpha)
+        cells = [ic.where(a=a, c=c).bind(DOMAIN) for a in range(12) for c in range(8)]
+        assert np.array_equal(again.evaluate_many(cells), model.evaluate_many(cells))
+    assert not audit.verified(read(path)).problems
+    with ic.OnlineIC.resume(path, data) as session:
+        assert told(session) == first or not within.certain  # tables bought later may move what is expected
+        assert session.account.spent == cost or not within.certain
 
 
 @pytest.mark.parametrize(
