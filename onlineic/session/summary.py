@@ -152,6 +152,8 @@ class Summary:
         return told
 
     def _joint(self) -> str:
+        if all(float(np.ptp(one.counts)) == 0.0 for one in self.marginals):
+            return "Nothing has told of single attributes yet: all values of one are taken to be alike."
         counted = self.statistics.counted  # its event too: counts over a private number of records
         sure = 1.0 - self.plan.known * self.plan.beta - (0.0 if counted is None else counted.beta)
         return (
