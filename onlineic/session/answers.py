@@ -603,13 +603,15 @@ class AnswerBook:
         return self._without_test(question, value, "untested", math.inf, "within")
 
     def wide(self, question: Question) -> Answer:
-        """Return the hypothesis's answer where a wish cannot be paid.
+        """Return the answer that stands, else the hypothesis's, where a wish cannot be paid.
 
         Raises:
             SessionExhaustedError: Where nothing is answered that way.
         """
         if self.raises:
             raise SessionExhaustedError(self.used_up())
+        if (known := self._memory.recall(question, self._stands)) is not None:  # what was paid is not lost
+            return self._without_test(question, known.again(question)[0], "repeat", known, "budget")
         value = stated_value(question, self.guesses([question])[0], self._n)
         return self._without_test(question, value, "untested", math.inf, "budget")
 

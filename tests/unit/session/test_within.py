@@ -108,6 +108,30 @@ def test_what_cannot_be_paid_is_answered_from_what_was_released_and_costs_nothin
         opened(exhausted="raise").answer(STREAM[0], within=1e-4)
 
 
+def test_what_was_measured_is_told_again_where_a_narrower_wish_cannot_be_paid():
+    session = opened()
+    first = session.answer(STREAM[0], within=0.02)
+    paid = spent(session)
+    again = session.answer(STREAM[0], within=1e-4)
+
+    assert (again.status, again.reason) == ("repeat", "budget")
+    assert (again.value, again.error_bound) == (first.value, first.error_bound)
+    assert spent(session) == paid
+
+
+def test_a_mean_over_few_records_whose_wish_cannot_be_paid_is_that_of_the_numbers_that_were():
+    domain = ic.Domain.of(age=range(100), sick=[False, True])
+    counts = np.zeros(domain.shape, int)
+    counts[20, 1], counts[70, 0] = 1_000, 49_000
+    session = ic.OnlineIC(
+        ic.PrivateData(counts, domain), ic.Budget(0.2, 1e-9), within=0.01, noise=SimulatedNoise(1)
+    )
+    mean = session.mean("age", ic.where(sick=True))
+
+    assert 10 < mean.value < 35
+    assert spent(session) < 1
+
+
 def test_looking_buys_nothing():
     session = opened(within=0.02)
     session.hypothesis.evaluate_many([one.bind(DOMAIN) for one in STREAM[:3]])
