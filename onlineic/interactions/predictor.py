@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.levels import Levels, energies_of, energies_of_range, levels_of
+from onlineic.interactions.levels import MOST_KEPT, Levels, energies_of, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Sizes,
@@ -59,6 +59,7 @@ class Predictor:
     _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
     _precisions: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # that tables have of levels
     _squares: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # expected of levels
+    _spreads: dict[Any, Floats] = attrs.field(factory=dict, init=False)  # of conditions, by their keys
     _before: "Predictor | None" = attrs.field(default=None, init=False)  # what this is with more planned
 
     def after(self, released: Sequence[Measurement]) -> "Predictor":
@@ -75,6 +76,7 @@ class Predictor:
         other._held.update(self._held)
         object.__setattr__(other, "_before", self)
         object.__setattr__(other, "_squares", self._squares)
+        object.__setattr__(other, "_spreads", self._spreads)
         return other
 
     @property
@@ -147,26 +149,34 @@ class Predictor:
         Interactions of a block are taken to be as large as its share of records lets them be, where `error`
         takes those of the mean block of its level. Of what is no product of conditions as `error`.
         """
-        rows = self._rows_over(asked_axes(question))
-        if (
-            rows is None
-            or not isinstance(question, Query)
-            or any(len(one.axes) > 1 for one in question.factors)
-        ):
+        axes = asked_axes(question)
+        precisions = self._measured_over(axes)
+        each = self._by_axis(question) if isinstance(question, Query) else None
+        if precisions is None or each is None or not isinstance(question, Query):
             return self.error(question)
-        levels, sizes, domain = levels_of(self.domain), self.sizes, question.domain
-        asked, hidden = np.ones(()), np.ones(())
-        for factor in question.factors:
-            (axis,), one = factor.axes, levels[factor.axes[0]]
-            grids = {} if one.grid is None else {axis: one.grid}
-            weights, parts = factor.means(domain, grids), np.array(one.parts, np.float64)
-            asked = np.multiply.outer(asked, one.energies(weights))
-            # `squares` hold the masses of mean blocks: for level 0 they are 1
-            hidden = np.multiply.outer(hidden, one.spread(weights, sizes.margins[axis]) * parts)
-        unknown, energies = sizes.squares(rows) * hidden.ravel(), asked.ravel()
-        some = rows.any(axis=1) & (unknown > 0.0) & (energies > 0.0)
-        measured = self._measured(rows[some])
-        return math.sqrt(float((1.0 / (1.0 / unknown[some] + measured / energies[some])).sum()))
+        energies = functools.reduce(np.multiply.outer, each, np.ones(())).ravel()
+        # `squares` hold the masses of mean blocks: for level 0 they are 1
+        hidden = functools.reduce(np.multiply.outer, self._spreads_of(question), np.ones(())).ravel()
+        unknown = self._squares_over(axes) * hidden
+        some = (unknown > 0.0) & (energies > 0.0)
+        some[0] = False  # of all records together nothing is unknown
+        known = 1.0 / unknown[some] + precisions[some] / energies[some]
+        return math.sqrt(float((1.0 / known).sum()))
+
+    def _spreads_of(self, query: Query) -> list[Floats]:
+        """Return what part of the mean square of each condition every level explains, times its parts."""
+        found = []
+        for place, key in enumerate(query.key if query.axes else ()):
+            if key not in self._spreads:
+                factor, levels = query.factors[place], levels_of(self.domain)
+                (axis,) = factor.axes
+                grids = {} if (grid := levels[axis].grid) is None else {axis: grid}
+                weights, parts = factor.means(query.domain, grids), np.array(levels[axis].parts, np.float64)
+                if len(self._spreads) >= MOST_KEPT:
+                    self._spreads.clear()
+                self._spreads[key] = levels[axis].spread(weights, self.sizes.margins[axis]) * parts
+            found.append(self._spreads[key])
+        return found
 
     def noise(self, question: Question) -> float:
         """Return the error of the noise of all tables, by least squares, with nothing known beforehand.
