@@ -144,15 +144,15 @@ class Loop:
 
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""
-        plan, book, prices = self.plan, self.book, self.core.prices
+        plan, book, prices, owed = self.plan, self.book, self.core.prices, self.owed
         return SessionStatistics(
             asked=sum(book.counts.values()),
             easy=book.counts["easy"],
             hard=book.counts["hard"],
             repeat=book.counts["repeat"],
             untested=book.counts["untested"],
-            hard_left=0 if self.core.read_guard.sealed else prices.hard_left(self.owed),
-            restarts_left=prices.restarts_left(self.owed),
+            hard_left=0 if self.core.read_guard.sealed else prices.hard_left(owed),
+            restarts_left=prices.restarts_left(owed),
             spent=float(self.ledger.spent / self.ledger.account.capacity),
             bought=float(prices.bought / self.ledger.account.capacity),
             prices_fall=plan.next_share is not None,
