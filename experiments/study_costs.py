@@ -51,7 +51,7 @@ def spent(session: ic.OnlineIC) -> float:
 def row_of(stream: Stream, wish: Within, config: Config) -> dict[str, Any]:
     """Return the parts of the budget that were told, and those that sessions of all seeds spent."""
     told, alike = {}, {"within": wish}
-    for look in (one for one in LOOKS if one <= len(stream.queries)):
+    for look in LOOKS if len(stream.queries) >= LOOKS[-1] else LOOKS[:1]:
         asked = stream.queries[:look]
         (cost,) = ic.forecast(
             stream.data.domain, stream.data.n, budget_of(stream), questions=asked, **alike

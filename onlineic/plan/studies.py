@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any, final, overload
 
 import attrs
@@ -21,10 +22,10 @@ from onlineic.ask.bind import bind_question
 from onlineic.display.html import card, note, table
 from onlineic.display.text import aligned, percent
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidParameterError, checked_integer, shown
+from onlineic.errors import InvalidParameterError, checked_integer, checked_list, shown
 from onlineic.interactions.demand import asked_of
 from onlineic.noise.sources import public_generator
-from onlineic.plan.announced import Questions, announcement
+from onlineic.plan.announced import REMEDY, Announcement, Questions, announcement
 from onlineic.plan.forecasts import Forecast, counted_out, of_engines
 from onlineic.plan.plan import MOST_EPSILON, Plan
 from onlineic.plan.planning import session_plan
@@ -181,7 +182,7 @@ def forecast(
                 "budget must be given without a wish, got none; write Budget(1.0, 1e-9)."
             )
         return of_engines(domain, n, settings_of(budget, max_queries=max_queries, questions=questions))
-    given = budget is not None
+    given, questions = budget is not None, _not_constant(domain, questions)
     settings = settings_of(
         Budget(1.0, delta) if budget is None else budget, max_queries=max_queries, questions=questions
     )
@@ -196,6 +197,18 @@ def forecast(
     settings = settings.of_domain(domain)
     costs = [_cost(domain, n, settings, wish, asked, count, given) for wish in _wishes(within)]
     return StudyForecast(tuple(costs), n, count, settings.budget.delta)
+
+
+def _not_constant(domain: Domain, questions: Questions | None) -> Questions | None:
+    """Return what was told, of a list those whose answer the records decide: others are free."""
+    if questions is None or isinstance(questions, Real | Announcement):
+        return questions
+    told = checked_list("questions", questions, remedy=REMEDY)
+    return [
+        one
+        for one in told
+        if not isinstance(one, Expression | Query) or bind_question(one, domain).constant is None
+    ]
 
 
 def _wishes(within: Any) -> list[Within]:

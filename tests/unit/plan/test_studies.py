@@ -26,7 +26,7 @@ def data():
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize("within", [Within(0.01), expected(0.01)])
 def test_the_epsilon_that_was_told_pays_for_a_few_questions_and_little_less_does_not(within, delta):
-    (cost,) = ic.forecast(DOMAIN, N, within=within, delta=delta, questions=[*FEW, FEW[0]]).costs
+    (cost,) = ic.forecast(DOMAIN, N, within=within, delta=delta, questions=[*FEW, FEW[0], ic.where()]).costs
     table = data()
     for times, paid in ((1.02, True), (0.8, False)):
         session = ic.OnlineIC(
@@ -36,7 +36,7 @@ def test_the_epsilon_that_was_told_pays_for_a_few_questions_and_little_less_does
             questions=FEW,
             noise=SimulatedNoise(0),
         )
-        answers = [session.answer(query) for query in [*FEW, FEW[0]]]
+        answers = [session.answer(query) for query in [*FEW, FEW[0], ic.where()]]
         assert all(one.reason != "budget" for one in answers) == paid
 
 
