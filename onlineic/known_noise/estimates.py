@@ -857,11 +857,11 @@ class Estimates:
         steps = self.reader.steps(factor)
         if None in others or steps is None:
             return None
+        (axis,), low, high = factor.axes, 0.0, 0.0
         rest = [part for part in others if part is not None and part[1] != ALL]
-        low = high = 0.0
+        before, behind = [one for one in rest if one[0] < axis], [one for one in rest if one[0] > axis]
         for rise, held in steps:
-            parts = rest if held == ALL else sorted([*rest, (factor.axes[0], held)])
-            least, most = self._boxed(tuple(parts))
+            least, most = self._boxed(tuple(rest) if held == ALL else (*before, (axis, held), *behind))
             low, high = low + rise * max(0.0, least), high + rise * min(self._most_of_n, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
 
