@@ -28,6 +28,7 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
+from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError, checked_list
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal
@@ -139,6 +140,11 @@ class LimitedSession(Answering):
     def facts(self) -> PublicFacts:
         found: PublicFacts = self._known.facts
         return found.of_asker(self.job.user.finest)
+
+    @property
+    def domain(self) -> Domain:
+        found: Domain = self._known.domain  # without all other facts
+        return found
 
     def answer(self, query: Any) -> Answer:
         if (wish := self.facts.within) is not None:
