@@ -246,7 +246,8 @@ class Explanation:
         if self.bound_derived is not None:
             said.append(("bound", f"± {upward(self.bound_derived)} if none is measured"))
         said.append(("bound of each", f"± {upward(self.bound_easy)} if not measured"))
-        if self.prices:
+        if self.prices:  # the bound is that of the wish, whichever way is taken
+            said[-1] = (said[-1][0], f"± {upward(self.bound_hard)}")
             said.append(("price", self._priced))
         elif not self.free:
             said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")

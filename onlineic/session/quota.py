@@ -17,7 +17,7 @@ from typing import TypeVar, final
 import attrs
 
 from onlineic.accounting.budget import Charge
-from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, shown
+from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, set_fields, shown
 from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
 from onlineic.queries.within import Within
 
@@ -49,7 +49,7 @@ class Quota:
             raise InvalidParameterError(f"name must be a text of one letter or more, got {shown(self.name)}.")
         if type(self.limit) is not Fraction or self.limit < 0:
             raise InvalidParameterError(f"limit must be a Fraction >= 0, got {shown(self.limit)}.")
-        checked_real("finest", self.finest, at_least=0.0)
+        set_fields(self, finest=checked_real("finest", self.finest, at_least=0.0))
 
     def check(self, within: Within | None) -> None:
         """Raise `TooFineWishError` if a wish is finer than this name may have."""
