@@ -20,7 +20,8 @@
     part("left-own").textContent = you.hard_left
       ? "Of your share: " + share(own) + " is left, enough for " + many(you.hard_left) + "."
       : "Of your share " + share(own) + " is left, too little for a measurement: new questions are answered from what " +
-        "was learned so far, without a check. What was told before stays free.";
+        "was learned so far, without a check" + (part("exact") && you.left ? ", unless you say how exact you need it and that costs less" : "") +
+        ". What was told before stays free.";
     fill(part("bar-all"), left);
     fill(part("bar-own"), own);
     part("news").hidden = told.length <= Number(part("released").dataset.length);

@@ -373,8 +373,14 @@ def _cell(value: float, error: float | None, bound: float) -> tuple[str, list[st
 # -- what an answer would cost ------------------------------------------------------------------------------
 
 
-def explained_of(found: Explanation, n: int, beta: float, wish: Wished | None = None) -> list[str]:
-    """Return what a question may cost who asks, and what it would be worth to them, in sentences."""
+def explained_of(
+    found: Explanation, n: int, beta: float, wish: Wished | None = None, *, wishes: bool = False
+) -> list[str]:
+    """Return what a question may cost who asks, and what it would be worth to them, in sentences.
+
+    Args:
+        wishes: Whether it can be asked how exact an answer is to be.
+    """
     many, known = found.answers, found.constants + found.repeats
     said = [f"It asks for {many:,} number{'s' * (many != 1)}."]
     worth = _worth(found, n, beta)
@@ -392,7 +398,10 @@ def explained_of(found: Explanation, n: int, beta: float, wish: Wished | None = 
             f"Too little is left to pay for {what}, so nothing would be measured or spent: you would get "
             "what was learned so far, without a check."
         )
-        said += [] if wish is None else ["Ask less exactly: that costs less."]
+        if wish is not None:
+            said.append("Ask less exactly: that costs less.")
+        elif wishes and found.left > 0.0:
+            said.append("Say how exact you need it: that can cost less.")
     else:
         price = f"It costs you at most {part(min(1.0, found.at_most + found.tables))} of the budget"
         if wish is not None and found.of_part is not None:
@@ -485,7 +494,7 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     begun = bool(view.account.spent)
     return {
         "all": left_of_all(view.hits_left(None), left),
-        "own": left_of_own(you),
+        "own": left_of_own(you, not isinstance(view, Grown)),
         "all_bar": bare(share(left, "left of the budget, of all")),
         "own_bar": bare(share(own, "left of your share")),
         "first": "" if begun or not shared else part(shared),
@@ -498,14 +507,19 @@ def left_of_all(measured_left: int, left: float) -> str:
     return f"Of the whole budget: {part(left)} is left, enough for {_measurements(measured_left)}."
 
 
-def left_of_own(you: Mapping[str, Any]) -> str:
-    """Return what is left of a user's share, in words; `page.js` says the same."""
+def left_of_own(you: Mapping[str, Any], wishes: bool) -> str:
+    """Return what is left of a user's share, in words; `page.js` says the same.
+
+    Args:
+        wishes: Whether it can be asked how exact an answer is to be.
+    """
     own = you["left"] / you["share"] if you["share"] else 0.0
     if you["hard_left"]:
         return f"Of your share: {part(own)} is left, enough for {_measurements(you['hard_left'])}."
+    unless = ", unless you say how exact you need it and that costs less" if wishes and you["left"] else ""
     return (
         f"Of your share {part(own)} is left, too little for a measurement: new questions are answered "
-        "from what was learned so far, without a check. What was told before stays free."
+        f"from what was learned so far, without a check{unless}. What was told before stays free."
     )
 
 

@@ -176,7 +176,7 @@ class Site:
 
         found, n = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found.answers)
-        return explained_of(found, n, beta, asked.wish)
+        return explained_of(found, n, beta, asked.wish, wishes=not self._scheduler.spanned)
 
     def _recalled(self, view: Any, asked: AskedForm) -> Any:
         """Return what was told of a question, worked out of what stands in the record, or None."""
