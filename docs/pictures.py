@@ -55,6 +55,7 @@ def taken(token: str, chromium: str) -> None:
         page = visited(browser, token, viewport=DESKTOP)
         page.select_option("[name=a0]", "sex")
         page.fill("[name=v0]", "Female")
+        page.fill("#exact", "0.5")
         page.click("#ask button[value=explain]")
         page.wait_for_selector(".card.explain")
         pictured(page, "explain")

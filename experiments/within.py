@@ -2,21 +2,26 @@
 
     python experiments/within.py [--quick] [--from-json]
 
-Random ranges of the shipped table, and of a made one of five attributes in a chain, asked one at a time of a
-session with a wish, at (1, 1e-9). Beside it stand plain noise, which
-measures each new question at the wish, and the same questions in one call, which is fixed before anything is
-bought. Errors and bounds are compared with the exact answers. Simulated noise: NOT PRIVATE.
+Random ranges of the shipped table, and of a made one of five attributes in a chain; questions about five of
+the fourteen attributes of Adult, and triples of all of them: asked one at a time of a session with a wish,
+at (1, 1e-9). Beside it stand plain noise, which measures each new question at the wish, and the same
+questions in one call, which is fixed before anything is bought. Errors and bounds are compared with the
+exact answers. Simulated noise: NOT PRIVATE.
 Writes results/within.json; the markdown table and the figure are made from that file alone.
 """
 
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
+from listening import LONG, SIZES, of_five
+from listening import Config as Streams
 from study.outcome import script, seeds, stamped
-from study.sources import Stream
+from study.sources import Stream, present, stream_of
 from study.streams import Sizes, budget_of, makers
 
 import onlineic as ic
@@ -34,15 +39,31 @@ class Config:
     """What is run; all seeds come from one SeedSequence, and are the same for all wishes."""
 
     queries: int = 1_000
+    triples: int = 300
     wishes: tuple[float, ...] = (0.02, 0.01, 0.005)
-    runs: int = 1
+    runs: int = 2
     seed: int = 20261129
 
 
-def streams_of(config: Config) -> list[Stream]:
-    """Return the streams, each under its name."""
+def streams_of(config: Config, absent: list[str]) -> Iterator[Stream]:
+    """Yield the streams whose table is there, each under its name."""
     made = makers(Sizes(queries=config.queries, made=config.queries))
-    return [attrs.evolve(made[label](), label=label) for label in ("adult5", "chain of 5")]
+    found: dict[str, Callable[[], Stream]] = {label: made[label] for label in ("adult5", "chain of 5")}
+    found["five of 14"] = partial(of_five, None, Streams(few=config.queries))
+    found["triples of 14"] = partial(triples, config)
+    yield from present(found, absent)
+
+
+def triples(config: Config) -> Stream:
+    """Return conditions on three of Adult's fourteen attributes: ranges of numbers, labels of others."""
+    data, generator, asked = of_five(None, Streams(few=0)).data, np.random.default_rng(config.seed), []
+    for _ in range(config.triples):
+        conditions: dict[str, Any] = {}
+        for name in generator.choice(data.domain.names, 3, replace=False).tolist():
+            low, high = sorted(generator.integers(0, SIZES[name], 2).tolist())
+            conditions[name] = ic.between(low, high) if name in LONG else low
+        asked.append(ic.where(conditions))
+    return stream_of("triples of 14", data, asked)
 
 
 def spent(session: ic.OnlineIC) -> float:
@@ -62,8 +83,10 @@ def followed(stream: Stream, wish: Within, seed: int) -> dict[str, Any]:
         statuses.append((answer.status, answer.reason))
         if count in LOOKS or count == len(truths):
             along.append({"asked": count, "spent": spent(session)})
-    one = ic.OnlineIC(stream.data, budget_of(stream), noise=SimulatedNoise(seed))
-    one.answer(stream.queries[0], within=wish)
+    new = ic.OnlineIC(stream.data, budget_of(stream), within=wish, noise=SimulatedNoise(seed))
+    number = next(
+        one.at_most for query in stream.queries for one in new.explain(query).prices if one.way == "number"
+    )
     at_once = ic.OnlineIC(stream.data, budget_of(stream), noise=SimulatedNoise(seed))
     at_once.answer_many(stream.queries, within=wish)
     fresh = [place for place, (status, _) in enumerate(statuses) if status != "repeat"]
@@ -71,7 +94,7 @@ def followed(stream: Stream, wish: Within, seed: int) -> dict[str, Any]:
     records = [*session.transcript]
     return {
         "along": along,
-        "plain": spent(one) * len({query.bind(stream.data.domain).key for query in stream.queries}),
+        "plain": number * len({query.bind(stream.data.domain).key for query in stream.queries}),
         "one_call": spent(at_once),
         "within": float(met.mean()),
         "outside": float(np.mean([errors[place] > bounds[place] for place in fresh])),
@@ -94,20 +117,21 @@ def row_of(stream: Stream, wish: Within, config: Config) -> dict[str, Any]:
 def run(quick: bool) -> dict[str, Any]:
     """Return the result: a row for every stream and wish."""
     start = time.perf_counter()
-    config = Config(queries=20, wishes=(0.02,)) if quick else Config()
+    config = Config(queries=20, triples=20, wishes=(0.02,), runs=1) if quick else Config()
+    absent: list[str] = []
     rows = [
         row_of(stream, Within(radius, certain=certain), config)
-        for stream in streams_of(config)[: 1 if quick else None]
+        for stream in streams_of(config, absent)
         for radius in config.wishes
         for certain in (True, False)
     ]
-    return stamped(config, start, [], rows=rows)
+    return stamped(config, start, absent, rows=rows)
 
 
 def again(_: dict) -> dict[str, Any]:
     """Return places in the result and what one seed of a cheap row gives there now, for `make fresh`."""
     config = Config()
-    stream = streams_of(config)[0]
+    stream = next(streams_of(config, []))
     found = followed(stream, Within(config.wishes[0], certain=False), seeds(config.seed, config.runs)[0])
     found.pop("seconds")
     return {"rows/1/runs/0": found}
@@ -144,7 +168,7 @@ def figure(result: dict[str, Any], path: Path) -> None:
     """Draw what is spent against questions, a panel a stream; needs matplotlib."""
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(row["stream"] for row in result["rows"]))
+    names = [*dict.fromkeys(row["stream"] for row in result["rows"])]
     wishes = sorted({row["wish"] for row in result["rows"]}, reverse=True)
     colours = dict(zip(wishes, ("#009E73", "#0072B2", "#D55E00"), strict=False))
     canvas = Figure(figsize=(3.2 * len(names), 3.4), layout="constrained")

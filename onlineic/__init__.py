@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from onlineic.hypothesis.histogram import Histogram as Histogram
     from onlineic.ledger.total import TableBudget as TableBudget
     from onlineic.periods.periods import Periods as Periods
-    from onlineic.plan.forecasts import forecast as forecast
     from onlineic.plan.purchase_rule import TestsOnly as TestsOnly
+    from onlineic.plan.studies import forecast as forecast
     from onlineic.queries.answers import Answer as Answer
     from onlineic.queries.expressions import at_least as at_least
     from onlineic.queries.expressions import below as below
@@ -74,7 +74,7 @@ _HOMES = {  # of every name the file that defines it, imported when the name is 
     "Histogram": "hypothesis.histogram",
     "TableBudget": "ledger.total",
     "Periods": "periods.periods",
-    "forecast": "plan.forecasts",
+    "forecast": "plan.studies",
     "TestsOnly": "plan.purchase_rule",
     "Answer": "queries.answers",
     "at_least": "queries.expressions",

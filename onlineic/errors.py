@@ -5,6 +5,7 @@
     OnlineICError
       InvalidInputError (ValueError)
         InvalidParameterError   an argument is outside its range
+          TooFineWishError      an answer is wished more exactly than whoever asks may
         InvalidCallError (TypeError)  a call lacks an argument, or has one that does not exist
         InvalidDomainError      a domain cannot be built
         InvalidDataError        records do not fit the domain (loading only)
@@ -78,6 +79,7 @@ __all__ = [
     "SessionSealedError",
     "SessionStateError",
     "TooFewRecordsError",
+    "TooFineWishError",
     "TooLargeError",
     "UpdateFailedError",
     "UpdateFailedWarning",
@@ -176,6 +178,10 @@ class TooLargeError(InvalidInputError):
 
 class InfeasibleAccuracyError(InvalidInputError):
     """The accuracy asked for cannot be promised; the message names the nearest that can."""
+
+
+class TooFineWishError(InvalidParameterError):
+    """An answer is wished more exactly than whoever asks may; the message names the finest wish."""
 
 
 class BudgetError(OnlineICError):

@@ -53,8 +53,6 @@ AWAITED = {
     "online_part",
     "periods",
     "persons",
-    "predicted_errors",
-    "range_queries",
     "rivals",
     "unseen_tables",
 }

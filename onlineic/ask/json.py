@@ -3,14 +3,16 @@
 import datetime
 import json
 import math
+from functools import lru_cache
 from typing import Any
 
+import attrs
 import numpy as np
 
 from onlineic.ask.json_keys import Share, key_read, key_written
 from onlineic.ask.places import in_json
 from onlineic.domain.domain import Domain, check_domain
-from onlineic.errors import InvalidQueryError
+from onlineic.errors import InvalidParameterError, InvalidQueryError, shown
 from onlineic.queries.expressions import (
     Condition,
     Expression,
@@ -23,13 +25,29 @@ from onlineic.queries.expressions import (
     where,
 )
 from onlineic.queries.marginals import Marginal, marginal
+from onlineic.queries.within import Within, expected
 
 LONGEST = 2**20  # characters of a line
 RANGE = ("from", "at_least", "to", "below")
+MOST_RECURRING = 2**12  # labels and ranges that are remembered, of all domains
 
 
 def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
     """Return the question written as one line of JSON: `described` of the object, or a rate.
+
+    Raises:
+        InvalidQueryError: If the line cannot be read, or holds a wish.
+    """
+    question, wish = parsed_line(line, domain)
+    if wish is not None:
+        raise InvalidQueryError(
+            f"a query must say nothing but what is counted, got within {shown(wish)}; give it to what asks."
+        )
+    return question
+
+
+def parsed_line(line: str, domain: Domain) -> tuple[Expression | Marginal | Share, Within | None]:
+    """Return the question written as one line of JSON, and how exact it is to be, if "within" says it.
 
     Raises:
         InvalidQueryError: If the line cannot be read.
@@ -51,7 +69,55 @@ def parsed_query(line: str, domain: Domain) -> Expression | Marginal | Share:
         raise InvalidQueryError(
             'a query must be one line of JSON such as {"age": [30, 50], "sex": "F"}, got other text.'
         ) from None
-    return shared(written, domain) if is_share(written, domain) else described(written, domain)
+    if is_share(written, domain):
+        return shared(written, domain), None
+    question, wish = without_wish(written, domain)
+    return described(question, domain), wish
+
+
+def within_read(sent: Any) -> Within:
+    """Return the wish that JSON writes as a number, or as {"expected": number}; certain: {"certain": number}.
+
+    Args:
+        sent: In the unit of the answer; "parts" beside the number says how many answers a statement is made
+            of, each of which may fail with its part of beta.
+
+    Raises:
+        InvalidQueryError: If it is neither.
+    """
+    kinds = [*sent.keys() - {"parts"}] if isinstance(sent, dict) else ["certain"]
+    members = sent if isinstance(sent, dict) else {"certain": sent}
+    if kinds not in (["certain"], ["expected"]):
+        raise InvalidQueryError(
+            'within must be a number, or an object such as {"expected": 0.01}, got another object; write '
+            "0.01 for one per cent."
+        )
+    (kind,) = kinds
+    try:
+        wish = Within(members[kind]) if kind == "certain" else expected(members[kind])
+        return attrs.evolve(wish, parts=members.get("parts", 1))
+    except InvalidParameterError as error:
+        raise InvalidQueryError(in_json(str(error))) from None
+
+
+def within_written(within: Within) -> Any:
+    """Return the JSON that `within_read` reads back as the same wish."""
+    kind = "certain" if within.certain else "expected"
+    if within.parts > 1:
+        return {kind: within.radius, "parts": within.parts}
+    return within.radius if within.certain else {kind: within.radius}
+
+
+def without_wish(written: Any, domain: Domain) -> tuple[Any, Within | None]:
+    """Return a question in JSON, and the wish that stood in it as its member "within", if one did.
+
+    Args:
+        domain: An attribute of this name hides it.
+    """
+    if not isinstance(written, dict) or "within" not in written or "within" in domain.names:
+        return written, None
+    question = {name: one for name, one in written.items() if name != "within"}
+    return question, within_read(written["within"])
 
 
 def is_share(written: Any, domain: Domain) -> bool:
@@ -223,14 +289,24 @@ def _query(written: Any, domain: Domain) -> Expression:
     return where({name: _checked(name, value, domain) for name, value in written.items()})
 
 
-def _checked(name: str, value: Any, domain: Domain) -> Any:
+def _checked(name: str, value: Any, domain: Domain) -> Condition:
     """Return the condition on one attribute if it fits it: refused now, it is refused in JSON."""
+    held = tuple(value) if type(value) is list else value
+    if type(held) in (str, int) or (type(held) is tuple and [*map(type, held)] == [int, int]):
+        return _recurring(name, held, domain)  # questions of a stream share most of theirs
+    return _fitting(name, value, domain)
+
+
+def _fitting(name: str, value: Any, domain: Domain) -> Condition:
     try:
-        condition = _condition(name, value, domain)
-        _as_condition(condition).codes(name, domain.attribute(name))
+        condition = _as_condition(_condition(name, value, domain))
+        condition.codes(name, domain.attribute(name))
     except InvalidQueryError as error:
         raise InvalidQueryError(in_json(str(error))) from None
     return condition
+
+
+_recurring = lru_cache(MOST_RECURRING)(_fitting)
 
 
 def _condition(name: str, value: Any, domain: Domain) -> Any:

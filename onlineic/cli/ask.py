@@ -20,7 +20,7 @@ import numpy as np
 from onlineic.accounting.budget import Budget
 from onlineic.ask.places import without_python
 from onlineic.cli.going_on import check_options
-from onlineic.cli.numbers import whole
+from onlineic.cli.numbers import WISH, whole, wish_of
 from onlineic.cli.questions import HELP, Asked, read_question
 from onlineic.cli.statuses import DONE, FAILED, SAID
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
@@ -29,7 +29,6 @@ from onlineic.display.plain import csv_field, strict
 from onlineic.display.text import FEW, decimals, percent
 from onlineic.errors import (
     InvalidInputError,
-    InvalidParameterError,
     LedgerMismatchError,
     MissingExtraError,
     TooFewRecordsError,
@@ -37,7 +36,6 @@ from onlineic.errors import (
 )
 from onlineic.ledger.sqlite import read
 from onlineic.queries.answers import Answer
-from onlineic.queries.within import Within
 from onlineic.questions.groups import Groups
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
@@ -197,7 +195,8 @@ def _is_command(session: "OnlineIC | Remote", text: str) -> bool:
             file=sys.stderr,
         )
     elif word == "explain":
-        print(session.explain(read_question(rest, session.domain).question), file=sys.stderr)
+        asked = read_question(rest, session.domain)
+        print(session.explain(asked.question, within=asked.within), file=sys.stderr)
     else:
         return False
     return True
@@ -207,7 +206,7 @@ def _agreed(session: "OnlineIC | Remote", asked: Asked) -> bool:
     """Ask whether to go on where a question may take a large share of the budget; a pipe is not asked."""
     if not sys.stdin.isatty():
         return True
-    explanation = session.explain(asked.question)
+    explanation = session.explain(asked.question, within=asked.within)
     if explanation.free or explanation.at_most <= LARGE:
         return True
     print(f"{explanation!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
@@ -293,18 +292,6 @@ def _row(fields: Iterable[Any]) -> None:
     csv.writer(sys.stdout, lineterminator="\n").writerow(map(csv_field, fields))
 
 
-def wish_of(text: str) -> Within:
-    """Return a wish as it is written on the command line: .01, 1%, expected:.01 or expected:1%."""
-    kind, _, number = text.rpartition(":")
-    if kind not in ("", "expected"):
-        raise argparse.ArgumentTypeError(f"write .01, 1% or expected:1%, not {shown(text)}")
-    try:
-        radius = float(number.removesuffix("%")) / (100.0 if number.endswith("%") else 1.0)
-        return Within(radius, certain=not kind)
-    except (ValueError, InvalidParameterError):
-        raise argparse.ArgumentTypeError(f"write .01, 1% or expected:1%, not {shown(text)}") from None
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `onlineic ask` takes."""
     parser.description = (
@@ -328,7 +315,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--within",
         type=wish_of,
         metavar="W",
-        help="how exact each answer is to be: .01 or 1%% for certain, expected:1%% with 95 of 100",
+        help=WISH,
     )
     parser.add_argument("--questions", type=whole, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=whole, metavar="Q", help="length that accuracy speaks of")

@@ -5,10 +5,11 @@ from typing import Any, NoReturn
 
 import attrs
 
+from onlineic.cli.numbers import wish_written
 from onlineic.errors import LedgerMismatchError
 from onlineic.ledger.kinds import Line
 from onlineic.plan.settings import Settings
-from onlineic.session.durable import counted_of, unit_of
+from onlineic.session.durable import counted_of, unit_of, wish_in
 
 OPTIONS = ("hard_answers", "certify", "questions", "max_queries", "restarts", "rows_per_person")
 
@@ -33,6 +34,9 @@ def check_options(beginning: Line, arguments: argparse.Namespace, *, left_out: b
         if typed != must:
             _refuse(option, must, typed)
     held = beginning["settings"]
+    wish, typed = wish_written(wish_in(beginning)), getattr(arguments, "within", None)
+    if (typed is not None or left_out) and wish != wish_written(typed):
+        _refuse("--within", wish, wish_written(typed))
     budget = held["budget"]["fields"]
     wanted: dict[str, tuple[Any, Any]] = {
         **({} if arguments.epsilon is None else {name: (budget[name], 0.0) for name in ("epsilon", "delta")}),

@@ -6,9 +6,10 @@ from typing import Any, final
 
 import attrs
 
-from onlineic.ask.json import parsed_query
+from onlineic.ask.json import parsed_line
 from onlineic.ask.json_keys import Share
 from onlineic.domain.domain import Domain
+from onlineic.queries.within import Within
 
 HELP = """\
 One question a line:
@@ -17,6 +18,7 @@ One question a line:
   {"sex": {"one_of": ["F", "M"]}}  {"sex": {"not": "F"}}  {"sex": null}
   {"not": {"age": 30, "sex": "F"}}  {"or": [{..}, {..}]}   all other records; either
   {"marginal": ["sex", "region"], "where": {"age": 30}}   a cross table
+  {"age": 30, "within": 0.01}   within 1 % of the records; usually: "within": {"expected": 0.01}
   {"share": {"sex": "F"}, "where": {"age": 30}, "by": ["region"]}   a rate, by group or not
   age BETWEEN 30 AND 50 AND sex = 'F'                  a condition (needs onlineic[sql])
   SELECT sex, COUNT(*) FROM t WHERE age > 30 GROUP BY sex   a statement about t (needs onlineic[sql])
@@ -29,10 +31,11 @@ SELECT = re.compile(r"select\b", re.IGNORECASE)
 @final
 @attrs.frozen
 class Asked:
-    """A question, and how to ask it of a session."""
+    """A question, how to ask it of a session, and how exact it is to be, if it says that."""
 
     question: Any
     of: Callable[[Any], Any]
+    within: Within | None = None
 
 
 def read_question(text: str, domain: Domain) -> Asked:
@@ -42,10 +45,10 @@ def read_question(text: str, domain: Domain) -> Asked:
         InvalidQueryError: If it cannot be read; with a remedy in the line's own language.
     """
     if text.startswith("{"):
-        question = parsed_query(text, domain)
+        question, wish = parsed_line(text, domain)
         if isinstance(question, Share):
             return Asked(question, question.asked)
-        return Asked(question, lambda session: session.answer(question))
+        return Asked(question, lambda session: session.answer(question, within=wish), wish)
     if SELECT.match(text):
         return Asked(text, lambda session: session.sql(text))
     return Asked(text, lambda session: session.answer(text))

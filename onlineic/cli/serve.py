@@ -13,6 +13,7 @@ from typing import Any
 
 from onlineic.accounting.budget import Budget
 from onlineic.cli.going_on import check_options
+from onlineic.cli.numbers import WISH, fraction, wish_of
 from onlineic.cli.periods import loader
 from onlineic.cli.table import add_loading, add_protected, protected_by, read_domain, read_table
 from onlineic.cli.tables import serve_folder
@@ -103,6 +104,7 @@ def _serve_periods(arguments: argparse.Namespace) -> int:
         ("questions", "--questions"),
         ("max_queries", "--max-queries"),
         ("hard_answers", "--hard-answers"),
+        ("within", "--within"),
     ):
         if getattr(arguments, name) is not None:
             arguments.parser.error(
@@ -157,7 +159,7 @@ def _served(arguments: argparse.Namespace, data: PrivateData) -> int:
         _check_first(arguments)
         options: dict[str, Any] = {
             name: getattr(arguments, name)
-            for name in ("questions", "max_queries", "rows_per_person", "hard_answers")
+            for name in ("questions", "max_queries", "rows_per_person", "hard_answers", "within")
             if getattr(arguments, name) is not None
         }
         budget = Budget(arguments.epsilon, arguments.delta)
@@ -259,7 +261,8 @@ def _copied(session: Any, path: str) -> str:
 
 def _user_add(arguments: argparse.Namespace) -> int:
     with contextlib.closing(Users(arguments.users, create=True)) as users:
-        token = users.add(arguments.name, arguments.share, arguments.per_minute or PER_MINUTE)
+        rate, finest = arguments.per_minute or PER_MINUTE, arguments.finest or 0.0
+        token = users.add(arguments.name, arguments.share, rate, finest)
     if arguments.no_token:
         return 0
     print(token)
@@ -284,7 +287,8 @@ def _user_list(arguments: argparse.Namespace) -> int:
             else f"{float(user.part(active)):.1%} of what hits can spend"
         )
         kept = "" if user.share is None else ", by hand"
-        print(f"{user.name}\t{state}{kept}\t{user.per_minute}/min\tsince {made}")
+        wish = f"\twithin {user.finest:.6g} at best" if user.finest else ""
+        print(f"{user.name}\t{state}{kept}\t{user.per_minute}/min\tsince {made}{wish}")
     return 0
 
 
@@ -295,10 +299,11 @@ def _user_revoke(arguments: argparse.Namespace) -> int:
 
 
 def _user_quota(arguments: argparse.Namespace) -> int:
-    if arguments.share is None and arguments.per_minute is None:
-        arguments.parser.error(f"--share or --per-minute must be given for {shown(arguments.name)}")
+    given = arguments.share, arguments.per_minute, arguments.finest
+    if all(one is None for one in given):
+        arguments.parser.error(f"--share, --per-minute or --finest must be given for {shown(arguments.name)}")
     with contextlib.closing(Users(arguments.users)) as users:
-        users.quota(arguments.name, arguments.share, arguments.per_minute)
+        users.quota(arguments.name, *given)
     return 0
 
 
@@ -351,6 +356,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--questions", type=int, metavar="M", help="about how many will come")
     parser.add_argument("--max-queries", type=int, metavar="Q", help="length that accuracy speaks of")
     parser.add_argument("--hard-answers", type=int, metavar="C", help="how many measured answers to plan for")
+    parser.add_argument("--within", type=wish_of, metavar="W", help=WISH)
     parser.add_argument("--new", action="store_true", help="at the very first start: make the ledger")
     parser.add_argument("--receipt", metavar="TEXT", help="refuse a ledger that is older than this")
     parser.add_argument(
@@ -422,6 +428,12 @@ def add_user_arguments(parser: argparse.ArgumentParser) -> None:
         if name in ("add", "quota"):
             act.add_argument("--share", type=float, metavar="S", help="of what hits can spend, 0 to 1")
             act.add_argument("--per-minute", type=int, metavar="M", help="questions")
+            act.add_argument(
+                "--finest",
+                type=fraction,
+                metavar="W",
+                help="the finest wish that they may have of a number, .005 or .5%% of the records; 0: any",
+            )
         if name == "add":
             act.add_argument("--no-token", action="store_true", help="a proxy or a login names them")
         act.set_defaults(run=run, parser=act)

@@ -17,7 +17,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, checked_list, shown
-from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.levels import Levels, energies_of, levels_of
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.query import Query
 from onlineic.queries.tables import spread
@@ -113,8 +113,11 @@ def _of_query(query: Query, most: int) -> Asked:
     grids = {axis: grid for axis in query.axes if (grid := levels[axis].grid) is not None}
     parts: list[tuple[Axes, Floats]] = []
     for factor in query.factors:
-        weights = factor.means(query.domain, grids)
-        parts.append((factor.axes, _energies([levels[axis] for axis in factor.axes], weights)))
+        if len(factor.axes) == 1:
+            found = energies_of(levels[factor.axes[0]], factor)
+        else:
+            found = _energies([levels[axis] for axis in factor.axes], factor.means(query.domain, grids))
+        parts.append((factor.axes, found))
     return _product(parts, most)
 
 
@@ -136,8 +139,6 @@ def _of_table(question: BoundMarginal, most: int) -> Asked:
 
 def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
     """Return the sums of squares of a weight table by level of every axis."""
-    if len(levels) == 1:
-        return levels[0].energies(weights)
     if weights.size > MOST_JOINT:  # as if its codes were asked one by one
         found = np.ones(())
         for one in levels:

@@ -12,6 +12,7 @@ or by choosing one after another.
 Proof: docs/theory/session.md, 4.9.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -33,6 +34,7 @@ MOST_TABLES, MOST_CANDIDATES = 200, 1000
 LEAST_SUBSPACES, MOST_SUBSPACES, NEARLY_ALL = 50, 1500, 0.9995  # of the error
 STEPS = 150  # multiplicative ones: of a thousand the error is no less by a thousandth
 GROWTHS, MOST_GROWN = 2, 60  # rounds in which tables grow, and how many do in each
+AT_ONCE = 2**20  # levels of subspaces, times tables that are grown together
 UNUSED = 1e-4  # part of the budget of a table that is left out
 
 
@@ -143,25 +145,32 @@ class _Programme:
         )
         return finest, parts, parts[np.arange(len(finest)), self.subspaces]
 
-    def reached(self, row: Ints, slopes: Floats) -> Floats:
-        """Return the slope of a table with one more level of each attribute, 0 where it cannot be had."""
+    def reached(self, rows: Ints, slopes: Floats) -> Floats:
+        """Return the slopes of tables, each with one more level of each attribute, (tables, attributes).
+
+        0 where a table cannot be had.
+        """
         finest, parts, own = self._depths
-        axes, given = np.arange(len(row)), np.zeros(self.subspaces.shape)
-        now, more = parts[axes, row], parts[axes, np.minimum(row + 1, finest)]
-        wanting = self.subspaces > row  # the table says nothing of a subspace, for want of this attribute
-        count, told = np.count_nonzero(wanting, axis=1), row > 0
+        axes, given = np.arange(rows.shape[1]), np.zeros((len(rows), *self.subspaces.shape))
+        now, more = parts[axes, rows], parts[axes, np.minimum(rows + 1, finest)]
+        # a table says nothing of a subspace, for want of these attributes
+        wanting = self.subspaces > rows[:, None, :]
         # one level more makes up for one such attribute: of many subspaces most want more
-        held, near = np.flatnonzero(count == 0), np.flatnonzero(count == 1)
-        factors = own[held] / now
-        given[held] = factors.prod(axis=1)[:, None] / factors * (own[held] / more)
-        axis = wanting[near].argmax(axis=1)
-        shared = np.where(wanting[near][:, told], 1.0, own[near][:, told] / now[told]).prod(axis=1)
-        able = self.subspaces[near, axis] == row[axis] + 1
-        given[near, axis] = np.where(able, shared * (own[near, axis] / more[axis]), 0.0)
-        drawn = (row < finest) & (now.prod(dtype=float) / now * more <= MOST_BLOCKS)
+        count = np.count_nonzero(wanting, axis=2)
+        table, held = np.nonzero(count == 0)
+        factors = own[held] / now[table]
+        given[table, held] = factors.prod(axis=1)[:, None] / factors * (own[held] / more[table])
+        table, near = np.nonzero(count == 1)
+        lacking = wanting[table, near]
+        axis = lacking.argmax(axis=1)
+        shared = np.where(lacking, 1.0, own[near] / now[table]).prod(axis=1)
+        able = self.subspaces[near, axis] == rows[table, axis] + 1
+        given[table, near, axis] = np.where(able, shared * (own[near, axis] / more[table, axis]), 0.0)
+        drawn = (rows < finest) & (now.prod(axis=1, dtype=float)[:, None] / now * more <= MOST_BLOCKS)
         if self.counted is not None:
-            drawn &= np.array([self.counted(row + (axes == axis)) for axis in axes], np.bool_)
-        return np.asarray(np.where(drawn, given.T @ slopes, 0.0))
+            for row, able in zip(rows, drawn, strict=True):
+                able &= np.array([self.counted(row + (axes == axis)) for axis in axes], np.bool_)
+        return np.where(drawn, [one.T @ slopes for one in given], 0.0)
 
     def grown(self, tables: Ints, parts: Floats) -> Ints:
         """Return tables made of the best ones by more attributes and levels, while their slope rises."""
@@ -169,12 +178,21 @@ class _Programme:
         slopes = self.slopes(given, self.budget * parts)
         best, found = float((given.T @ slopes).max()), dict[bytes, Ints]()
         present = {row.tobytes() for row in tables}
-        for place in np.argsort(-parts, kind="stable")[:MOST_GROWN]:
-            row, slope = tables[place], 0.0
-            while (reached := self.reached(row, slopes)).max() > slope:
-                slope = float(reached.max())
-                row = row + (np.arange(len(row)) == int(np.argmax(reached)))
-                if slope > best and row.tobytes() not in present:
+        most = max(1, AT_ONCE // self.subspaces.size)
+        for start in range(0, min(len(tables), MOST_GROWN), most):
+            rows = tables[np.argsort(-parts, kind="stable")[start : min(start + most, MOST_GROWN)]]
+            risen, growing = np.zeros(len(rows)), np.arange(len(rows))
+            steps: list[list[Ints]] = [[] for _ in rows]
+            while len(growing):
+                reached = self.reached(rows[growing], slopes)
+                rising = reached.max(axis=1) > risen[growing]
+                growing, reached = growing[rising], reached[rising]
+                risen[growing] = reached.max(axis=1)
+                rows[growing, reached.argmax(axis=1)] += 1
+                for place in growing[risen[growing] > best].tolist():
+                    steps[place].append(rows[place].copy())
+            for row in itertools.chain.from_iterable(steps):
+                if row.tobytes() not in present:
                     found[row.tobytes()] = row
         return np.array([*found.values()], np.int64).reshape(-1, tables.shape[1])
 

@@ -16,10 +16,13 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import Attribute
 from onlineic.domain.domain import Domain
 from onlineic.queries.cuts import Cut, grid_of, is_long
+from onlineic.queries.query import Factor
+from onlineic.queries.tables import immutable
 
 BRANCH = 4  # parts of one part of the level before: with 3 errors are as large, with 6 a quarter larger
 LEAST_PARTS = 3  # of the coarsest level but the whole: fewer say next to nothing beyond it
 EXACT, DRAWN = 24, 64  # codes up to which all ranges are averaged over, and how many ranges beyond
+MOST_KEPT, MOST_TABLES = 2**14, 2**8  # ranges, and weights, whose energies are remembered, of all domains
 
 
 @final
@@ -181,6 +184,21 @@ class Levels:
         """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""
         return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
 
+    def spread(self, weights: Floats, masses: Floats) -> Floats:
+        """Return what part of the mean square of a weight vector each level explains, by mass, (levels,).
+
+        Of level 0 the square of its mean. All parts together are the mean square: the law of total variance.
+
+        Args:
+            masses: Shape (codes,). Shares of the records.
+        """
+        squares = [0.0]
+        for classes in self.classes:
+            held = np.bincount(classes, masses)
+            sums = np.bincount(classes, masses * weights)
+            squares.append(float(np.divide(sums**2, held, out=np.zeros_like(sums), where=held > 0.0).sum()))
+        return np.maximum(np.diff(squares), 0.0)
+
     def usual(self) -> Floats:
         """Return the mean energies of the conditions on an attribute of which none is known yet, (levels,).
 
@@ -199,6 +217,26 @@ class Levels:
         ranges = ((codes >= lows) & (codes < highs)).astype(float)  # all at once: of many attributes, slow
         found = [(self.beyond(ranges, level, 1) ** 2).sum() for level in range(len(self.parts))]
         return np.array(found) / len(ends)
+
+
+@lru_cache(MOST_KEPT)
+def energies_of_range(levels: Levels, low: int, high: int) -> Floats:
+    """Return the energies of a half-open range of codes, (levels,): every question on it asks for them."""
+    return immutable(levels.energies(levels.cut(levels.finest).inside(low, high)))
+
+
+def energies_of(levels: Levels, factor: Factor) -> Floats:
+    """Return the energies of a condition on one attribute, or of its weights, (levels,)."""
+    if factor.table is None:
+        return energies_of_range(levels, factor.low, factor.high)
+    return _energies_of_weights(levels, factor.bits, factor.table.tobytes())
+
+
+@lru_cache(MOST_TABLES)
+def _energies_of_weights(levels: Levels, bits: int, weights: bytes) -> Floats:
+    """Return the energies of weights on a grid: all groups of a mean have the same."""
+    found = np.ldexp(np.frombuffer(weights, np.int64).astype(np.float64), -bits)
+    return immutable(levels.energies(found if levels.grid is None else levels.grid.means(found, 0)))
 
 
 def _runs(labels: Ints) -> Ints:

@@ -7,11 +7,12 @@ subspaces of what it asks of each, divided by one over the size with the precisi
 Proof: docs/theory/session.md, 4.9b.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.interactions.demand import MOST_JOINT, Axes, Demand, asked_axes, asked_of
-from onlineic.interactions.levels import Levels, levels_of
+from onlineic.interactions.levels import MOST_KEPT, Levels, energies_of, energies_of_range, levels_of
 from onlineic.interactions.sizes import (
     Key,
     Sizes,
@@ -34,6 +35,7 @@ from onlineic.queries.batch import Boxes, Queries
 from onlineic.queries.cuts import Cut
 from onlineic.queries.marginals import Question
 from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.query import Query
 
 AT_ONCE = 256  # parts of an attribute whose weights are held at once
 
@@ -55,6 +57,10 @@ class Predictor:
     planned: tuple[tuple[Key, float], ...] = ()
     _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
     _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
+    _precisions: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # that tables have of levels
+    _squares: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # expected of levels
+    _spreads: dict[Any, Floats] = attrs.field(factory=dict, init=False)  # of conditions, by their keys
+    _before: "Predictor | None" = attrs.field(default=None, init=False)  # what this is with more planned
 
     def after(self, released: Sequence[Measurement]) -> "Predictor":
         """Return the predictor after one more purchase."""
@@ -68,6 +74,9 @@ class Predictor:
         """Return the same by levels of tables, and their precision."""
         other = attrs.evolve(self, planned=(*self.planned, *(one for one in tables if one[0])))
         other._held.update(self._held)
+        object.__setattr__(other, "_before", self)
+        object.__setattr__(other, "_squares", self._squares)
+        object.__setattr__(other, "_spreads", self._spreads)
         return other
 
     @property
@@ -125,24 +134,68 @@ class Predictor:
         variances = self._of(asked_axes(question), purchases)
         if variances is None:
             return 1.0
+        if isinstance(question, Query) and (each := self._by_axis(question)) is not None:
+            held = variances
+            for energies in reversed(each):
+                held = held @ energies
+            return math.sqrt(max(0.0, float(held)))
         # all that have several levels are told apart, and one axis is written for each of the others too
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
+
+    def error_by_mass(self, question: Question) -> float:
+        """Return the same by the masses of the very values that are asked: about rare ones little is unknown.
+
+        Interactions of a block are taken to be as large as its share of records lets them be, where `error`
+        takes those of the mean block of its level. Of what is no product of conditions as `error`.
+        """
+        axes = asked_axes(question)
+        precisions = self._measured_over(axes)
+        each = self._by_axis(question) if isinstance(question, Query) else None
+        if precisions is None or each is None or not isinstance(question, Query):
+            return self.error(question)
+        energies = functools.reduce(np.multiply.outer, each, np.ones(())).ravel()
+        # `squares` hold the masses of mean blocks: for level 0 they are 1
+        hidden = functools.reduce(np.multiply.outer, self._spreads_of(question), np.ones(())).ravel()
+        unknown = self._squares_over(axes) * hidden
+        some = (unknown > 0.0) & (energies > 0.0)
+        some[0] = False  # of all records together nothing is unknown
+        known = 1.0 / unknown[some] + precisions[some] / energies[some]
+        return math.sqrt(float((1.0 / known).sum()))
+
+    def _spreads_of(self, query: Query) -> list[Floats]:
+        """Return what part of the mean square of each condition every level explains, times its parts."""
+        found = []
+        for place, key in enumerate(query.key if query.axes else ()):
+            if key not in self._spreads:
+                factor, levels = query.factors[place], levels_of(self.domain)
+                (axis,) = factor.axes
+                grids = {} if (grid := levels[axis].grid) is None else {axis: grid}
+                weights, parts = factor.means(query.domain, grids), np.array(levels[axis].parts, np.float64)
+                if len(self._spreads) >= MOST_KEPT:
+                    self._spreads.clear()
+                self._spreads[key] = levels[axis].spread(weights, self.sizes.margins[axis]) * parts
+            found.append(self._spreads[key])
+        return found
 
     def noise(self, question: Question) -> float:
         """Return the error of the noise of all tables, by least squares, with nothing known beforehand.
 
         inf where no tables measure all that is asked.
         """
-        rows = self._rows_over(asked_axes(question))
-        if rows is None:
+        axes = asked_axes(question)
+        precisions = self._measured_over(axes)
+        if precisions is None:
             return math.inf
-        with np.errstate(divide="ignore"):
-            variances = 1.0 / self._measured(rows)
-        variances[~rows.any(axis=1)] = 0.0
-        energies = asked_of(question, MOST_JOINT).energies.ravel()
+        each = self._by_axis(question) if isinstance(question, Query) else None
+        if each is None:
+            energies = asked_of(question, MOST_JOINT).energies.ravel()
+        else:
+            energies = functools.reduce(np.multiply.outer, each, np.ones(())).ravel()
         held = energies > 0.0
-        return math.sqrt(float((energies[held] * variances[held]).sum()))
+        held[0] = False  # of all records together nothing is unknown
+        with np.errstate(divide="ignore"):
+            return math.sqrt(float((energies[held] / precisions[held]).sum()))
 
     def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
         """Return the same of many queries, (m,)."""
@@ -180,15 +233,49 @@ class Predictor:
         found = self._variances.get((axes, stop))
         if found is not None:
             return found
-        rows = self._rows_over(axes)
-        if rows is None:
+        precisions = self._measured_over(axes, purchases)
+        if precisions is None:
             return None
-        variances = np.zeros(len(rows))
-        some = rows.any(axis=1)  # of all records together nothing is unknown
-        variances[some] = 1.0 / self.known(rows[some], purchases)
+        variances = np.zeros(len(precisions))  # of all records together nothing is unknown
+        variances[1:] = 1.0 / (1.0 / self._squares_over(axes)[1:] + precisions[1:])
         parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
         self._variances[axes, stop] = variances.reshape(parts)
         return self._variances[axes, stop]
+
+    def _by_axis(self, query: Query) -> list[Floats] | None:
+        """Return what a query asks of each of its attributes; None where some have weights together."""
+        levels = levels_of(self.domain)
+        if query.box is not None:  # without making factors of it
+            ends = zip(query.axes, *query.box, strict=True)
+            return [energies_of_range(levels[axis], low, high) for axis, low, high in ends]
+        if len(query.factors) < len(query.axes):
+            return None
+        return [energies_of(levels[one.axes[0]], one) for one in query.factors]
+
+    def _squares_over(self, axes: Axes) -> Floats:
+        """Return the expected square of each combination of levels of these attributes."""
+        if axes not in self._squares:
+            rows = self._rows_over(axes)
+            self._squares[axes] = self.sizes.squares(rows) if rows is not None else np.zeros(0)
+        return self._squares[axes]
+
+    def _measured_over(self, axes: Axes, purchases: int | None = None) -> Floats | None:
+        """Return the precision of each combination of levels of these attributes; None of too many."""
+        if purchases is None and axes in self._precisions:
+            return self._precisions[axes]
+        rows = self._rows_over(axes)
+        if rows is None:
+            return None
+        if purchases is not None or self._before is None:
+            found = self._measured(rows, purchases)
+        else:  # what was known before is worked out once for all that is planned beside it
+            added = self.planned[len(self._before.planned) :]
+            more = rows_of([key for key, _ in added], len(self.domain.shape))
+            known = self._before._measured_over(axes)
+            found = known + informed(levels_of(self.domain), rows, more) @ np.array([one for _, one in added])
+        if purchases is None:
+            self._precisions[axes] = found
+        return found
 
     def _rows_over(self, axes: Axes) -> Ints | None:
         """Return each combination of levels of these attributes as a row; None of too many."""
@@ -226,6 +313,5 @@ def _of_parts(levels: Levels, cut: Cut) -> Floats:
 def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
     """Return the energies of half-open ranges of codes, (m, levels)."""
     ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    cut = levels.cut(levels.finest)
-    found = [levels.energies(cut.inside(first, last)) for first, last in ends.tolist()]
+    found = [energies_of_range(levels, first, last) for first, last in ends.tolist()]
     return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

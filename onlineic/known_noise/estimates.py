@@ -12,8 +12,9 @@ Proof: docs/theory/hypothesis.md, 6.7, 6.7a, 6.7b; docs/theory/queries.md, 1.9.
 import itertools
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from operator import itemgetter
 from typing import Any, final
 
 import attrs
@@ -34,6 +35,7 @@ MOST_STEPS = 128  # distinct weights of a query along one attribute: each is bra
 MOST_TABLE = 512  # cells of a cross table that are bounded one by one
 MOST_BLOCKS = 2**16  # of one attribute: each interval is solved in time linear in them
 MOST_HEADS = 16  # coefficients of an interval that count one by one, the others together
+MOST_WEIGHTS = 16  # whose steps are remembered
 MOST_KEPT = 2**16  # conditions whose bounds are remembered, of each kind
 SMALL_FAMILIES = 0.25  # power of its size with which an attribute set's share of beta grows: by experiment
 MOST_LABELS = 512  # blocks of all attributes of a key together, of which any sets are bounded
@@ -600,6 +602,7 @@ class _Subset:
     """Some attributes of an attribute set, with the subsets that its bracket follows from, by number."""
 
     places: tuple[int, ...]
+    chosen: Callable[[Box], Box]  # of a box over all of them, the part over these
     fewer: tuple[int, ...]  # with one attribute left out
     pairs: tuple[tuple[int, int, int], ...]  # with one left out, another, both
     singles: tuple[int, ...]
@@ -621,6 +624,7 @@ def _subsets_of(attributes: int) -> tuple[_Subset, ...]:
     return tuple(
         _Subset(
             places,
+            itemgetter(*places) if len(places) > 1 else itemgetter(slice(places[0], places[0] + 1)),
             tuple(left(places, one) for one in places),
             tuple(
                 (left(places, one), left(places, other), left(places, one, other))
@@ -647,6 +651,7 @@ class _Reader:
         self._shape, self._domain, self.sets, self._slack = domain.shape, domain, sets, slack
         self._simples = tuple(not isinstance(one, Categorical) for one in domain.attributes)
         self._last: tuple[Query, tuple[Box, bool, bool]] | None = None
+        self._steps: dict[tuple[Any, ...], list[tuple[float, Codes]] | None] = {}  # of weights
 
     def parsed(self, query: Query) -> tuple[Box, bool, bool]:
         """Return (conditions that the families know, whether there are others, whether it is turned)."""
@@ -702,6 +707,28 @@ class _Reader:
         if last - first == len(held) and self.simple(axis, first, last):
             return first, last
         return mask.tobytes() if self.sets else None
+
+    def steps(self, factor: Factor) -> list[tuple[float, Codes]] | None:
+        """Return the rises of weights along one attribute, each with the codes that reach it.
+
+        Those of the last weights are kept: all groups of a mean have the same few.
+        """
+        key = factor.key
+        if key not in self._steps:
+            if len(self._steps) >= MOST_WEIGHTS:
+                self._steps.clear()
+            self._steps[key] = self._steps_of(factor)
+        return self._steps[key]
+
+    def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
+        axis, table = factor.axes[0], factor.weights(self._domain)
+        values = np.unique(table[table > 0])
+        if len(values) > MOST_STEPS:
+            return None
+        rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
+        held = [self.codes(axis, table >= value) for value in values]
+        known = [codes for codes in held if codes is not None]
+        return [*zip(rises, known, strict=True)] if len(known) == len(held) else None
 
     def simple(self, axis: int, low: int, high: int) -> bool:
         """Whether the family knows such conditions: intervals of an ordered attribute, single labels."""
@@ -764,7 +791,6 @@ class Estimates:
         self._placed: dict[int, list[int]] = {}
         self._estimates: dict[Box, _Said] = {}
         self._mixtures: dict[tuple[Any, ...], tuple[Bracket | None]] = {}
-        self._steps: tuple[tuple[Any, ...], list[tuple[float, Codes]] | None] = ((), None)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_areas": {}}  # views are not copied, and made again
@@ -828,33 +854,16 @@ class Estimates:
 
     def _mixed(self, query: Query, factor: Factor) -> Bracket | None:
         others = [self.reader.condition(one) for one in query.factors if one is not factor]
-        steps = self._steps_of(factor)
+        steps = self.reader.steps(factor)
         if None in others or steps is None:
             return None
+        (axis,), low, high = factor.axes, 0.0, 0.0
         rest = [part for part in others if part is not None and part[1] != ALL]
-        low = high = 0.0
+        before, behind = [one for one in rest if one[0] < axis], [one for one in rest if one[0] > axis]
         for rise, held in steps:
-            parts = rest if held == ALL else sorted([*rest, (factor.axes[0], held)])
-            least, most = self._boxed(tuple(parts))
+            least, most = self._boxed(tuple(rest) if held == ALL else (*before, (axis, held), *behind))
             low, high = low + rise * max(0.0, least), high + rise * min(self._most_of_n, most)
         return low - ROUNDED_OFF, high + ROUNDED_OFF
-
-    def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
-        """Return the rises of weights along one attribute, each with the codes that reach it.
-
-        Those of the last weights are kept: all groups of a mean have the same.
-        """
-        if (last := self._steps)[0] == factor.key:
-            return last[1]
-        axis, table = factor.axes[0], factor.weights(self._design.domain)
-        values, found = np.unique(table[table > 0]), None
-        if len(values) <= MOST_STEPS:
-            rises = [math.ldexp(rise, -factor.bits) for rise in np.diff(values, prepend=0).tolist()]
-            held = [self.reader.codes(axis, table >= value) for value in values]
-            known = [codes for codes in held if codes is not None]
-            found = [*zip(rises, known, strict=True)] if len(known) == len(held) else None
-        self._steps = factor.key, found
-        return found
 
     def point(self, query: Query) -> tuple[float, float] | None:
         """Return (estimate, standard error) of a query of the families, or None of any other.
@@ -930,16 +939,20 @@ class Estimates:
         for subset, overs in parted:
             low, high = 0.0, self._most_of_n
             if overs:
-                said = self._estimated(tuple([box[place] for place in subset.places]), overs)
+                said = self._estimated(subset.chosen(box), overs)
                 low, high = said.low, said.high
             for fewer in subset.fewer:
                 if highs[fewer] < high:
                     high = highs[fewer]
             for one, other, both in subset.pairs:
-                low = max(low, lows[one] + lows[other] - highs[both])
+                least = lows[one] + lows[other] - highs[both]
+                if least > low:
+                    low = least
             if len(subset.places) == 3:  # all three, or none: 1 - sum of ones + sum of pairs - f >= 0
-                pairs = sum(highs[fewer] for fewer in subset.fewer)
-                high = min(high, self._most_of_n + pairs - sum(lows[single] for single in subset.singles))
+                (a, b, c), (x, y, z) = subset.fewer, subset.singles
+                most = self._most_of_n + (highs[a] + highs[b] + highs[c]) - (lows[x] + lows[y] + lows[z])
+                if most < high:
+                    high = most
             lows.append(low)
             highs.append(high)
         return lows[-1], highs[-1]
@@ -1139,8 +1152,9 @@ class Estimates:
 
     def _sum(self, over: _Over, held: Sequence[_Part]) -> float:
         """Return the estimate of a product of blocks, of intervals from the summed-area table of the key."""
-        if bytes in [type(part.blocks) for part in held]:
-            return self._sum_of_sets(over.key, held)
+        for part in held:
+            if type(part.blocks) is bytes:
+                return self._sum_of_sets(over.key, held)
         area = self._areas.get(over)
         if area is None:
             table = summed_area(self._blocks(over.key))
@@ -1149,6 +1163,10 @@ class Estimates:
                 [step // table.itemsize for step in table.strides],
             )
         sums, steps = area
+        if len(held) == 2:  # most are
+            (left, right), (low, high), step = held[0].blocks, held[1].blocks, steps[0]
+            above, below = right * step, left * step
+            return (sums[above + high] - sums[above + low]) - (sums[below + high] - sums[below + low])
         ends = [
             (part.blocks[0] * step, part.blocks[1] * step) for part, step in zip(held, steps, strict=True)
         ]

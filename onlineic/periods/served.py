@@ -29,6 +29,7 @@ from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
 from onlineic.queries.query import Query
+from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import HasFacts, PublicFacts
 from onlineic.questions.synthetic import Synthetic
@@ -40,6 +41,7 @@ from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.view import View
 
+NO_WISH = "within must be None over periods, of which each has a budget of its own, got a wish; leave it out."
 LISTED = 10_000  # answers over ranges that are kept to be shown
 Kept = tuple[View, Any, Preview]  # a node, what it was asked, and what is known of that
 PLACES = ("asked", "easy", "hard", "repeat", "untested", "hard_left", "update_failures")
@@ -183,6 +185,11 @@ class PeriodsAsking(_OfRange, Answering):
     def length(self) -> int:
         """Answers over ranges that were told."""
         return self._recent.length
+
+    @property
+    def paid(self) -> None:
+        """Return None: an asker pays in each node, of which each has a budget of its own."""
+        return None
 
     def over(self, since: object, until: object) -> "PeriodsAsking":
         """Return the periods from one to another, with the same quota."""
@@ -332,12 +339,21 @@ class PeriodsView:
         """Return how many hits of the largest price a quota can at least pay, in the poorest node."""
         return min(view.hits_left(_own(quota, view)) for view in self.views.values())
 
-    def explain(self, question: Any, most: int | None = None, quota: Quota | None = None) -> Explanation:
+    def explain(
+        self,
+        question: Any,
+        most: int | None = None,
+        quota: Quota | None = None,
+        within: Within | None = None,
+    ) -> Explanation:
         """Return what a question over the range may cost, and what it is worth if all tests turn out easy.
 
         Price and what is left are those of the node that has least; `at_most` of the node that pays most.
-        The quota's limit is the part of what hits can spend in each node.
+        The quota's limit is the part of what hits can spend in each node. A wish is refused: each node buys
+        for itself, so that none of them knows what the sum over them needs.
         """
+        if within is not None:
+            raise InvalidParameterError(NO_WISH)
         kept: list[Kept] = []
 
         def rehearsed(label: str) -> _Rehearsed:
@@ -393,7 +409,7 @@ class PeriodsView:
         """Return None: repeats over a range are worked out by the session's thread."""
         return None
 
-    def known(self, question: Any) -> Outcome | None:
+    def known(self, question: Any, within: Within | None = None) -> Outcome | None:
         """Return None: what is known over a range is worked out by the session's thread."""
         return None
 

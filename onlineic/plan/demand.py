@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, final
 
 import attrs
@@ -234,9 +235,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             yield predictor, {key: float(part) * one for key, one in design.parts.items()}
 
     def owed(self, heard: RecordSummary, account: Filter) -> Fraction:
-        unbought = self.first if heard.predictor is None else None
-        if unbought is not None and unbought.charge.amount > account.left:
-            return Fraction(0)  # the first tables were forfeited, and no others are bought
+        if self.first is not None:  # numbers within wishes leave it due, and what was forfeited is no more
+            due = heard.predictor is None and account.affords(self.first.charge)
+            return self.first.charge.amount if due else Fraction(0)
         left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
@@ -251,7 +252,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question = facts.heard, facts.question
         if facts.within is not None:
-            return bought_within(facts, self._demand_within(facts), self.reach)
+            return bought_within(facts, partial(self._demand_within, facts), self.reach)
         if self.first is not None:
             known = question is not None and question.constant is not None  # answered without the table
             wanted = heard.predictor is None and not known and facts.account.affords(self.first.charge)
@@ -281,8 +282,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         latest = [*facts.heard.asked[-LATEST:], *map(asked_of, facts.questions[:1])]
         return self._demand(facts.domain, latest)
 
-    def ways(self, facts: Facts[RecordSummary]) -> list[Way]:
-        return ways_within(facts, self._demand_within(facts), self.reach)
+    def ways(self, facts: Facts[RecordSummary], *, looks: bool = True) -> list[Way]:
+        return ways_within(facts, partial(self._demand_within, facts) if looks else None, self.reach)
 
     def left_open(self, facts: Facts[RecordSummary], tables: Purchase) -> Sequence[Question]:
         return left_open(facts, tables, facts.questions)
@@ -348,7 +349,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         return self.first is None or self.first.released_by(record, n)
 
     def laplace(self, record: Bought, before: int, account: Filter) -> bool:
-        return super().laplace(record, before, account) if self.first is None else self.first.pure
+        settled = self.first is not None and record.within is None  # a wish buys others
+        return self.first.pure if settled and self.first else super().laplace(record, before, account)
 
     def _reached(self, told: int, heard: RecordSummary) -> Fraction:
         """Return the part of what numbers have left that is spent after so many questions."""

@@ -21,26 +21,24 @@ from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.accounting.of_table import alike
 from onlineic.display.html import card, note, table
 from onlineic.display.text import records, upward
-from onlineic.domain.domain import Domain, check_domain
+from onlineic.domain.domain import Domain
 from onlineic.errors import (
     InvalidParameterError,
-    checked_integer,
 )
 from onlineic.interactions.demand import Axes, Demand
 from onlineic.interactions.levels import levels_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import informed, rows_of
 from onlineic.noise.laws import normal_quantile
-from onlineic.plan.announced import Announcement, Questions
+from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import BELIEVED, KNOWN_TESTS
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.purchase import MOST_CELLS, levels
 from onlineic.plan.purchase_rule import Facts
-from onlineic.plan.settings import Settings, settings_of
+from onlineic.plan.settings import Settings
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
-from onlineic.slips import public
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
@@ -122,35 +120,9 @@ class Forecast:
         )
 
 
-@public
-def forecast(
-    domain: Domain,
-    n: int,
-    budget: Budget | Settings,
-    max_queries: int = 10_000,
-    questions: Questions | None = None,
-) -> Forecast:
-    """Return what every engine is expected to err by, and the start of a default session; all public.
-
-    Args:
-        n: Number of records, or about that where it is private: errors of counts are over it.
-        budget: Settings of a session tell of its questions too. With `accounting.ADD_REMOVE` for its
-            neighbours the number of records is paid from it first.
-        max_queries: For how many answers noise on every answer is priced, unless `questions` tells how many
-            there will be. It chooses no start.
-        questions: A number; or an iterable of names, of sets of names, or of questions. As
-            `Settings.questions`. If it tells how many different questions will come, a session may measure
-            each of them, where that is expected to err least. Of dense ones nothing is known where a session
-            buys by what is asked (their error is then put at 1/2): with those among them it starts from all
-            cells, or measures each question where that says more. Of a session that listens what is expected
-            is the error of questions over all attributes alike, or over the sets told.
-    """
-    check_domain(domain)
-    remedy = "write how many records there are, or about that"
-    n = checked_integer("n", n, at_least=1, at_most=2**53, remedy=remedy)  # a table holds no more
-    settings = settings_of(budget, max_queries=max_queries, questions=questions).of_domain(domain)
-    settings = counted_out(settings)
-    return expected(domain, n, settings)
+def of_engines(domain: Domain, n: int, settings: Settings) -> Forecast:
+    """Return what every engine is expected to err by, with these settings."""
+    return expected(domain, n, counted_out(settings.of_domain(domain)))
 
 
 def counted_out(settings: Settings) -> Settings:

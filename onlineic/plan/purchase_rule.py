@@ -4,9 +4,9 @@ Proof: docs/theory/session.md, 4.9.
 """
 
 import abc
-from collections.abc import Callable, Iterable, Sequence
+import copy
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import attrs
@@ -17,6 +17,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import checked_ratio
 from onlineic.ledger.records import Bought, BoughtTables, Ledger, Record
 from onlineic.plan.purchase import Purchase, Way, checked_tables
+from onlineic.queries.expressions import where
 from onlineic.queries.marginals import Question
 from onlineic.queries.within import Within
 from onlineic.slips import public
@@ -40,6 +41,7 @@ class Facts(Generic[S]):
         beta: That the bound of a number may fail with.
         sparse: The mechanism of the plan, whose scale and height a test for a wish replaces.
         slack: How far n may be from the number of records, fraction of n: 0 where n is public.
+        alike: How many questions the one at hand stands for: in a rehearsal, more than one.
     """
 
     domain: Domain
@@ -52,6 +54,7 @@ class Facts(Generic[S]):
     beta: float = 0.05
     sparse: NumericSparse | None = None
     slack: float = 0.0
+    alike: int = 1
 
     @property
     def question(self) -> Question | None:
@@ -89,8 +92,12 @@ class PurchaseRule(abc.ABC, Generic[S]):
         """Return the wish with the steepness of a test of the question at hand, or None for no test."""
         return None
 
-    def ways(self, facts: Facts[S]) -> Sequence[Way]:
-        """Return the ways to answer the question at hand within its wish, which it is not known within."""
+    def ways(self, facts: Facts[S], *, looks: bool = True) -> Sequence[Way]:
+        """Return the ways to answer the question at hand within its wish, which it is not known within.
+
+        Args:
+            looks: Whether tables in the place of numbers are looked for.
+        """
         return ()
 
     def left_open(self, facts: Facts[S], tables: Purchase) -> Sequence[Question]:
@@ -182,6 +189,7 @@ class Purchases:
         self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, Purchase | None] = (None, None)
+        self._prices: dict[Within, Fraction] = {}  # of numbers within wishes
 
     @property
     def heard(self) -> Any:
@@ -199,9 +207,18 @@ class Purchases:
         """How many questions of one call the rule reads."""
         return self._rule.lookahead(self.heard)
 
+    def frozen(self, ledger: Ledger) -> "Purchases":
+        """Return what names the same, by a ledger that grows no more, when the record has grown."""
+        other = copy.copy(self)
+        other._ledger = ledger
+        return other
+
     def next(self, questions: Sequence[Question]) -> Purchase | None:
         """Return what the rule names before the first of these questions is tested, or None."""
-        return self._next(self.heard, self._ledger.account, questions)
+        heard, account = self.heard, self._ledger.account
+        read = tuple(questions[: self._rule.lookahead(heard)])
+        named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
+        return None if named is None else checked_tables(named)
 
     @property
     def meets_wishes(self) -> bool:
@@ -215,15 +232,6 @@ class Purchases:
         if self._due[0] != at:
             self._due = (at, self.next(()))
         return self._due[1]
-
-    def now(self) -> Callable[[Sequence[Question]], Purchase | None]:
-        """Return `next` by the record as it stands: it says the same when the record has grown."""
-        return partial(self._next, self.heard, self._ledger.account)
-
-    def _next(self, heard: Any, account: Filter, questions: Sequence[Question]) -> Purchase | None:
-        read = tuple(questions[: self._rule.lookahead(heard)])
-        named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
-        return None if named is None else checked_tables(named)
 
     def within(self, questions: Sequence[Question], within: Within) -> Purchase | None:
         """Return what the rule names for questions that are not known within a wish, or None."""
@@ -245,9 +253,19 @@ class Purchases:
         """Return the wish with the steepness of the test that is likely cheaper than a number, or None."""
         return self._rule.test(self._facts((question,), within))
 
-    def ways(self, question: Question, within: Within) -> Sequence[Way]:
-        """Return the ways to answer a question that is not known within a wish."""
-        return self._rule.ways(self._facts((question,), within))
+    def ways(
+        self, question: Question, within: Within, then: Iterable[Record] = (), *, looks: bool = True
+    ) -> Sequence[Way]:
+        """Return the ways to answer a question that is not known within a wish.
+
+        Args:
+            then: Records that would come before.
+            looks: Whether tables in the place of numbers are looked for.
+        """
+        facts = self._facts((question,), within)
+        for record in then if looks else ():
+            facts = attrs.evolve(facts, heard=self._rule.heard(facts.heard, record))
+        return self._rule.ways(facts, looks=looks)
 
     def _facts(self, questions: Sequence[Question], within: Within) -> Facts[Any]:
         account, near, asked = self._ledger.account, self._neighbours, tuple(questions)
@@ -274,3 +292,17 @@ class Purchases:
     def price_alone(self) -> Fraction:
         """The most that a number which is bought by itself costs now; 0: none is bought."""
         return self._rule.price_alone(self.heard, self._ledger.account)
+
+    def price_within(self, within: Within) -> Fraction:
+        """Return the most that the number of a plain condition costs within a wish; 0: it has no price."""
+        if (known := self._prices.get(within)) is not None:
+            return known if known <= self._ledger.account.left else Fraction(0)
+        domain = self._domain
+        name = next((name for name, kind in domain if kind.size > 1), domain.names[0])
+        question = where({name: domain.attribute(name).label(0)}).bind(domain)
+        facts = attrs.evolve(self._facts((question,), within), heard=self._rule.start())
+        number = None if question.constant is not None else self._rule.number(facts)
+        if number is None:
+            return Fraction(0)
+        self._prices[within] = number.charge.amount
+        return number.charge.amount

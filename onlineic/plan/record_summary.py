@@ -26,6 +26,7 @@ class Rent:
         said: What the hypothesis said before, in records.
         told: The number, fraction of records.
         deviation, predicted: Of its noise, and of what was said before as it was expected; fractions.
+        alike: How many questions it stands for, whose cost is told together: in a rehearsal, more than one.
     """
 
     question: Question
@@ -35,6 +36,7 @@ class Rent:
     told: float = 0.0
     deviation: float = 0.0
     predicted: float = 0.0
+    alike: int = 1
 
 
 @final
@@ -75,7 +77,8 @@ class RecordSummary:
             return Rent(query, record.charge.amount, within)
         predictor = self.predictor or Predictor(query.domain)
         said, told = math.ldexp(record.guess, -query.grid_bits), float(measured_one.values[0])
-        predicted = predictor.error(query) if self.predictor is not None else 0.0
+        predict = predictor.error_by_mass if within.certain else predictor.error
+        predicted = predict(query) if self.predictor is not None else 0.0
         return Rent(query, record.charge.amount, within, said, told, measured_one.scale, predicted)
 
     def over(self, n: int) -> float:

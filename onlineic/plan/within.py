@@ -8,13 +8,14 @@ Proof: docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, final
 
 import attrs
 import numpy as np
+from scipy.special import stdtrit
 
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.interactions.designs import Design, cheapest
@@ -44,8 +45,12 @@ LATEST = 64  # rents that are looked at: the older ones are like them
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 UNION = 5.0  # deviations of bounds that hold for all conjunctions of a table at once: 4.9 to 6
 MARGIN = 1.02  # of the price of a call's tables: their noise is on a grid
-# quantiles of errors over what they are expected to be: of a double exponential law, as some are very large
-GAPS = -np.log1p(-(np.arange(64) + 0.5) / 64) / math.sqrt(2.0)
+# errors over what they are expected to be, and how often each is: by Student's law with the fewest degrees of
+# freedom that have a variance, as some are very large
+TAILS = np.linspace(0.0, 1.0, 65) ** 3
+GAPS = -stdtrit(3.0, (TAILS[1:] + TAILS[:-1]) / 4.0) / math.sqrt(3.0)
+OFTEN = np.diff(TAILS)
+Later = Callable[[], Demand]  # questions to come, worked out where they are asked for: seldom
 Costs = Mapping[Question, Fraction]  # of numbers, by their questions
 
 
@@ -143,7 +148,7 @@ def _tests(
     return tuple(found)
 
 
-def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> list[Way]:
+def ways_within(facts: Facts[RecordSummary], demand: Later | None, reach: Reach | None) -> list[Way]:
     """Return the ways to answer the question at hand, which is not known within its wish."""
     (question,) = facts.questions
     found, chosen, number = list[Way](), chosen_test(facts), number_within(facts, question)
@@ -152,7 +157,7 @@ def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach
     if tables is not None:
         found.append(Way("tables", tables.charge.amount, float(tables.charge.amount), taken=True))
         later = after_tables(facts, tables)
-        if not _known(later, _predictor(later), Rent(question, Fraction(0), _wish(facts))):
+        if not known_within(later, question):
             found += [way for way in ways_within(later, demand, reach) if way.taken]
     if isinstance(question, Query) and _wish(facts).certain:
         wish, expected = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
@@ -163,6 +168,11 @@ def ways_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach
         cost = number.charge.amount
         found.append(Way("number", cost, float(cost), bought is not None and tables is None))
     return found
+
+
+def known_within(facts: Facts[RecordSummary], question: Question) -> bool:
+    """Return whether a question is expected to be known within its wish by what was released."""
+    return _known(facts, _predictor(facts), Rent(question, Fraction(0), _wish(facts)))
 
 
 def after_tables(facts: Facts[RecordSummary], tables: Purchase) -> Facts[RecordSummary]:
@@ -204,10 +214,20 @@ def _cheapest_test(facts: Facts[RecordSummary], query: Query, error: float) -> t
     steep = np.array([wish.steepness for wish, _, _ in tests])[:, None]
     gaps = facts.n * error * GAPS / np.array([scale for _, scale, _ in tests])[:, None]
     # P(|gap| + b G >= T) of standard Gumbel noise G
-    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))).mean(axis=1)
+    hits = -np.expm1(-np.exp(np.minimum(gaps - steep, 50.0))) @ OFTEN
     prices = hits * np.array([price for _, _, price in tests])
     best = int(np.argmin(prices))
     return tests[best][0], float(prices[best])
+
+
+def expected_test(facts: Facts[RecordSummary], query: Query) -> tuple[Fraction, float]:
+    """Return the price of the hit of the test that is likely cheapest, and the chance of one."""
+    wish, expected = _cheapest_test(facts, query, _error(facts, _predictor(facts), query))
+    tester = None if wish is None else tester_within(facts.sparse, query, wish, facts.beta)
+    if tester is None:
+        return Fraction(0), 0.0
+    price = tester.price(query).amount
+    return price, expected / float(price)
 
 
 def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase | None:
@@ -223,7 +243,7 @@ def number_within(facts: Facts[RecordSummary], question: Question) -> Purchase |
     return single_at(question, deviation, facts.account, facts.neighbours)
 
 
-def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Reach | None) -> Purchase | None:
+def bought_within(facts: Facts[RecordSummary], demand: Later | None, reach: Reach | None) -> Purchase | None:
     """Return what to buy for questions that are not known within their wish, or None: what is left is less.
 
     Args:
@@ -238,7 +258,7 @@ def bought_within(facts: Facts[RecordSummary], demand: Demand | None, reach: Rea
     (number,) = numbers
     tables = None
     if number is not None and demand is not None:
-        tables = _for_rents(facts, asked[0], number.charge.amount, demand, reach)
+        tables = _for_rents(facts, asked[0], facts.alike * number.charge.amount, demand, reach)
     best = tables or number
     return best if best is not None and best.charge.amount <= facts.account.left else None
 
@@ -251,7 +271,7 @@ def _of_call(
 ) -> Purchase | None:
     """Return tables for a call, if they and numbers for what they leave open cost less than numbers alone."""
     costs: dict[Question, Fraction] = {
-        one: number.charge.amount
+        one: facts.alike * number.charge.amount
         for one, number in zip(asked, numbers, strict=True)
         if number is not None and isinstance(one, Query)
     }
@@ -337,11 +357,11 @@ def _expected_tables(
 
 
 def _for_rents(
-    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Demand, reach: Reach | None
+    facts: Facts[RecordSummary], question: Question, cost: Fraction, demand: Later, reach: Reach | None
 ) -> Purchase | None:
     """Return tables that would have saved more rents than they cost, once these have grown by an eighth."""
     heard = facts.heard
-    rents = [*heard.rents, Rent(question, cost, _wish(facts))]
+    rents = [*heard.rents, Rent(question, cost, _wish(facts), alike=facts.alike)]
     if heard.housed == len(rents) - 1:
         return None  # nothing was rented since
     total, before = float(heard.rented + cost), float(heard.rented)
@@ -353,19 +373,33 @@ def _for_rents(
     # who rents and buys by turns pays at most twice what either would: tables cost no more than numbers have
     room = sum((one.cost for one in rents), Fraction(0)) - (heard.spent - heard.rented)
     room = min(room, facts.account.left)
+    whole = sum((one.cost for one in open_ones), Fraction(0))
     best: tuple[float, Purchase] | None = None
-    for wanted in (demand, own):
+    for wanted in (demand(), own):
         for part in PARTS:
-            price = Fraction(part * over) * sum((one.cost for one in open_ones), Fraction(0))
+            price = Fraction(part * over) * whole
             if price < cost or price > room:
                 continue
             known, design = _after(facts, _predictor(facts), wanted, price, reach)
-            saved = over * sum(float(one.cost) - _price_by(facts, known, one) for one in open_ones)
-            gain = saved - float(price)
+            least = float(price) + (0.0 if best is None else best[0])
+            gain = _saved(facts, known, open_ones, over, least) - float(price)
             if gain >= 0.0 and (best is None or gain > best[0]):
                 tables = _made(facts, design, price)
                 best = best if tables is None else (gain, tables)
     return None if best is None else best[1]
+
+
+def _saved(
+    facts: Facts[RecordSummary], predictor: Predictor, rents: Sequence[Rent], over: float, least: float
+) -> float:
+    """Return how much less these questions would have cost, each counted `over` times; 0 if not so much."""
+    saved, left = 0.0, sum(float(one.cost) for one in rents)
+    for one in rents:
+        if over * (saved + left) < least * (1.0 - 1e-9):  # whatever the others are worth
+            return 0.0
+        saved += float(one.cost) - _price_by(facts, predictor, one)
+        left -= float(one.cost)
+    return over * saved
 
 
 def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> float:
@@ -374,9 +408,8 @@ def _price_by(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> 
         return 0.0
     if not rent.within.certain or not isinstance(rent.question, Query):
         return float(rent.cost)
-    return min(
-        float(rent.cost), _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))[1]
-    )
+    _, tested = _cheapest_test(facts, rent.question, _error(facts, predictor, rent.question))
+    return min(float(rent.cost), rent.alike * tested)
 
 
 def _known(facts: Facts[RecordSummary], predictor: Predictor, rent: Rent) -> bool:
@@ -405,7 +438,9 @@ def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purcha
 
 def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
     """Return the expected error of an answer, larger where what was said before proved to be farther off."""
-    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
+    predict = predictor.error_by_mass if _wish(facts).certain else predictor.error
+    over = facts.heard.over(facts.n)
+    return math.sqrt(max(1.0, over)) * predict(question)
 
 
 def _predictor(facts: Facts[RecordSummary]) -> Predictor:

@@ -79,12 +79,16 @@ def question_to_json(question: Question) -> dict[str, Any]:
     written: dict[str, Any] = {}
     if question.constant is not None:
         written["constant"] = [question.constant, question.grid_bits]
-    boxes = [[*factor.axes, factor.low, factor.high] for factor in question.factors if factor.table is None]
-    tables = [
-        {"axes": list(factor.axes), "bits": factor.bits, "weights": integers_to_json(factor.table)}
-        for factor in question.factors
-        if factor.table is not None
-    ]
+    tables: list[dict[str, Any]] = []
+    if question.box is not None:  # without making factors of it
+        boxes = [[*one] for one in zip(question.axes, *question.box, strict=True)]
+    else:
+        boxes = [[*one.axes, one.low, one.high] for one in question.factors if one.table is None]
+        tables = [
+            {"axes": list(one.axes), "bits": one.bits, "weights": integers_to_json(one.table)}
+            for one in question.factors
+            if one.table is not None
+        ]
     if boxes:
         written["box"] = boxes
     if tables:

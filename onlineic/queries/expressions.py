@@ -170,6 +170,10 @@ class Expression:
     parts: tuple[Any, ...] = attrs.field(eq=repr)
     shape: tuple[int, ...] = ()  # of a dense or joint array
     depth: int = attrs.field(default=0, eq=False, repr=False)  # operators inside each other
+    # as it was bound last: a derived question asks, bounds and restates the same expressions
+    _last: "tuple[Any, Domain, int, Query] | None" = attrs.field(
+        default=None, init=False, eq=False, repr=False
+    )
 
     def __invert__(self) -> "Expression":
         return self.parts[0] if self.form == "not" else Expression("not", (self,), depth=_deeper(self.depth))
@@ -227,6 +231,13 @@ class Expression:
         if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
         check_domain(domain)
+        last = self._last
+        if last is None or last[0] is not self.parts or last[1] is not domain or last[2] != grid_bits:
+            last = self.parts, domain, grid_bits, self._bound(domain, grid_bits)
+            object.__setattr__(self, "_last", last)
+        return last[3]
+
+    def _bound(self, domain: Domain, grid_bits: int) -> "Query":
         try:
             if self.form == "where":  # the common case: no algebra
                 found = intervals(self, domain)

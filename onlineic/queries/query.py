@@ -10,7 +10,7 @@ Proof: docs/theory/queries.md, 1.3, 1.4.
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, final
@@ -28,6 +28,7 @@ from onlineic.queries.tables import Sums, immutable, spread
 
 GRID_BITS = 20  # finest grid of fractional weights
 SHOWN = 8  # labels of a list that a repr shows
+MOST_WRITTEN = 2**12  # ranges whose texts are remembered, of all domains
 OUTSIDE = (
     "query must have intervals of codes inside its attributes, got others; make conditions with between(..), "
     "span(..) or one_of(..)."
@@ -176,6 +177,9 @@ class Query:
         """The query as `where` takes it; long lists, weights and joint tables only by their size."""
         if self.constant is not None:
             return f"{self.constant / (1 << self.grid_bits):g} for all"
+        if self.box is not None and not self.complement:
+            ends = zip(self.axes, *self.box, strict=True)
+            return f"where({', '.join([_range_written(self.domain, *one) for one in ends])})"
         factors, turned = self.factors, self.complement
         if turned and len(factors) == 1 and (other := _others(self.domain, factors[0])) is not None:
             factors, turned = (other,), False  # as it was written
@@ -281,12 +285,12 @@ def _others(domain: Domain, factor: Factor) -> Factor | None:
 
 def _written(domain: Domain, factor: Factor) -> str:
     """Return a factor as `where` takes it; long lists, weights and joint tables only by their size."""
+    if factor.table is None:
+        return _range_written(domain, factor.axes[0], factor.low, factor.high)
     name = " x ".join(domain.names[axis] for axis in factor.axes)
     if len(factor.axes) > 1:
-        return f"{name}=<{factor.table.size} weights>"  # type: ignore[union-attr]
+        return f"{name}=<{factor.table.size} weights>"
     kind = domain.attributes[factor.axes[0]]
-    if factor.table is None:
-        return f"{name}={_interval_written(kind, factor.low, factor.high)}"
     if factor.bits:
         steps = np.diff(factor.table[: kind.size - kind.missing].astype(np.int64))
         for way, turned in (("rising", steps), ("falling", -steps)):  # as means and sums ask
@@ -294,6 +298,12 @@ def _written(domain: Domain, factor: Factor) -> str:
                 return f"{name}=weights(<{factor.table.size}, {way}>)"
         return f"{name}=weights(<{factor.table.size}>)"
     return f"{name}={_listed(kind, np.flatnonzero(factor.table).tolist())}"
+
+
+@lru_cache(MOST_WRITTEN)
+def _range_written(domain: Domain, axis: int, low: int, high: int) -> str:
+    """Return a half-open range of codes as `where` takes it: questions of a stream share most of theirs."""
+    return f"{domain.names[axis]}={_interval_written(domain.attributes[axis], low, high)}"
 
 
 def _interval_written(kind: Attribute, low: int, high: int) -> str:

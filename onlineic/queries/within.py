@@ -20,6 +20,7 @@ from onlineic.slips import public
 
 USUAL = 1.959963984540054  # deviations of a normal error within which 95 of 100 lie
 MOST_STEEP = 14  # of a test: the threshold over the scale of its noise
+MOST_PARTS = 2**40  # of a statement: a probability is divided by so many
 
 
 @public
@@ -32,7 +33,7 @@ class Within:
         radius: Above 0. Fraction of the records, or of what the answer is a part of.
         certain: Whether `error_bound` is to be at most so much; else 1.96 expected errors are, and nothing
             promises it.
-        parts: At least 1. Answers that a statement is made of: each bound may fail with its part of beta.
+        parts: In 1 .. 2^40. Answers that a statement is made of: each bound may fail with its part of beta.
         steepness: Threshold over noise scale of the test that a record made for it; 0 without one.
 
     Raises:
@@ -55,7 +56,7 @@ class Within:
             self,
             radius=checked_real("within", radius, above=0.0, remedy="write .01 for one per cent"),
             certain=bool(self.certain),
-            parts=checked_integer("parts", self.parts, at_least=1),
+            parts=checked_integer("parts", self.parts, at_least=1, at_most=MOST_PARTS),
             steepness=checked_integer("steepness", self.steepness, at_least=0, at_most=MOST_STEEP),
         )
 
@@ -63,6 +64,10 @@ class Within:
     def expected(self) -> float:
         """The expected error, a root mean square, that meets a wish which is not certain."""
         return self.radius / USUAL
+
+    def at_least(self, radius: float) -> "Within":
+        """Return the wish, no finer than this radius."""
+        return self if self.radius >= radius else attrs.evolve(self, radius=radius)
 
     def meets(self, bound: float, error: Any) -> bool:
         """Return whether an answer with this bound and expected error, None where unknown, meets the wish."""

@@ -476,6 +476,8 @@ class Answering(AnsweringLinear):
         table: str = "t",
         params: Mapping[str, Value] | None = None,
         dialect: str | None = None,
+        *,
+        within: float | Within | None = None,
     ) -> Answer | Derived | AnswerTable:
         """Answer a SELECT statement: counts, sums and averages, by group or not, as `OnlineIC.sql` says.
 
@@ -483,4 +485,5 @@ class Answering(AnsweringLinear):
             >>> session.sql("SELECT COUNT(*) FROM t WHERE sex = 'Female'")
             Answer(0.33... ± 0.00..., 16... records...)
         """
-        return answered(self, statement(text, self.domain, table, params, dialect))
+        read = statement(text, self.domain, table, params, dialect)
+        return answered(self if within is None else Wishing(self, checked_within(within)), read)

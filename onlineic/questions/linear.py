@@ -62,6 +62,7 @@ class PublicFacts:
         answers_tables: Whether a cross table, `marginal(..)`, can be asked; if not, its cells one by one.
         rounded_in: In whose parts numbers were rounded to ends of bins, all at once; None if it is unknown.
         within: How exact its answers are to be, if that was said: a part of what each could be.
+        finest: The finest wish that whoever asks may have of a number of records, as a fraction of all.
     """
 
     domain: Domain
@@ -71,6 +72,12 @@ class PublicFacts:
     answers_tables: bool = True
     rounded_in: Unit | None = None
     within: Within | None = None
+    finest: float = 0.0
+
+    def of_asker(self, finest: float) -> "PublicFacts":
+        """Return the facts as one has them who may wish answers no more exactly than this."""
+        wish = None if self.within is None else self.within.at_least(finest)
+        return attrs.evolve(self, within=wish, finest=finest)
 
 
 class HasFacts(abc.ABC):

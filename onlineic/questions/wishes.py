@@ -68,15 +68,18 @@ def mean_within(
     """Return a mean within a wish in the unit of the attribute.
 
     Its bound is that of its two numbers, over the share of the records that it is about, which is not known
-    beforehand: where the hypothesis took it for too large, numbers of their own are bought once more.
+    beforehand: where the hypothesis took it for too large, numbers of their own are bought once more. A
+    session's own wish asks for no finer numbers than whoever asks may have.
     """
     wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
     if wish is None or asks is None or asks.high <= asks.low:
         return mean(session, attribute, where)
     earlier: float | None = 0.0
     share = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
+    finest, part = session.facts.finest, wish.radius / (asks.high - asks.low)
     for last in (share >= 1.0, True):
-        radius = wish.radius / (asks.high - asks.low) * max(share, LEAST_SHARE)
+        radius = _of_ratio(part, share)
+        radius = max(radius, finest) if within is None else radius
         calls = 1 if share >= 1.0 else 2  # of which either may be told
         found = mean(Wishing(session, attrs.evolve(wish, radius=radius), calls), attribute, where)
         first, *others = found.answers
@@ -85,7 +88,15 @@ def mean_within(
             break
         less = found.count_bound or 0.0 if wish.certain else 0.0
         share = min(share, (found.count - less) / session.n)
+        if _of_ratio(part, share) < finest:
+            break  # what is paid is told, and not refused for numbers that may not be asked
     return found
+
+
+def _of_ratio(part: float, share: float) -> float:
+    """Return how exact both numbers of a mean must be: the share may be told as less by as much."""
+    share = max(share, LEAST_SHARE)
+    return part * share if share >= 1.0 else part * share / (1.0 + part)
 
 
 def sum_within(
@@ -101,6 +112,7 @@ def sum_within(
     if not reach:
         return total(session, attribute, where)
     radius = wish.radius / (session.n * reach)
+    radius = max(radius, session.facts.finest) if within is None else radius
     return total(Wishing(session, attrs.evolve(wish, radius=radius)), attribute, where)
 
 

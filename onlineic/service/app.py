@@ -22,16 +22,17 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from onlineic.ask.json import is_share, shared
+from onlineic.ask.json import is_share, shared, within_read, within_written, without_wish
 from onlineic.ask.json_keys import Share
 from onlineic.display.plain import strict
 from onlineic.errors import InvalidQueryError, OnlineICError, TooLargeError
 from onlineic.ledger.settings import package_version
 from onlineic.queries.answers import Answer
+from onlineic.queries.within import Within
 from onlineic.questions.synthetic import synthetic
 from onlineic.service import logs
 from onlineic.service.bodies import body_of, member, number, parsed
-from onlineic.service.face import ALL, Grown, Servable, Span, over, span_of
+from onlineic.service.face import ALL, NO_WISH, Grown, Servable, Span, over, span_of
 from onlineic.service.forms import EXPLAINED
 from onlineic.service.gate import Gate, Limits
 from onlineic.service.metrics import metrics_of
@@ -40,10 +41,10 @@ from onlineic.service.openapi import openapi
 from onlineic.service.refusals import Problem, RefusedError
 from onlineic.service.replies import encoded, written_answers
 from onlineic.service.results import SHEET_OF_ANSWERS, sheet, sheet_of_answers, told
-from onlineic.service.scheduler import CELLS, Job, Scheduler
+from onlineic.service.scheduler import CELLS, Job, LimitedSession, Scheduler
 from onlineic.service.site import Site, problem_page
 from onlineic.service.users import User, Users
-from onlineic.service.wire import cost_of, from_wire
+from onlineic.service.wire import cost_of, costed
 from onlineic.session.asking import Outcome
 
 MOST_QUESTIONS = 256  # of a request
@@ -79,15 +80,16 @@ class Read:
 
     questions: list[Any]
     costs: list[int]
+    wishes: list[Within | None]
     refused: dict[int, Outcome]
 
     @classmethod
-    def of(cls, asked: list[Any], bound: Callable[[Any], tuple[Any, int]]) -> "Read":
+    def of(cls, asked: list[Any], bound: Callable[[Any], tuple[Any, int, Within | None]]) -> "Read":
         """Return what can be asked of what was sent, up to the cost of a request."""
-        found, total = cls([], [], {}), 0
+        found, total = cls([], [], [], {}), 0
         for place, one in enumerate(asked):
             try:
-                question, own = bound(one)
+                question, own, wish = bound(one)
                 if total + own > MOST_COST:
                     raise TooLargeError(
                         f"a request must cost at most {MOST_COST:,} plain questions, got more: a table costs "
@@ -98,6 +100,7 @@ class Read:
             else:
                 found.questions.append(question)
                 found.costs.append(own)
+                found.wishes.append(wish)
                 total += own
         return found
 
@@ -181,14 +184,7 @@ class Service:
                     _log.info("%s %s %d", scope["method"], path, message["status"])
                 await send(message)
 
-            if host_of(scope) not in self._limits.hosts:
-                problem = Problem(400, "host", "the host must be one that this server is called by.")
-                await shown(Request(scope), problem)(scope, receive, sending)
-                return
-            try:
-                await while_heard(self._app, scope, receive, sending)
-            except Exception as error:  # Starlette raises again what it has answered as 500
-                _log.error("request failed: %s", type(error).__name__)
+            await let_in(self._app, self._limits, scope, receive, sending)
 
         return guarded
 
@@ -228,58 +224,89 @@ class Service:
     async def about(self, request: Request, user: User) -> Response:
         """Tell what is asked about, over some periods if they are named."""
         span = _span(request)
-        return JSONResponse(self._about if span == ALL else self._told(span))
+        told, wish = self._about if span == ALL else self._told(span), self._scheduler.wish(user, None)
+        return JSONResponse({**told, **_wished(wish), "finest": user.finest})
 
     async def answers(self, request: Request, user: User) -> Response:
         """Answer questions, each by itself."""
         raw = await body_of(request)
         sent = parsed(raw)
         asked, span = member(sent, "questions", list), span_of(sent)
-        face = over(self._session, span)
+        face, wish = over(self._session, span), self._wish(sent, user)
         if len(asked) > MOST_QUESTIONS:
             raise TooLargeError(f"questions must be at most {MOST_QUESTIONS}, got {len(asked):,}.")
+
+        def bound(one: Any) -> tuple[Any, int, Within | None]:
+            question, own = self._own_wish(one, face, user)
+            return *self._bound(question, face), own or wish or self._scheduler.wish(user, None)
 
         async def answered(job: Job) -> Response:
             self._gate.ask(user, max(1, len(asked)))
             light = len(raw) <= LETTERS and len(asked) <= FEW
-            read = partial(Read.of, asked, lambda one: self._bound(one, face))
+            read = partial(Read.of, asked, bound)
             found = read() if light else await self._scheduler.reading.run(user.name, read)
             self._gate.owe(user, sum(found.costs) - len(found.costs))
             outcomes = []
             if found.questions:
-                outcomes = await self._scheduler.outcomes(job, found.questions, found.costs)
-            rendered = partial(written_answers, found.merged(outcomes))
+                outcomes = await self._scheduler.outcomes(job, found.questions, found.costs, found.wishes)
+            more = {**self._office.payment(job)(), **_wished(wish)}
+            rendered = partial(written_answers, found.merged(outcomes), more)
             if len(asked) <= FEW and sum(found.costs) <= FEW:
                 return _json(rendered())
             return _json(await self._scheduler.reading.run(user.name, rendered))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
+    def _wish(self, sent: Any, user: User) -> Within | None:
+        """Return how exact the answers to a request are to be, where it says that."""
+        if not isinstance(sent, dict) or sent.get("within") is None:
+            return None
+        if self._scheduler.spanned:
+            raise InvalidQueryError(NO_WISH)
+        return self._scheduler.wish(user, within_read(sent["within"]))
+
+    def _own_wish(self, sent: Any, face: Any, user: User) -> tuple[Any, Within | None]:
+        """Return a question that was sent, and how exact its answer is to be, where it says that itself."""
+        question, wish = without_wish(sent, face.domain)
+        if wish is not None and self._scheduler.spanned:
+            raise InvalidQueryError(NO_WISH)
+        return question, None if wish is None else self._scheduler.wish(user, wish)
+
     def _read(self, sent: Any, face: Any) -> Any:
         """Return a question that was sent."""
+        return self._costed(sent, face)[0]
+
+    def _costed(self, sent: Any, face: Any) -> tuple[Any, int]:
+        """Return a question that was sent, and its cost."""
         if isinstance(sent, str) and len(sent) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(sent):,}.")
-        return from_wire(sent, face.domain)
+        return costed(sent, face.domain)
 
     def _bound(self, sent: Any, face: Any) -> tuple[Any, int]:
         """Return the same as it would be tested, if it can be asked, and its cost.
 
         Periods take a question by its conditions, and bind what they ask of each.
         """
-        question = self._read(sent, face)
+        question, cost = self._costed(sent, face)
         bound = face.bind(question)
-        return question if self._scheduler.spanned else bound, cost_of(sent, face.domain)
+        return question if self._scheduler.spanned else bound, cost
 
     async def sql(self, request: Request, user: User) -> Response:
         """Answer a statement."""
         raw = await body_of(request)
         sent = parsed(raw)
-        text, span = member(sent, "sql", str), span_of(sent)
+        text, span, wish = member(sent, "sql", str), span_of(sent), self._wish(sent, user)
         if len(text) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters, got {len(text):,}.")
 
         async def answered(job: Job) -> Response:
-            return _json(await self._office.worked(job, lambda to: encoded(told(to.sql(text)))))
+            paid = self._office.payment(job)
+
+            def stated(to: LimitedSession) -> bytes:
+                found = told(to.sql(text, within=wish))
+                return encoded({**found, **paid(), **_wished(wish)})
+
+            return _json(await self._office.worked(job, stated))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
@@ -291,7 +318,13 @@ class Service:
         asked = self._shared(sent, over(self._session, span))
 
         async def answered(job: Job) -> Response:
-            return _json(await self._office.worked(job, lambda to: encoded(told(asked.asked(to)))))
+            paid = self._office.payment(job)
+
+            def rated(to: LimitedSession) -> bytes:
+                found = told(asked.asked(to))
+                return encoded({**found, **paid()})
+
+            return _json(await self._office.worked(job, rated))
 
         return await self._office.once(user, request.headers.get("idempotency-key"), raw, span, answered)
 
@@ -314,17 +347,20 @@ class Service:
         if statement and len(str(asked)) > LONGEST_TEXT:
             raise TooLargeError(f"a text must have at most {LONGEST_TEXT:,} letters.")
         span = span_of(sent)
-        face, quota = over(self._session, span), self._office.quota(user)
+        face, quota, wish = over(self._session, span), self._office.quota(user), self._wish(sent, user)
         rate = not statement and is_share(asked, face.domain)
 
         def explained(view: Any) -> dict[str, Any]:
-            question = asked
+            question, own = asked, wish
             if isinstance(asked, list):
                 question = [self._read(one, face) for one in asked[: EXPLAINED + 1]]
+            elif rate:
+                question = self._shared(asked, face)
             elif not statement:
-                question = self._shared(asked, face) if rate else self._read(asked, face)
-            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, quota).to_dict()
-            return found
+                question, exact = self._own_wish(asked, face, user)
+                question, own = self._read(question, face), exact or wish
+            found: dict[str, Any] = over(view, span).explain(question, EXPLAINED, quota, own).to_dict()
+            return {**found, **_wished(own)}
 
         found = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found["answers"] - 1)
@@ -556,6 +592,18 @@ class Service:
         )
 
 
+async def let_in(app: ASGIApp, limits: Limits, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request while its asker listens, if it calls the server by one of its names."""
+    if host_of(scope) not in limits.hosts:
+        problem = Problem(400, "host", "the host must be one that this server is called by.")
+        await shown(Request(scope), problem)(scope, receive, send)
+        return
+    try:
+        await while_heard(app, scope, receive, send)
+    except Exception as error:  # Starlette raises again what it has answered as 500
+        _log.error("request failed: %s", type(error).__name__)
+
+
 async def while_heard(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Run an application until its client goes: a request without a key is given up then."""
     whole = asyncio.Event()
@@ -629,6 +677,11 @@ def _grown(view: Grown) -> dict[str, Any]:
         {"label": label, "n": n, "level": level, "late": late} for label, n, level, _, late in view.rows()
     ]
     return {"levels": list(view.levels), "protects": view.protects, "periods": rows}
+
+
+def _wished(within: Within | None) -> dict[str, Any]:
+    """Return the member of a reply that says how exact its answers were to be."""
+    return {} if within is None else {"within": within_written(within)}
 
 
 def _finite(number: float) -> float | None:

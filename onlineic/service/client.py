@@ -23,6 +23,7 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
 from onlineic.ask.bind import check_many
+from onlineic.ask.json import within_read, within_written
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit
 from onlineic.errors import (
@@ -38,6 +39,7 @@ from onlineic.errors import (
     SessionSealedError,
     SessionStateError,
     TooFewRecordsError,
+    TooFineWishError,
     TooLargeError,
     checked_list,
     shown,
@@ -50,11 +52,12 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.expressions import Expression
 from onlineic.queries.marginals import Marginal, Question
+from onlineic.queries.within import Within, checked_within
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import PublicFacts
 from onlineic.questions.synthetic import Synthetic
 from onlineic.service.wire import from_wire, to_wire
-from onlineic.session.explain import Explanation, bound_of
+from onlineic.session.explain import Explanation, bound_of, meeting
 from onlineic.session.statistics import SessionStatistics
 from onlineic.slips import public
 
@@ -65,7 +68,7 @@ LOOK = 1.0  # seconds between looks at how far a request is
 KINDS = (  # what a session at hand raises too
     BudgetError, DomainMismatchError, InvalidParameterError, InvalidQueryError, LedgerError, LedgerWriteError,
     MissingExtraError, SessionExhaustedError, SessionSealedError, SessionStateError, TooFewRecordsError,
-    TooLargeError,
+    TooFineWishError, TooLargeError,
 )  # fmt: skip
 CODES: dict[str, type[OnlineICError]] = {kind.code: kind for kind in KINDS}
 
@@ -201,6 +204,7 @@ class Remote(Answering):
         self._domain = Domain.of(unknown=1)
         self._facts = PublicFacts(self._domain, 0, 1.0, answers_tables=False)
         self._unit: Unit | None = None
+        self._grown = False
         self._span: dict[str, str] = {}
         self._learn()
 
@@ -227,7 +231,7 @@ class Remote(Answering):
         except BaseException:
             self.close()
             raise
-        self._domain = Domain.from_json(json.dumps(about["domain"]))
+        self._domain, self._grown = Domain.from_json(json.dumps(about["domain"])), "periods" in about
         unit = about.get("rounded_in")  # of a server of 0.1.0 none
         self._facts = PublicFacts(
             self._domain,
@@ -236,6 +240,8 @@ class Remote(Answering):
             int(about["n_bound"]),
             bool(about["answers_tables"]),
             None if unit is None else Unit(**unit),
+            within_read(about["within"]) if "within" in about else None,
+            float(about.get("finest", 0.0)),
         )
         person = about.get("unit")
         self._unit = None if person is None else Unit(**person)
@@ -251,13 +257,21 @@ class Remote(Answering):
         """Who is protected, as of `OnlineIC`."""
         return self._unit
 
-    def answer(self, query: Any) -> Answer:
+    def answer(self, query: Any, *, within: float | Within | None = None) -> Answer:
         """Answer one query, as `OnlineIC.answer`: weights of one's own are not taken."""
-        return self.answer_many([query])[0]
+        return self.answer_many([query], within=within)[0]
 
-    def answer_many(self, queries: Any) -> list[Answer]:
-        """Answer queries in order, as `OnlineIC.answer_many`: all are checked before the first is sent."""
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        """Answer the queries of one call, each within a wish, as `OnlineIC.answer_within`."""
+        return self.answer_many([*queries], within=within)
+
+    def answer_many(self, queries: Any, *, within: float | Within | None = None) -> list[Answer]:
+        """Answer queries in order, as `OnlineIC.answer_many`: all are checked before the first is sent.
+
+        Of more than 256 each 256 are one call.
+        """
         check_many(queries)
+        wish = {} if within is None else {"within": within_written(checked_within(within))}
         asked = checked_list("queries", queries, remedy="write [query, ...]")
         sent = [to_wire(one, self._domain) for one in asked]
         bound = [self._bound(one) for one in sent]
@@ -265,7 +279,8 @@ class Remote(Answering):
         with reporting(self._progress):
             for start in range(0, len(sent), AT_ONCE):
                 part = sent[start : start + AT_ONCE]
-                told = self._call("POST", "/v1/answers", {**self._span, "questions": part})["answers"]
+                body = {**self._span, **wish, "questions": part}
+                told = self._call("POST", "/v1/answers", body)["answers"]
                 for one, question in zip(told, bound[start : start + AT_ONCE], strict=True):
                     if "error" in one:
                         raise _error(one["error"]["code"], one["error"]["message"], 422, tuple(found))
@@ -324,22 +339,31 @@ class Remote(Answering):
                 },
             )
 
-    def explain(self, question: Any) -> Explanation:
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what the hypothesis says of each query, as `OnlineIC.believed`; one half over periods."""
+        sent = [to_wire(one, self._domain) for one in queries]
+        if self._span or self._grown:
+            return [0.5 for _ in sent]
+        return [float(np.max(answer.value)) for answer, _ in self.prospects(sent)]
+
+    def explain(self, question: Any, *, within: float | Within | None = None) -> Explanation:
         """Return what a question may cost you and what it is worth, as `OnlineIC.explain`.
 
         A function of a session is called with a stand-in that answers as if all tests turned out easy.
         """
+        wish = None if within is None else checked_within(within)
         if callable(question) and not isinstance(question, Expression | Marginal):
-            return self._explained_steps(question)
+            return self._explained_steps(question, wish)
+        body: dict[str, Any] = {} if wish is None else {"within": within_written(wish)}
         if isinstance(question, list | tuple | Queries):
             sent = [to_wire(one, self._domain) for one in question]
-            return self._explanation({"questions": sent}, shown(question, 80), None)
+            return self._explanation({"questions": sent, **body}, shown(question, 80), None)
         select = isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT"
         one = question if select else to_wire(question, self._domain)
-        return self._explanation({"question": one}, shown(question, 80), None)
+        return self._explanation({"question": one, **body}, shown(question, 80), None)
 
-    def _explained_steps(self, ask: Any) -> Explanation:
-        steps = _Rehearsed(self)
+    def _explained_steps(self, ask: Any, within: Within | None) -> Explanation:
+        steps = _Rehearsed(self, within)
         name, bound = "a function of a session", None
         try:
             result = ask(steps)
@@ -347,11 +371,19 @@ class Remote(Answering):
             name, bound = "a question over too few records", math.inf
         else:
             name, bound = getattr(result, "name", name), bound_of(result)
-        return self._explanation({"questions": steps.sent}, name, bound)
+        if len(steps.wishes) > 1:
+            raise InvalidQueryError(
+                "a function must be explained under one wish for all that it asks, got several; explain each "
+                "question by itself."
+            )
+        (wish,) = steps.wishes or {within}
+        body = {} if wish is None else {"within": within_written(wish)}
+        return self._explanation({"questions": steps.sent, **body}, name, bound)
 
     def _explanation(self, body: dict[str, Any], asked: str, bound: float | None) -> Explanation:
         told = self._call("POST", "/v1/explain", {**self._span, **body})
         told.pop("free", None)
+        told.pop("within", None)
         if told.pop("few_records", False):  # over too few records: infinite, for which JSON has no number
             told["bound_derived"] = math.inf
         if bound is not None:
@@ -557,19 +589,34 @@ class Remote(Answering):
 class _Rehearsed(Answering):
     """Answers as if every test were easy, by what a server expects, and remembers what it was asked."""
 
-    def __init__(self, remote: Remote) -> None:
-        self._remote = remote
+    def __init__(self, remote: Remote, within: Within | None) -> None:
+        self._remote, self._within = remote, within
         self.sent: list[Any] = []
+        self.wishes: set[Within | None] = set()
         self._joint: dict[Any, float] = {}
 
     @property
     def facts(self) -> PublicFacts:
-        return attrs.evolve(self._remote.facts, rounded_in=None)
+        facts = attrs.evolve(self._remote.facts, rounded_in=None)
+        return facts if self._within is None else attrs.evolve(facts, within=self._within)
 
     def answer(self, query: Any) -> Answer:
         return self.answer_many([query])[0]
 
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        self.wishes.add(within)
+        return [meeting(one, within) for one in self._answered(queries)]
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        return self._remote.believed(queries)
+
     def answer_many(self, queries: Any) -> list[Answer]:
+        if (wish := self.facts.within) is not None:
+            return self.answer_within(queries, wish)
+        self.wishes.add(None)
+        return self._answered(queries)
+
+    def _answered(self, queries: Iterable[Any]) -> list[Answer]:
         sent = [to_wire(one, self.domain) for one in queries]
         self.sent += sent
         found = self._remote.prospects(sent)

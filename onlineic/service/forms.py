@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import attrs
 
-from onlineic.ask.json import described, written
+from onlineic.ask.json import described, within_written, written
 from onlineic.ask.places import without_python
 from onlineic.ask.sql import statement
 from onlineic.display.text import shortened
@@ -17,6 +17,7 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidQueryError, MissingExtraError, OnlineICError, shown
 from onlineic.queries.expressions import Expression, where
 from onlineic.queries.marginals import marginal
+from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
 from onlineic.questions.groups import Groups
 from onlineic.questions.means import Numbers
@@ -31,7 +32,7 @@ ROWS = 3  # conditions of the form
 LONGEST_TEXT = 4096  # letters of a statement
 SEARCHED = 2**16  # values of an attribute among which the one that is meant is looked for
 FIELDS = (
-    "form", "kind", "of", "by", "since", "until", "text",
+    "form", "kind", "of", "by", "since", "until", "text", "exact", "unit", "sure",
     *(f"{part}{row}" for row in range(ROWS) for part in "aovw"),
 )  # fmt: skip
 KINDS = {
@@ -50,6 +51,8 @@ OPERATORS = {
     "below": "is below",
     "between": "is from .. to",
 }
+PROVABLY, USUALLY = "provably", "usually"
+MOST_WISHED = 1e12
 RANGES = ("from", "below", "between")
 APART = re.compile(r"\s*(?:;|\.\.+|\bto\b|(?<=[\w%])\s*[-–]\s*(?=[\w]))\s*")  # 20; 30 and 20-30 and 20 to 30
 CODE = re.compile(r"[({\[=]|\bwrite\b|\bdeclare\b|\bbuild the domain\b")  # of a remedy that is for programs
@@ -85,6 +88,7 @@ class AskedForm:
         statement: The same in SQL; empty where there is no such form.
         sent: The question as a program sends it, if one question is enough.
         call: The call in Python.
+        wish: How exact the answer is to be, if that was said.
     """
 
     said: str
@@ -95,6 +99,7 @@ class AskedForm:
     sent: Any = None
     call: str = ""
     span: Span = ALL
+    wish: "Wished | None" = None
 
     @property
     def query(self) -> str:
@@ -103,7 +108,13 @@ class AskedForm:
 
     def explained(self, view: Shown, quota: Quota) -> Explanation:
         """Return what it may cost who asks, and what it is worth to them."""
-        return view.explain(self.explain, EXPLAINED, quota)
+        within = None if self.wish is None or callable(self.explain) else self.wish.within
+        return view.explain(self.explain, EXPLAINED, quota, within)
+
+    @property
+    def title(self) -> str:
+        """The question in words, and how exact its answer is to be."""
+        return self.said if self.wish is None else f"{self.said}, {self.wish.said}"
 
     def snippets(self) -> list[tuple[str, str]]:
         """Return the same question in other languages, each under its name."""
@@ -121,10 +132,32 @@ class AskedForm:
             body = {"questions": [self.sent]}
         elif self.statement:
             path, body = "/v1/sql", {"sql": self.statement}
+        if body is not None and self.wish is not None:
+            body["within"] = within_written(self.wish.within)
         if body is not None:
             quoted = json.dumps({**ends, **body}).replace("'", "'\\''")
             found.append(("curl", f"curl -H \"Authorization: Bearer $TOKEN\" --data '{quoted}' URL{path}"))
         return found
+
+
+@final
+@attrs.frozen
+class Wished:
+    """How exact an answer is to be.
+
+    Attributes:
+        within: In the unit of the call that asks it.
+        said: In words.
+    """
+
+    within: Within
+    said: str
+
+    @property
+    def call(self) -> str:
+        """The argument of a call in Python."""
+        number = f"{self.within.radius:.12g}"
+        return f", within={number if self.within.certain else f'ic.expected({number})'}"
 
 
 def query_of(fields: Mapping[str, str]) -> str:
@@ -141,21 +174,25 @@ def fields_of(query: str) -> dict[str, str]:
     return {name: told[name] for name in FIELDS if name in told}
 
 
-def read_form(form: Mapping[str, str], domain: Domain) -> AskedForm:
+def read_form(form: Mapping[str, str], domain: Domain, n: int = 1) -> AskedForm:
     """Return what a form asks, of periods over those that it names.
+
+    Args:
+        n: The number of records, in which a wish can be said.
 
     Raises:
         FieldError: If what stands in a field does not fit the domain; in words, and beside the field.
         InvalidQueryError: If it is no form of the page.
     """
     span = span_of({name: form.get(name) or None for name in ("since", "until")})
-    fields = {name: form[name] for name in FIELDS if form.get(name)}
-    return attrs.evolve(_read_form(form, domain, fields), span=span)
+    left_out = () if form.get("exact", "").strip() else ("exact", "unit", "sure")
+    fields = {name: form[name] for name in FIELDS if form.get(name) and name not in left_out}
+    return attrs.evolve(_read_form(form, domain, fields, n), span=span)
 
 
-def _read_form(form: Mapping[str, str], domain: Domain, fields: Mapping[str, str]) -> AskedForm:
+def _read_form(form: Mapping[str, str], domain: Domain, fields: Mapping[str, str], n: int) -> AskedForm:
     if form.get("form") == "sql":
-        return _statement(form.get("text", "").strip(), fields)
+        return _statement(form.get("text", "").strip(), fields, _wished(form, n))
     kind, of, by = form.get("kind", ""), form.get("of", ""), form.get("by", "")
     if kind not in KINDS and kind != SERIES[0]:
         raise InvalidQueryError(f"kind must be one of {', '.join(KINDS)}, got {shown(kind)}.")
@@ -164,14 +201,16 @@ def _read_form(form: Mapping[str, str], domain: Domain, fields: Mapping[str, str
     condition = "" if among is None else f", {written(among)}"
     if kind == "count":
         question: Expression = where() if among is None else among
+        wish = _wished(form, n)
         return AskedForm(
             f"records{said}" if said else "all records",
-            lambda to: to.answer(question),
+            lambda to: _told_within(to, question, wish),
             question,
             fields,
             _checked_sql(domain, f"SELECT COUNT(*) FROM t{_where(form, domain)}", question),
             written(question),
-            f"session.answer({written(question)})",
+            f"session.answer({written(question)}{_argument(wish)})",
+            wish=wish,
         )
     if kind == SERIES[0]:
         name = domain.names[0]  # of periods that is theirs
@@ -186,19 +225,75 @@ def _read_form(form: Mapping[str, str], domain: Domain, fields: Mapping[str, str
     if of not in domain.names:
         raise FieldError("of", f"There is no attribute {shortened(of)}.")
     if kind == "table":
-        return _table(of, by, among, said, domain, fields, _where(form, domain))
-    return _aggregate(kind, of, among, said, domain, fields, condition, _where(form, domain))
+        return _table(of, by, among, said, domain, fields, _where(form, domain), _wished(form, n))
+    wish = _wished_of(form, kind, of, among, domain, n)
+    return _aggregate(kind, of, among, said, domain, fields, condition, _where(form, domain), wish)
 
 
-def _statement(text: str, fields: Mapping[str, str]) -> AskedForm:
+def _wished(form: Mapping[str, str], n: int) -> Wished | None:
+    """Return how exact numbers of records are to be: the wish is a fraction of all of them."""
+    if (found := _number_wished(form)) is None:
+        return None
+    number, percent, said = found
+    of_what = "% of all records" if percent else "records"
+    radius = number / 100.0 if percent else number / n
+    return Wished(Within(radius, certain=said == PROVABLY), f"{said} within {number:g} {of_what}")
+
+
+def _wished_of(
+    form: Mapping[str, str], kind: str, of: str, among: Expression | None, domain: Domain, n: int
+) -> Wished | None:
+    """Return how exact an average, a sum or a median is to be."""
+    found = _number_wished(form)
+    if found is None or kind == "median":
+        return _wished(form, n)
+    number, percent, said = found
+    _check_numbers(of, domain)
+    numbers = Numbers.of(domain, of, among)
+    whole = (numbers.high - numbers.low) * (n if kind == "sum" else 1)
+    of_what = f" % of the range of {shortened(of)}" if percent else ""
+    radius = number / 100.0 * whole if percent else float(number)
+    if not radius > 0.0:
+        raise FieldError("exact", f"{shortened(of)} has one value: leave this out.")
+    return Wished(Within(radius, certain=said == PROVABLY), f"{said} within {number:g}{of_what}")
+
+
+def _number_wished(form: Mapping[str, str]) -> tuple[float, bool, str] | None:
+    """Return the number of a wish, whether it is per cent, and how sure; None without one."""
+    text = form.get("exact", "").strip()
+    if not text:
+        return None
+    number = _number(text.removesuffix("%").strip())
+    if number is None or not 0.0 < number <= MOST_WISHED:
+        raise FieldError("exact", "Give a number above 0, such as 1 or 0.5, or leave this empty.")
+    said = USUALLY if form.get("sure") == USUALLY else PROVABLY
+    return float(number), text.endswith("%") or form.get("unit") != "own", said
+
+
+def _argument(wish: Wished | None) -> str:
+    return "" if wish is None else wish.call
+
+
+def _told_within(to: Answering, question: Any, wish: Wished | None) -> Any:
+    return to.answer(question) if wish is None else to.answer_within([question], wish.within)[0]
+
+
+def _statement(text: str, fields: Mapping[str, str], wish: Wished | None) -> AskedForm:
     if not text:
         raise FieldError("text", "Write a statement, such as SELECT COUNT(*) FROM t.")
     if len(text) > LONGEST_TEXT:
         raise FieldError("text", f"A statement has at most {LONGEST_TEXT:,} letters, this one {len(text):,}.")
     if text[:6].upper() != "SELECT":
         raise FieldError("text", "A statement begins with SELECT, such as SELECT COUNT(*) FROM t.")
+    within = None if wish is None else wish.within
     return AskedForm(
-        text, lambda to: to.sql(text), text, fields, text, call=f"session.sql({json.dumps(text)})"
+        text,
+        lambda to: to.sql(text, within=within),
+        text,
+        fields,
+        text,
+        call=f"session.sql({json.dumps(text)}{_argument(wish)})",
+        wish=wish,
     )
 
 
@@ -210,6 +305,7 @@ def _table(
     domain: Domain,
     fields: Mapping[str, str],
     rest: str,
+    wish: Wished | None,
 ) -> AskedForm:
     if by and by not in domain.names:
         raise FieldError("by", f"There is no attribute {shortened(by)}.")
@@ -226,18 +322,19 @@ def _table(
     title = f"records by {' and '.join(map(shortened, names))}{said}"
     return AskedForm(
         title,
-        lambda to: to.answer(cells),
+        lambda to: _told_within(to, cells, wish),
         cells,
         fields,
         _checked_sql(domain, sql, among),
         written(cells),
-        f"session.answer({written(cells)})",
+        f"session.answer({written(cells)}{_argument(wish)})",
+        wish=wish,
     )
 
 
 def _aggregate(
     kind: str, of: str, among: Expression | None, said: str, domain: Domain, fields: Mapping[str, str],
-    condition: str, rest: str,
+    condition: str, rest: str, wish: Wished | None,
 ) -> AskedForm:  # fmt: skip
     if kind == "median":
         if not domain.attribute(of).ordered:
@@ -246,11 +343,16 @@ def _aggregate(
     else:
         _check_numbers(of, domain)
 
+    within = None if wish is None else wish.within
+
     def worked_out(to: Answering) -> Any:
         if kind == "mean":
-            return to.mean(of, among)
-        return to.sum(of, among) if kind == "sum" else to.median(of, among)
+            return to.mean(of, among, within=within)
+        if kind == "sum":
+            return to.sum(of, among, within=within)
+        return to.quantile(of, 0.5, among, within=within)
 
+    call, share = ("quantile", ", 0.5") if kind == "median" and wish is not None else (kind, "")
     name = {"mean": "AVG", "sum": "SUM"}.get(kind)
     sql = f"SELECT {name}({_quoted(of)}) FROM t{rest}" if name else ""
     return AskedForm(
@@ -259,7 +361,8 @@ def _aggregate(
         worked_out,
         fields,
         _checked_sql(domain, sql, among) if sql else "",
-        call=f"session.{kind}({json.dumps(of)}{condition})",
+        call=f"session.{call}({json.dumps(of)}{share}{condition}{_argument(wish)})",
+        wish=wish,
     )
 
 

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from onlineic.errors import OnlineICError
 from onlineic.service import logs
-from onlineic.service.app import ADDED, host_of, http_problem, refused, shown, while_heard
+from onlineic.service.app import ADDED, http_problem, let_in, refused, shown
 from onlineic.service.bodies import body_of
 from onlineic.service.gate import Gate, Limits
 from onlineic.service.page import rendered
@@ -123,14 +123,7 @@ class Front:
                     logs.log.info("%s %d", scope["method"], message["status"])
                 await send(message)
 
-            if host_of(scope) not in self._limits.hosts:
-                problem = Problem(400, "host", "the host must be one that this server is called by.")
-                await shown(Request(scope), problem)(scope, receive, sending)
-                return
-            try:
-                await while_heard(self._app, scope, receive, sending)
-            except Exception as error:  # Starlette raises again what it has answered as 500
-                logs.log.error("request failed: %s", type(error).__name__)
+            await let_in(self._app, self._limits, scope, receive, sending)
 
         return guarded
 

@@ -50,6 +50,21 @@ class Office:
         """Return what a user may spend, as their next question finds it."""
         return self.scheduler.quota(user, self.gate.users.active)
 
+    def payment(self, job: Job) -> Callable[[], dict[str, float]]:
+        """Return what tells, in any thread, what a job has cost who asked: of the budget, and of their part.
+
+        Of periods, which have a budget each, it tells nothing.
+        """
+        part, whole = self.quota(job.user).limit, self.scheduler.view.account.capacity
+
+        def told() -> dict[str, float]:
+            if self.scheduler.spanned:
+                return {}
+            paid = job.paid or Fraction(0)
+            return {"paid": float(paid), "paid_of_part": float(paid * whole / part) if part else 0.0}
+
+        return told
+
     def facts(self, user: User) -> dict[str, Any]:
         """Return public facts of now, and what is left of a user's part."""
         view, pool, quota = self.scheduler.view, self.scheduler.pool(), self.quota(user)
@@ -60,6 +75,7 @@ class Office:
             "paid": float(paid / pool) if pool else 0.0,
             "left": float(max(Fraction(0), quota.limit - paid) / pool) if pool else 0.0,
             "hard_left": view.hits_left(quota),
+            "finest": user.finest,
         }
         return {**view.to_dict(), "measured_left": view.hits_left(None), "you": own}
 

@@ -32,11 +32,23 @@ ENDS: dict[str, dict[str, Any]] = {  # optional, of a table that grows
     name: {"type": "string", "maxLength": 10, "description": f"the {which} period that is asked about"}
     for name, which in (("since", "first"), ("until", "last"))
 }
+WITHIN = {
+    "description": "How exact each number is to be, fraction of the records: a number, for certain, or an "
+    "object for the usual error. A question that is an object can have one of its own.",
+    "oneOf": [
+        {"type": "number", "exclusiveMinimum": 0},
+        {"type": "object", "properties": {"certain": {}, "expected": {}, "parts": {"type": "integer"}}},
+    ],
+}
 KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "description": "Of one request: sent again with it, it is not asked again, and has the same reply.",
     "schema": {"type": "string", "maxLength": 80},
+}
+PAID: dict[str, Any] = {
+    "paid": {"type": "number", "description": "what you have paid for the request, as a part of the budget"},
+    "paid_of_part": {"type": "number", "description": "the same as a part of yours"},
 }
 SCHEMAS: dict[str, Any] = {
     "Question": QUESTION,
@@ -54,7 +66,7 @@ SCHEMAS: dict[str, Any] = {
             "bracket": {"type": "array", "items": {}, "minItems": 2, "maxItems": 2},
             "private": YES,
         },
-        reason={"enum": ["covered", "test", "bought", "known", None]},
+        reason={"enum": ["covered", "test", "bought", "known", "within", "budget", None]},
         expected_error={"type": ["number", "array", "null"], "items": {}},
         count_expected_error={"type": ["number", "array", "null"], "items": {}},
         cost={"type": ["number", "null"], "description": "part of the budget that this answer took"},
@@ -62,7 +74,7 @@ SCHEMAS: dict[str, Any] = {
     ),
     "Error": _object({"error": _object({"code": TEXT, "message": TEXT})}),
     "Outcome": {"oneOf": [_ref("Answer"), _ref("Error")]},
-    "Outcomes": _object({"answers": _list(_ref("Outcome"))}),
+    "Outcomes": _object({"answers": _list(_ref("Outcome"))}, within=WITHIN, **PAID),
     "Number": _object(
         {"name": TEXT, "value": NUMBER, "error_bound": NUMBER, "confidence": NUMBER, "private": YES}
     ),
@@ -92,12 +104,16 @@ SCHEMAS: dict[str, Any] = {
             "bought": COUNT,
             "expected": NUMBER,
             "restarts_left": {"type": ["integer", "null"]},
-        }
+            "of_part": {**NUMBER, "description": "at_most and tables as a part of yours"},
+        },
+        within=WITHIN,
     ),
     "Prospects": _object({"prospects": _list(_object({"answer": _ref("Answer"), "joint": NUMBER}))}),
     "Bounds": _object({"bounds": _list(NUMBER)}),
     "Snapshot": _object({"answers": _list({"oneOf": [_ref("Answer"), {"type": "null"}]})}),
-    "You": _object({"name": TEXT, "share": NUMBER, "paid": NUMBER, "left": NUMBER, "hard_left": COUNT}),
+    "You": _object(
+        {"name": TEXT, "share": NUMBER, "paid": NUMBER, "left": NUMBER, "hard_left": COUNT, "finest": NUMBER}
+    ),
     "Statistics": _object(
         {
             "n": COUNT,
@@ -117,7 +133,16 @@ SCHEMAS: dict[str, Any] = {
         seconds=NUMBER,
     ),
     "About": _object(
-        {"domain": FREE, "n": COUNT, "n_bound": COUNT, "beta": NUMBER, "budget": FREE, "version": TEXT}
+        {
+            "domain": FREE,
+            "n": COUNT,
+            "n_bound": COUNT,
+            "beta": NUMBER,
+            "budget": FREE,
+            "version": TEXT,
+            "finest": NUMBER,
+        },
+        within=WITHIN,
     ),
     "Transcript": _object(
         {"answers": _list(_ref("Answer")), "next": {"type": ["integer", "null"]}, "length": COUNT}
@@ -163,11 +188,11 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("get", "/v1/about"): Route("What is asked about: domain, n, beta, budget, version.", "About", SPAN),
     ("post", "/v1/answers"): Route(
         "Answer up to 256 questions, each by itself: an answer or a refusal.", "Outcomes", keyed=True,
-        body={"questions": {**_list(_ref("Question")), "maxItems": 256}},
+        body={"questions": {**_list(_ref("Question")), "maxItems": 256}}, beside={"within": WITHIN},
     ),
     ("post", "/v1/sql"): Route(
         "Answer one SELECT statement.", "Statement", keyed=True,
-        body={"sql": {"type": "string", "maxLength": 4096}},
+        body={"sql": {"type": "string", "maxLength": 4096}}, beside={"within": WITHIN},
     ),
     ("post", "/v1/share"): Route(
         "Answer one rate: which part of the records meets a condition, by group or not.", "Share",
@@ -176,6 +201,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("post", "/v1/explain"): Route(
         "What a question, or several, may cost you, and what the answer will be worth; asks nothing.",
         "Explanation", either=True, body={"question": _ref("Question"), "questions": _list(_ref("Question"))},
+        beside={"within": WITHIN},
     ),
     ("post", "/v1/prospects"): Route(
         "What questions would be answered if no test fired: for explanations alone, without any guarantee.",

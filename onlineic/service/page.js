@@ -20,7 +20,8 @@
     part("left-own").textContent = you.hard_left
       ? "Of your share: " + share(own) + " is left, enough for " + many(you.hard_left) + "."
       : "Of your share " + share(own) + " is left, too little for a measurement: new questions are answered from what " +
-        "was learned so far, without a check. What was told before stays free.";
+        "was learned so far, without a check" + (part("exact") && you.left ? ", unless you say how exact you need it and that costs less" : "") +
+        ". What was told before stays free.";
     fill(part("bar-all"), left);
     fill(part("bar-own"), own);
     part("news").hidden = told.length <= Number(part("released").dataset.length);
@@ -43,7 +44,10 @@
     const fit = () => {
       part("of").hidden = kind.value === "count" || kind.value === "series";
       part("by").hidden = kind.value !== "table";
+      const own = document.querySelector("#unit option[value=own]"), derived = kind.value === "mean" || kind.value === "sum";
+      if (own) own.textContent = derived ? (part("of").value ? "in the unit of " + part("of").value : "in its own unit") : "records";
     };
+    part("of").addEventListener("change", fit);
     kind.addEventListener("change", fit);
     fit();
     const names = all("#a0 option").map((one) => one.value).slice(1);

@@ -24,10 +24,20 @@ from onlineic.domain.unit import whose
 from onlineic.queries.answers import Answer
 from onlineic.questions.distributions import Quantile
 from onlineic.questions.groups import Groups
+from onlineic.questions.linear import PublicFacts
 from onlineic.questions.means import Derived
 from onlineic.questions.statements import AnswerTable
 from onlineic.service.face import Grown, Shown
-from onlineic.service.forms import KINDS, OPERATORS, ROWS, SERIES, AskedForm
+from onlineic.service.forms import (
+    KINDS,
+    OPERATORS,
+    PROVABLY,
+    ROWS,
+    SERIES,
+    USUALLY,
+    AskedForm,
+    Wished,
+)
 from onlineic.service.refusals import Problem
 from onlineic.service.users import Put
 from onlineic.service.words import (
@@ -42,6 +52,7 @@ from onlineic.service.words import (
     rounded,
     short_status,
     status_of,
+    two_digits,
     values_of,
     whole_records,
 )
@@ -50,6 +61,7 @@ from onlineic.session.explain import Explanation
 MOST_OPTIONS = 200  # labels that are offered to choose from
 FEW = 12  # rows of numbers that are shown without being asked for
 MOST_ROWS = 200  # of a result that are shown; its file holds all
+HELD = ("form", "kind", "of", "by", "since", "until", "text", "exact", "unit", "sure")
 MAPPED = 24  # rows and columns of a heat map
 STYLE = re.compile(r' style="[^"]*"')  # a quote inside of a text is escaped
 TITLES = {
@@ -361,22 +373,40 @@ def _cell(value: float, error: float | None, bound: float) -> tuple[str, list[st
 # -- what an answer would cost ------------------------------------------------------------------------------
 
 
-def explained_of(found: Explanation, n: int, beta: float) -> list[str]:
-    """Return what a question may cost who asks, and what it would be worth to them, in sentences."""
+def explained_of(
+    found: Explanation, n: int, beta: float, wish: Wished | None = None, *, wishes: bool = False
+) -> list[str]:
+    """Return what a question may cost who asks, and what it would be worth to them, in sentences.
+
+    Args:
+        wishes: Whether it can be asked how exact an answer is to be.
+    """
     many, known = found.answers, found.constants + found.repeats
     said = [f"It asks for {many:,} number{'s' * (many != 1)}."]
+    worth = _worth(found, n, beta)
+    if wish is not None and (found.payable or found.free):
+        worth = [f"The answer would be as exact as you ask: {wish.said}."]
     if found.free:
         one = "It is" if many == 1 else "All are"
-        return [*said, f"{one} known already, so it costs nothing.", *_worth(found, n, beta)]
+        exactly = " exactly enough" if wish is not None else ""
+        return [*said, f"{one} known already{exactly}, so it costs nothing.", *worth]
     if known:
         said.append(f"{known:,} of them {'is' if known == 1 else 'are'} known already, and free.")
     if not found.payable:
+        what = "measuring" if wish is None else "an answer so exact"
         said.append(
-            "Too little is left to pay for measuring, so nothing would be measured or spent: you would get "
+            f"Too little is left to pay for {what}, so nothing would be measured or spent: you would get "
             "what was learned so far, without a check."
         )
+        if wish is not None:
+            said.append("Ask less exactly: that costs less.")
+        elif wishes and found.left > 0.0:
+            said.append("Say how exact you need it: that can cost less.")
     else:
         price = f"It costs you at most {part(min(1.0, found.at_most + found.tables))} of the budget"
+        if wish is not None and found.of_part is not None:
+            price = f"It costs you at most {two_digits(found.at_most)} of the budget"
+            price += f", {two_digits(found.of_part)} of your share"
         one = "It is" if many - known == 1 else "All are" if _all_bought(found) else f"{found.bought:,} are"
         if found.bought:
             price += f". {one} measured for this question"
@@ -390,12 +420,44 @@ def explained_of(found: Explanation, n: int, beta: float) -> list[str]:
             f"Whoever asks next also buys tables for {part(found.shared)} of the budget, which serve "
             "everybody: no share pays for them."
         )
-    return [*said, *_worth(found, n, beta)]
+    return [*said, *worth]
 
 
 def _all_bought(found: Explanation) -> bool:
     """Whether all that is not known is bought by itself: no test decides whether it is measured."""
+    if found.prices:
+        return not any(one.taken and one.way == "test" for one in found.prices)
     return 0 < found.bought == found.answers - found.constants - found.repeats
+
+
+def cost_said(paid: Mapping[str, float], status: str) -> str:
+    """Return what a user has paid for an answer; "" where it is not known, or the status says it."""
+    if not paid:
+        return ""
+    if not paid["paid"]:
+        return "" if status.endswith(("free.", "spent on it.")) else "It cost you nothing."
+    of_budget, of_share = two_digits(paid["paid"]), two_digits(paid["paid_of_part"])
+    return f"It cost you {of_budget} of the budget, {of_share} of your share."
+
+
+def exactness_of(facts: PublicFacts, spanned: bool) -> dict[str, Any] | None:
+    """Return what the page says of how exact one can ask; None where one cannot."""
+    if spanned:
+        return None
+    wish = facts.within
+    usual = "by what was learned so far, or a measurement"
+    if wish is not None:
+        usual = f"{PROVABLY if wish.certain else USUALLY} within {100 * wish.radius:.3g} % of all records"
+    finest = f"{100 * facts.finest:.3g}" if facts.finest else ""
+    return {"usual": usual, "finest": finest}
+
+
+def too_fine(finest: float, n: int) -> str:
+    """Return that a wish is finer than one may have, in words."""
+    return (
+        f"You may ask for numbers within {100 * finest:.3g} % of all records, that is "
+        f"{n * finest:,.6g}, and this needs finer ones. Ask less exactly; nothing was spent."
+    )
 
 
 def _worth(found: Explanation, n: int, beta: float) -> list[str]:
@@ -432,7 +494,7 @@ def gauge_of(view: Shown, you: Mapping[str, Any]) -> dict[str, Any]:
     begun = bool(view.account.spent)
     return {
         "all": left_of_all(view.hits_left(None), left),
-        "own": left_of_own(you),
+        "own": left_of_own(you, not isinstance(view, Grown)),
         "all_bar": bare(share(left, "left of the budget, of all")),
         "own_bar": bare(share(own, "left of your share")),
         "first": "" if begun or not shared else part(shared),
@@ -445,14 +507,19 @@ def left_of_all(measured_left: int, left: float) -> str:
     return f"Of the whole budget: {part(left)} is left, enough for {_measurements(measured_left)}."
 
 
-def left_of_own(you: Mapping[str, Any]) -> str:
-    """Return what is left of a user's share, in words; `page.js` says the same."""
+def left_of_own(you: Mapping[str, Any], wishes: bool) -> str:
+    """Return what is left of a user's share, in words; `page.js` says the same.
+
+    Args:
+        wishes: Whether it can be asked how exact an answer is to be.
+    """
     own = you["left"] / you["share"] if you["share"] else 0.0
     if you["hard_left"]:
         return f"Of your share: {part(own)} is left, enough for {_measurements(you['hard_left'])}."
+    unless = ", unless you say how exact you need it and that costs less" if wishes and you["left"] else ""
     return (
         f"Of your share {part(own)} is left, too little for a measurement: new questions are answered "
-        "from what was learned so far, without a check. What was told before stays free."
+        f"from what was learned so far, without a check{unless}. What was told before stays free."
     )
 
 
@@ -513,7 +580,7 @@ def form_of(domain: Domain, form: Mapping[str, str], grown: Grown | None) -> dic
         "kinds": kinds,
         "operators": [*OPERATORS.items()],
         "names": list(domain.names),
-        "held": {name: form.get(name, "") for name in ("kind", "of", "by", "since", "until", "text")},
+        "held": {name: form.get(name, "") for name in HELD},
         "rows": rows,
         "labels": [] if grown is None else sorted(grown.labels),
     }

@@ -15,13 +15,14 @@ def encoded(value: Any) -> bytes:
     return "".join(_pieces(value)).encode()
 
 
-def written_answers(outcomes: Iterable[Outcome]) -> bytes:
-    """Return what became of questions as the body of a reply."""
-    return b'{"answers":[' + b",".join(encoded(one.to_dict()) for one in outcomes) + b"]}"
+def written_answers(outcomes: Iterable[Outcome], more: dict[str, Any] | None = None) -> bytes:
+    """Return what became of questions as the body of a reply, and further members."""
+    told = b'{"answers":[' + b",".join(encoded(one.to_dict()) for one in outcomes) + b"]"
+    return told + b"".join(b"," + encoded({name: one})[1:-1] for name, one in (more or {}).items()) + b"}"
 
 
 def _pieces(value: Any) -> Iterable[str]:
-    if isinstance(value, dict) and any(isinstance(one, list | dict) for one in value.values()):
+    if isinstance(value, dict) and any(map(_is_long, value.values())):
         yield "{"
         for place, (name, one) in enumerate(value.items()):
             yield ("," if place else "") + _encoder.encode(name) + ":"
@@ -38,6 +39,11 @@ def _pieces(value: Any) -> Iterable[str]:
         yield "]"
     else:
         yield _encoder.encode(value)
+
+
+def _is_long(value: Any) -> bool:
+    """Return whether a member is written by itself; of most objects none is."""
+    return bool(_each(value) if isinstance(value, list) else value and isinstance(value, dict))
 
 
 def _each(value: list[Any]) -> int:

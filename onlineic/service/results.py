@@ -23,14 +23,20 @@ class Results:
 
     def __init__(self) -> None:
         self._held: dict[str, OrderedDict[str, Any]] = {}
+        self._paid: dict[tuple[str, str], dict[str, float]] = {}
 
-    def keep(self, name: str, query: str, found: Any) -> None:
-        """Keep what a question of a user was told."""
+    def keep(self, name: str, query: str, found: Any, paid: dict[str, float] | None = None) -> None:
+        """Keep what a question of a user was told, and what they have paid for it."""
         held = self._held.setdefault(name, OrderedDict())
         held.pop(query, None)
-        held[query] = found
+        held[query], self._paid[name, query] = found, paid or {}
         while len(held) > 1 and (len(held) > MOST_KEPT or sum(map(cells_of, held.values())) > MOST_CELLS):
-            held.popitem(last=False)
+            older, _ = held.popitem(last=False)
+            del self._paid[name, older]
+
+    def paid(self, name: str, query: str) -> dict[str, float]:
+        """Return what a user has paid for the latest answer to a question, of the budget and their part."""
+        return self._paid.get((name, query), {})
 
     def get(self, name: str, query: str) -> Any:
         """Return what a question of a user was told, or None."""

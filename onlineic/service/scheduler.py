@@ -28,9 +28,11 @@ import attrs
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import check_many
+from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, LedgerError, OnlineICError, TooLargeError, checked_list
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import BoundMarginal
+from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
 from onlineic.questions.linear import PublicFacts
 from onlineic.service.face import ALL, Servable, Shown, Span, Spanned, over
@@ -67,6 +69,7 @@ class Job:
         asked, done: Cost so far of what it became, and of what of that was answered.
         found: Statuses and codes.
         left: Whether nobody waits for it any more: what of it was not asked yet is not asked.
+        paid: What it has cost who asked, as a part of the budget; None before it is asked, and of periods.
     """
 
     user: User
@@ -77,6 +80,7 @@ class Job:
     started: int | None = None
     stopped: int = 0
     left: bool = False
+    paid: Fraction | None = None
     found: Counter[str] = attrs.field(factory=Counter)
 
     @classmethod
@@ -135,18 +139,55 @@ class LimitedSession(Answering):
     @property
     def facts(self) -> PublicFacts:
         found: PublicFacts = self._known.facts
+        return found.of_asker(self.job.user.finest)
+
+    @property
+    def domain(self) -> Domain:
+        found: Domain = self._known.domain  # without all other facts
         return found
 
     def answer(self, query: Any) -> Answer:
+        if (wish := self.facts.within) is not None:
+            return self.answer_within([query], wish)[0]
         found: Answer = self._answered([query], lambda face, part: [face.answer(part[0])])[0]
         return found
 
     def answer_many(self, queries: Any) -> Any:
         check_many(queries)
         asked = checked_list("queries", queries, remedy="write [query, ...]")
+        if (wish := self.facts.within) is not None:
+            return self.answer_within(asked, wish)
         return self._answered(asked, lambda face, part: face.answer_many(part))
 
-    def _answered(self, asked: list[Any], ask: Callable[[Any, list[Any]], Any]) -> list[Answer]:
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        """Answer the queries of one call, each within a wish; of periods as `AnsweringLinear` refuses it."""
+        if self.scheduler.spanned:
+            return super().answer_within(queries, within)
+
+        tables = dict[Any, float]()
+
+        def each(face: Any, part: list[Any]) -> list[Answer]:
+            return [
+                face.answer(one, within=within).costing(tables.pop(getattr(one, "key", None), None))
+                for one in part
+            ]
+
+        return self._answered([*queries], each, lambda bound: [of_call(bound, within, tables)])
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what the hypothesis of the view says of each query."""
+        view: Any = self.scheduler.view
+        if self.scheduler.spanned:
+            return super().believed(queries)
+        found: list[float] = view.believed([self._as_bound(one) for one in queries])
+        return found
+
+    def _answered(
+        self,
+        asked: list[Any],
+        ask: Callable[[Any, list[Any]], Any],
+        before: Callable[[list[Any]], list[tuple[int, Act]]] = lambda bound: [],
+    ) -> list[Answer]:
         bound = [self._as_bound(one) for one in asked]  # all are checked before the first is asked
         costs = [cost_of_bound(one) for one in bound]
         self._take(sum(costs))
@@ -160,9 +201,8 @@ class LimitedSession(Answering):
 
             return run
 
-        batch = self.scheduler.put(
-            job, [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)], last=False
-        )
+        parts = [(cost, act(part)) for cost, part in in_parts(bound, costs, LONG_PART)]
+        batch = self.scheduler.put(job, [*before(bound), *parts], last=False)
         try:
             return [one for found in batch.future.result() for one in found]
         except OnlineICError as error:
@@ -313,33 +353,60 @@ class Scheduler:
 
     def quota(self, user: User, active: int) -> Quota:
         """Return what a user may spend, where so many may ask."""
-        return Quota(user.name, user.part(active) * self.pool())
+        return Quota(user.name, user.part(active) * self.pool(), user.finest)
+
+    def wish(self, user: User, within: Within | None) -> Within | None:
+        """Return how exact answers are to be for a user: as they wish, or as the session does.
+
+        Raises:
+            TooFineWishError: If they may have no such wish.
+        """
+        if within is None:
+            return self.session.facts.of_asker(user.finest).within
+        Quota(user.name, Fraction(0), user.finest).check(within)
+        return within
 
     # -- what is sent: in the event loop --------------------------------------------------------------------
 
-    async def outcomes(self, job: Job, questions: list[Any], costs: Sequence[int]) -> list[Outcome]:
+    async def outcomes(
+        self, job: Job, questions: list[Any], costs: Sequence[int], wishes: Sequence[Within | None]
+    ) -> list[Outcome]:
         """Return the outcome of each bound question; where all are known, without waiting for a turn.
 
         These are told from the view, and counted and logged within the next turns.
+
+        Args:
+            wishes: How exact each is to be: those with the same wish are one call.
         """
         view = self.view
         if self.ready and all(map(view.holds, questions)):
-            known = [view.known(question) for question in questions]
+            known = [view.known(*pair) for pair in zip(questions, wishes, strict=True)]
             found = [one for one in known if one is not None]
             if len(found) == len(questions):
                 self._count(job, [one.answer for one in found if one.answer is not None])
                 return found
 
         def act(part: list[Any]) -> Act:
+            asked, exact = map(list, zip(*part, strict=True))
+
             def run(face: Any, session: Any) -> list[Outcome]:
-                found: list[Outcome] = face.outcomes(part)
+                found: list[Outcome] = face.outcomes(asked, exact) if any(exact) else face.outcomes(asked)
+                if tables:
+                    found = [_with_tables(one, tables) for one in found]
                 self.unrecorded = any(isinstance(one.error, LedgerError) for one in found)
                 job.found.update(map(_status, found))
                 return found
 
             return run
 
-        parts = [(cost, act(part)) for cost, part in in_parts(questions, costs, PART)]
+        tables = dict[Any, float]()
+        calls = {wish: list[Any]() for wish in wishes if wish is not None}
+        for question, wish in zip(questions, wishes, strict=True):
+            if wish is not None:
+                calls[wish].append(question)
+        pairs = [*zip(questions, wishes, strict=True)]
+        parts = [of_call(call, wish, tables) for wish, call in calls.items() if len(call) > 1]
+        parts += [(cost, act(part)) for cost, part in in_parts(pairs, costs, PART)]
         return [one for part in await self._run(job, parts) for one in part]
 
     async def parts(self, job: Job, parts: list[tuple[int, Act]]) -> list[Any]:
@@ -558,7 +625,12 @@ class Scheduler:
             asking = self.session.paid_by(self.quota(job.user, len(digests)))
             if job.started is None:
                 job.started = asking.length
-            batch.results.append(act(over(asking, job.span), self.session))
+            before = asking.paid
+            try:
+                batch.results.append(act(over(asking, job.span), self.session))
+            finally:
+                if before is not None and (after := asking.paid) is not None:
+                    job.paid = (job.paid or Fraction(0)) + after - before
             job.done += cost
         except LedgerError as error:
             batch.error, self.broken = error, True
@@ -644,6 +716,28 @@ def in_parts(asked: Sequence[Any], costs: Sequence[int], most: int) -> list[tupl
         else:
             found.append((cost, [one]))
     return found
+
+
+def of_call(questions: list[Any], within: Within, tables: dict[Any, float]) -> tuple[int, Act]:
+    """Return the part that buys what a call needs as a whole, with its cost: it tells nothing.
+
+    Args:
+        tables: Gets what was spent of the budget, by the keys of the questions.
+    """
+
+    def bought(face: Any, session: Any) -> list[Any]:
+        tables.update(face.buy_call(questions, within))
+        return []
+
+    return max(1, len(questions) // 8), bought
+
+
+def _with_tables(outcome: Outcome, tables: dict[Any, float]) -> Outcome:
+    """Return an outcome whose answer costs also its part of the tables of its call."""
+    answer = outcome.answer
+    if answer is None or answer.query is None:
+        return outcome
+    return attrs.evolve(outcome, answer=answer.costing(tables.pop(answer.query.key, None)))
 
 
 def cost_of_bound(question: Any) -> int:

@@ -17,16 +17,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from onlineic.domain.unit import whose
-from onlineic.errors import OnlineICError
+from onlineic.errors import OnlineICError, TooFineWishError
 from onlineic.queries.answers import Answer
 from onlineic.service.bodies import body_of
-from onlineic.service.face import Grown, Shown, over
+from onlineic.service.face import ALL, Grown, Shown, over
 from onlineic.service.forms import AskedForm, FieldError, fields_of, in_plain_words, query_of, read_form
 from onlineic.service.gate import COOKIE, Gate, check_origin
 from onlineic.service.office import Office
 from onlineic.service.page import (
     attributes_of,
     bare,
+    cost_said,
+    exactness_of,
     explained_of,
     form_of,
     gauge_of,
@@ -37,6 +39,7 @@ from onlineic.service.page import (
     rendered,
     title_of,
     told_of,
+    too_fine,
 )
 from onlineic.service.refusals import Problem, RefusedError
 from onlineic.service.results import Results, columns_of, sheet, told
@@ -132,9 +135,10 @@ class Site:
                 return await self._page(user, form, asked=asked, explained=await self._explained(user, asked))
 
             async def answered(job: Job) -> Response:
+                payment = self._office.payment(job)
                 found = await self._office.worked(job, asked.of)
-                self._results.keep(user.name, asked.query, found)
-                self._scheduler.remember(Put(user.name, asked.query, asked.said))
+                self._results.keep(user.name, asked.query, found, payment())
+                self._scheduler.remember(Put(user.name, asked.query, asked.title))
                 if len(asked.query) > LONGEST_ADDRESS:
                     return await self._page(user, form, asked=asked, found=found)
                 return RedirectResponse(f"./?{asked.query}", 303)
@@ -158,7 +162,10 @@ class Site:
 
     def _read(self, form: Mapping[str, str]) -> AskedForm:
         span = (form.get("since") or None, form.get("until") or None)
-        return read_form(form, over(self._office.session, span).domain)
+        if self._scheduler.spanned and form.get("exact", "").strip():
+            raise FieldError("exact", "Leave this empty: how exact cannot be asked over periods.")
+        face = over(self._office.session, span)
+        return read_form(form, face.domain, face.n)
 
     async def _explained(self, user: User, asked: AskedForm) -> list[str]:
         quota, beta = self._office.quota(user), self._office.session.beta
@@ -169,7 +176,7 @@ class Site:
 
         found, n = await self._scheduler.look(user, explained)
         self._gate.owe_reads(user, found.answers)
-        return explained_of(found, n, beta)
+        return explained_of(found, n, beta, asked.wish, wishes=not self._scheduler.spanned)
 
     def _recalled(self, view: Any, asked: AskedForm) -> Any:
         """Return what was told of a question, worked out of what stands in the record, or None."""
@@ -181,6 +188,9 @@ class Site:
     async def _refused(self, user: User, form: Mapping[str, str], error: Exception) -> Response:
         """Show the form again, with what is wrong beside its field."""
         problem = Problem.of(error)
+        if isinstance(error, TooFineWishError) and form.get("exact"):
+            n = over(self._office.session, ALL).n
+            return await self._page(user, form, errors={"exact": too_fine(user.finest, n)}, status=422)
         if isinstance(error, FieldError):
             return await self._page(user, form, errors={error.field: str(error)}, status=422)
         said = problem_of(problem)
@@ -209,6 +219,8 @@ class Site:
             latest = latest_of(view)
             grown = view if isinstance(view, Grown) else None
             seen = view if asked is None else over(view, asked.span)
+            shown = None if found is None or asked is None else told_of(asked, found, seen.n, beta)
+            paid = {} if asked is None else self._results.paid(user.name, asked.query)
             return rendered(
                 "page.html",
                 title=title_of(view),
@@ -221,7 +233,9 @@ class Site:
                 filled=bool(form),
                 refused=refused,
                 explained=explained,
-                told=None if found is None or asked is None else told_of(asked, found, seen.n, beta),
+                told=shown,
+                cost="" if shown is None else cost_said(paid, shown.status),
+                exactness=exactness_of(session.facts.of_asker(user.finest), self._scheduler.spanned),
                 asked=asked,
                 query="" if asked is None else asked.query,
                 gauge=gauge_of(view, facts["you"]),

@@ -18,7 +18,14 @@ from typing import Any, TypeVar, final
 
 import attrs
 
-from onlineic.errors import InvalidParameterError, SessionStateError, checked_integer, checked_ratio, shown
+from onlineic.errors import (
+    InvalidParameterError,
+    SessionStateError,
+    checked_integer,
+    checked_ratio,
+    checked_real,
+    shown,
+)
 from onlineic.noise.sources import SystemNoise
 
 PREFIX = "oic_"  # by which scanners of leaked secrets know a token
@@ -30,13 +37,14 @@ SETTLED = 10**8  # nanoseconds after a change of the file, from which on the nex
 STALE = 10**9  # nanoseconds for which users that were read last stand in for a file that is being written
 TABLES = """
 CREATE TABLE IF NOT EXISTS user (name TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, created REAL NOT NULL,
-                   revoked REAL, share TEXT, per_minute INTEGER NOT NULL);
+                   revoked REAL, share TEXT, per_minute INTEGER NOT NULL, finest REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS audit (time REAL NOT NULL, user TEXT NOT NULL, digest TEXT NOT NULL,
                    start INTEGER NOT NULL, stop INTEGER NOT NULL, statuses TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS question (time REAL NOT NULL, user TEXT NOT NULL, query TEXT NOT NULL,
                    said TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS start (time REAL NOT NULL, good INTEGER NOT NULL);
 """
+COLUMNS = "name, digest, created, revoked, share, per_minute, finest"  # of a user
 T = TypeVar("T")
 
 
@@ -50,6 +58,7 @@ class User:
         share: Of what hits can spend, in [0, 1]; None: twice an equal share.
         per_minute: Questions.
         digest: Of the token.
+        finest: Wish that they may have of a number, a fraction of the records; 0: any.
     """
 
     name: str
@@ -58,6 +67,7 @@ class User:
     share: Fraction | None
     per_minute: int
     digest: str = attrs.field(default="", repr=False)
+    finest: float = 0.0
 
     def part(self, active: int) -> Fraction:
         """Return the share, where so many users are active."""
@@ -140,6 +150,11 @@ class Users:
         made = sqlite3.connect(self.path, timeout=self._waits, isolation_level=None, check_same_thread=False)
         try:
             made.executescript(TABLES)
+            if not _knows_wishes(made):  # an older file, which another process may open too
+                made.execute("BEGIN IMMEDIATE")
+                if not _knows_wishes(made):
+                    made.execute("ALTER TABLE user ADD COLUMN finest REAL NOT NULL DEFAULT 0")
+                made.execute("COMMIT")
         except BaseException:
             made.close()
             raise
@@ -163,7 +178,7 @@ class Users:
                 f"{shown(self.path, 200)}; make room, or restore it from its backup."
             ) from None
 
-    def add(self, name: str, share: Any = None, per_minute: int = PER_MINUTE) -> str:
+    def add(self, name: str, share: Any = None, per_minute: int = PER_MINUTE, finest: float = 0.0) -> str:
         """Add a user and return the token, which nothing shows again.
 
         Raises:
@@ -175,14 +190,15 @@ class Users:
             raise InvalidParameterError(
                 f"name must be a printable text of 1 to {LONGEST_NAME} letters, got {shown(name)}."
             )
-        part, many = _checked(share, per_minute)
+        part, many, wish = _checked(share, per_minute, finest)
         if any(user.name == name for user in self.list()):
             raise InvalidParameterError(
                 f"name must be new, got {shown(name)}, which has paid under this name before; take another."
             )
         token = PREFIX + SystemNoise().words(4).tobytes().hex()
-        row = (name, digest_of(token), time.time(), None, part, many)
-        self._run(lambda: self._connection.execute("INSERT INTO user VALUES (?, ?, ?, ?, ?, ?)", row))
+        row = (name, digest_of(token), time.time(), None, part, many, wish)
+        sql = f"INSERT INTO user ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        self._run(lambda: self._connection.execute(sql, row))
         return token
 
     def renew(self, name: str) -> str:
@@ -199,14 +215,22 @@ class Users:
         sql = "UPDATE user SET revoked = ? WHERE name = ? AND revoked IS NULL"
         self._run(lambda: self._connection.execute(sql, (time.time(), name)))
 
-    def quota(self, name: str, share: Any = None, per_minute: int | None = None) -> None:
-        """Give a user another part of the budget, another rate, or both."""
+    def quota(
+        self,
+        name: str,
+        share: Any = None,
+        per_minute: int | None = None,
+        finest: float | None = None,
+    ) -> None:
+        """Give a user another part of the budget, another rate, another finest wish, or several of these."""
         held = self.one(name)
-        part, many = _checked(
-            held.share if share is None else share, held.per_minute if per_minute is None else per_minute
+        row = _checked(
+            held.share if share is None else share,
+            held.per_minute if per_minute is None else per_minute,
+            held.finest if finest is None else finest,
         )
-        sql = "UPDATE user SET share = ?, per_minute = ? WHERE name = ?"
-        self._run(lambda: self._connection.execute(sql, (part, many, name)))
+        sql = "UPDATE user SET share = ?, per_minute = ?, finest = ? WHERE name = ?"
+        self._run(lambda: self._connection.execute(sql, (*row, name)))
 
     def one(self, name: str) -> User:
         """Return a user, or raise `InvalidParameterError`."""
@@ -263,9 +287,8 @@ class Users:
                 (version,) = self._connection.execute("PRAGMA data_version").fetchone()
                 version = version * 2**32 + self._connection.total_changes
                 if self._seen is None or self._seen[0] != version:
-                    sql = "SELECT digest, name, created, revoked, share, per_minute FROM user"
-                    rows = self._connection.execute(sql).fetchall()
-                    self._seen = (version, {row[0]: _user(*row) for row in rows})
+                    rows = self._connection.execute(f"SELECT {COLUMNS} FROM user").fetchall()
+                    self._seen = (version, {row[1]: _user(*row) for row in rows})
             except sqlite3.OperationalError as error:
                 locked = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
                 if not locked or self._seen is None or read_at - self._read_at > STALE:
@@ -396,15 +419,26 @@ class Users:
         return f"Users({self.path!r}, {self.active} active)"
 
 
+def _knows_wishes(file: sqlite3.Connection) -> bool:
+    """Return whether users of a file have a finest wish."""
+    return any(row[1] == "finest" for row in file.execute("PRAGMA table_info(user)"))
+
+
 def _which(state: os.stat_result) -> tuple[int, int]:
     """Return which file it is that a path leads to."""
     return state.st_dev, state.st_ino
 
 
 def _user(
-    digest: str, name: str, created: float, revoked: float | None, share: str | None, many: int
+    name: str,
+    digest: str,
+    created: float,
+    revoked: float | None,
+    share: str | None,
+    many: int,
+    finest: float,
 ) -> User:
-    return User(name, created, revoked, None if share is None else Fraction(share), many, digest)
+    return User(name, created, revoked, None if share is None else Fraction(share), many, digest, finest)
 
 
 def digest_of(token: str) -> str:
@@ -412,9 +446,10 @@ def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _checked(share: Any, per_minute: int) -> tuple[str | None, int]:
+def _checked(share: Any, per_minute: int, finest: float) -> tuple[str | None, int, float]:
     many = checked_integer("per_minute", per_minute, at_least=1, at_most=10**6)
+    wish = checked_real("finest", finest, at_least=0.0, at_most=1.0, remedy="write .005 for half a per cent")
     if share is None:
-        return None, many
+        return None, many, wish
     part = checked_ratio("share", share, at_least=0.0, at_most=1.0, remedy="write a share such as 0.25")
-    return str(part), many
+    return str(part), many, wish

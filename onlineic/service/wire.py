@@ -67,7 +67,16 @@ def from_wire(sent: Any, domain: Domain) -> Any:
     Raises:
         InvalidQueryError, TooLargeError: If it cannot be read, or costs too much to look at.
     """
-    cost_of(sent, domain)
+    return costed(sent, domain)[0]
+
+
+def costed(sent: Any, domain: Domain) -> tuple[Any, int]:
+    """Return the same with `cost_of` it."""
+    cost = cost_of(sent, domain)  # before it is looked at
+    return _read(sent, domain), cost
+
+
+def _read(sent: Any, domain: Domain) -> Any:
     if isinstance(sent, dict) and isinstance(sent.get("weigh"), dict) and "weigh" not in domain.names:
         return _product_read(sent, domain)
     if isinstance(sent, dict) and "weigh" in sent and "weigh" not in domain.names:

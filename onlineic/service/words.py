@@ -23,6 +23,11 @@ SAID = {
     "repeat": "Told before, and told again: free.",
     "untested": "From what was learned so far, without a check: nothing was spent on it.",
 }
+WISHED = {  # by reason
+    "within": "Known as exactly as you ask from what was released so far: nothing was spent on it.",
+    "budget": "Your share, or the budget, does not pay for an answer so exact: this is what was learned so "
+    "far, without a check. Nothing was spent on it.",
+}
 SHORT = {"easy": "checked", "hard": "measured", "repeat": "told before", "untested": "not checked"}
 PIECE = "a part of a mean, a sum or a statement"
 CONSTANT = "The same whatever the records are."
@@ -35,7 +40,7 @@ def status_of(answer: Answer) -> str:
     query: Any = answer.query
     if query is not None and not isinstance(query, BoundMarginal) and query.constant is not None:
         return CONSTANT
-    return SAID[answer.status]
+    return WISHED.get(answer.reason or "", SAID[answer.status])
 
 
 def short_status(answer: Answer) -> str:
@@ -85,6 +90,11 @@ def part(share: float) -> str:
     if 0.0 < share < 0.001:
         return "less than 0.1 %"
     return f"{100.0 * share:.1f} %".replace(".0 %", " %")
+
+
+def two_digits(share: float) -> str:
+    """Return a price as a part, rounded up."""
+    return f"{upward(100.0 * min(1.0, share), 2)} %"
 
 
 def rounded(value: float, error: float | None, bound: float) -> str:

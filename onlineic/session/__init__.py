@@ -5,13 +5,14 @@ from onlineic.session.asking import Asking, Outcome
 from onlineic.session.belief import Belief, replay
 from onlineic.session.columns import Answers
 from onlineic.session.core import Core
-from onlineic.session.explain import Explanation
+from onlineic.session.explain import Explanation, Price
 from onlineic.session.prices import Prices
 from onlineic.session.quota import PaidByName, Quota
 from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import BelievedMarginal, Summary
 from onlineic.session.view import View
+from onlineic.session.wish_spending import WishSpending
 
 __all__ = [
     "AnswerBook",
@@ -24,10 +25,12 @@ __all__ = [
     "OnlineIC",
     "Outcome",
     "PaidByName",
+    "Price",
     "Prices",
     "Quota",
     "SessionStatistics",
     "Summary",
     "View",
+    "WishSpending",
     "replay",
 ]

@@ -553,11 +553,13 @@ class AnswerBook:
         """Return whether a question needs no test: it is a constant, or its answer stands."""
         return question.constant is not None or self._memory.recall(question, self._stands) is not None
 
-    def recalled(self, question: Question) -> Answer | None:
-        """Return the answer of a question that needs no test, a constant or a repeat, or None."""
+    def recalled(self, question: Question, within: Within | None = None) -> Answer | None:
+        """Return the answer of a question that needs no test, or None: a constant or a repeat in a wish."""
         if question.constant is not None:
             value = question.constant / (1 << question.grid_bits)
             return self._without_test(question, value, "easy", 0.0, "known")
+        if within is not None and not self._told_within(question, within):
+            return None
         known = self._memory.recall(question, self._stands)
         if known is None:
             return None
@@ -601,13 +603,15 @@ class AnswerBook:
         return self._without_test(question, value, "untested", math.inf, "within")
 
     def wide(self, question: Question) -> Answer:
-        """Return the hypothesis's answer where a wish cannot be paid.
+        """Return the answer that stands, else the hypothesis's, where a wish cannot be paid.
 
         Raises:
             SessionExhaustedError: Where nothing is answered that way.
         """
         if self.raises:
             raise SessionExhaustedError(self.used_up())
+        if (known := self._memory.recall(question, self._stands)) is not None:  # what was paid is not lost
+            return self._without_test(question, known.again(question)[0], "repeat", known, "budget")
         value = stated_value(question, self.guesses([question])[0], self._n)
         return self._without_test(question, value, "untested", math.inf, "budget")
 

@@ -1,7 +1,9 @@
 """A session as one of several askers has it: the same answers, paid from a quota, one outcome a question."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Protocol, final
 
 import attrs
@@ -19,6 +21,7 @@ from onlineic.questions.derived import Answering
 from onlineic.questions.linear import Estimate, PublicFacts
 from onlineic.session.explain import Explanation, explained
 from onlineic.session.loop import Loop
+from onlineic.session.quota import Quota
 
 
 @final
@@ -87,12 +90,41 @@ class Run(Protocol):
 class Asking(Answering):
     """A session with the quota of one asker; made by `OnlineIC.paid_by`."""
 
-    def __init__(self, session: Answering, loop: Callable[[], Loop], run: Run, places: Places) -> None:
+    def __init__(
+        self,
+        session: Answering,
+        loop: Callable[[], Loop],
+        run: Run,
+        places: Places,
+        quota: Quota | None = None,
+    ) -> None:
         self._session, self._loop, self._run, self._places = session, loop, run, places
+        self._quota = quota
 
     @property
     def facts(self) -> PublicFacts:
-        return self._session.facts
+        facts = self._session.facts
+        return facts if self._quota is None else facts.of_asker(self._quota.finest)
+
+    @property
+    def paid(self) -> Fraction:
+        """What the asker has paid, as a part of the budget; without a quota all that is spent."""
+        account, payments = self._loop().ledger.account, self._loop().core.payments
+        spent = account.spent if self._quota is None else payments.by_name.of(self._quota.name)
+        return spent / account.capacity
+
+    def _wish(self, within: float | Within | None) -> Within | None:
+        """Return how exact answers are to be; None: as nobody has said.
+
+        Raises:
+            TooFineWishError: If the asker may have no such wish.
+        """
+        if within is None:
+            return self.facts.within
+        wish = checked_within(within)
+        if self._quota is not None:
+            self._quota.check(wish)
+        return wish
 
     def unprojected(self, queries: Iterable[Any]) -> list[Estimate | None]:
         return self._session.unprojected(queries)
@@ -102,37 +134,56 @@ class Asking(Answering):
         """Records in the transcript."""
         return len(self._loop().ledger)
 
-    def answer(self, query: Any) -> Answer:
+    def answer(self, query: Any, *, within: float | Within | None = None) -> Answer:
         """Answer one query, as `OnlineIC.answer`; untested where the quota cannot pay."""
-        found: Answer = self._run(lambda: self._loop().answer(query))
+        wish = self._wish(within)
+        found: Answer = self._run(lambda: self._loop().answer(query, wish))
         return found
 
-    def answer_many(self, queries: Any) -> Any:
+    def answer_many(self, queries: Any, *, within: float | Within | None = None) -> Any:
         """Answer queries in order, as `OnlineIC.answer_many`."""
         check_many(queries)
-        asked = checked_list("queries", queries, remedy="write [query, ...]")
-        return self._run(lambda: self._loop().answer_many(asked))
+        asked, wish = checked_list("queries", queries, remedy="write [query, ...]"), self._wish(within)
+        return self._run(lambda: self._loop().answer_many(asked, wish))
 
     def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
         """Answer the queries of one call, each within a wish, as `OnlineIC.answer_within`."""
-        asked = checked_list("queries", queries, remedy="write [query, ...]")
-        wish = checked_within(within)
-        found: list[Answer] = self._run(lambda: [*self._loop().answer_many(asked, wish)])
+        return [*self.answer_many([*queries], within=within)]
+
+    def buy_call(self, queries: Iterable[Any], within: Within) -> dict[Any, float]:
+        """Buy what a call needs as a whole to be answered within a wish: its questions follow one by one.
+
+        Returns:
+            What it cost of the budget, in equal parts, by the keys of the questions.
+        """
+        asked, wish = checked_list("queries", queries), self._wish(within)
+
+        def bought() -> dict[Any, float]:
+            core = self._loop().core
+            return core.buy_call([*map(core.bound, asked)], wish or within)
+
+        found: dict[Any, float] = self._run(bought)
         return found
 
     def believed(self, queries: Iterable[Any]) -> list[float]:
         """Return what the hypothesis says of each query, as `OnlineIC.believed`."""
         return self._session.believed(queries)
 
-    def outcomes(self, questions: Iterable[Any]) -> list[Outcome]:
+    def outcomes(
+        self, questions: Iterable[Any], within: Iterable[Within | None] = itertools.repeat(None)
+    ) -> list[Outcome]:
         """Answer questions in order, each by itself: one that is refused leaves the others alone.
 
         The answers are those of one call of `answer` each.
+
+        Args:
+            within: How exact each is to be; None: as the session wishes.
         """
         asked = checked_list("questions", questions, remedy="write [question, ...]")
+        pairs = list(zip(asked, within, strict=False))
 
         def each() -> list[Outcome]:
-            return [self._outcome(question) for question in asked]
+            return [self._outcome(question, wish) for question, wish in pairs]
 
         found: list[Outcome] = self._run(each)
         return found
@@ -148,10 +199,10 @@ class Asking(Answering):
 
         self._run(counted)
 
-    def _outcome(self, question: Any) -> Outcome:
+    def _outcome(self, question: Any, within: Within | None) -> Outcome:
         loop = self._loop()
         try:
-            answer = loop.answer(question)
+            answer = loop.answer(question, self._wish(within))
         except OnlineICError as error:
             return Outcome(error=error)
         tested = answer.status != "untested" and answer.query is not None and answer.query.constant is None
@@ -166,9 +217,10 @@ class Asking(Answering):
         """Return these answers as the hypothesis says them now, as `OnlineIC.snapshot`."""
         return self._session.snapshot(queries, answers)
 
-    def explain(self, question: Any) -> Explanation:
+    def explain(self, question: Any, *, within: float | Within | None = None) -> Explanation:
         """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
-        found: Explanation = self._run(lambda: explained(self._loop(), question))
+        wish = None if within is None else self._wish(within)
+        found: Explanation = self._run(lambda: explained(self._loop(), question, wish))
         return found
 
 

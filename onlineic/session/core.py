@@ -156,8 +156,21 @@ class Core:
     def answer_within(self, questions: Sequence[Question], within: Within) -> list[Answer]:
         """Answer the questions of one call, each as exactly as was wished, for no more than that costs.
 
+        A question that what was bought for the call leaves open is bought by itself.
+        """
+        begun = len(self._ledger)
+        self.buy_call(questions, within)
+        answers = [self._within(question, within) for question in questions]
+        if not (parts := self._tables_since(begun)):
+            return answers
+        own = [parts.pop(question.key, 0.0) for question in questions]
+        return [answer.costing(more) for answer, more in zip(answers, own, strict=True)]
+
+    def buy_call(self, questions: Sequence[Question], within: Within) -> dict[Any, float]:
+        """Buy what a call needs as a whole, where that costs less than its numbers.
+
         The call is fixed before anything of it is bought: so tables for all of it may answer each of its
-        questions by their own noise. A question that these leave open is bought by itself.
+        questions by their own noise. Return what it cost of the budget, in equal parts, by the questions.
         """
         self.read_guard.check()
         begun = len(self._ledger)
@@ -166,23 +179,20 @@ class Core:
                 f"within must be None in a session that does not buy by what is asked, got {shown(within)}; "
                 "open OnlineIC(data, budget, within=..), or without update, purchases and release."
             )
-        new = {one.key: one for one in questions if not self.book.meets(one, within)}
-        if len(new) > 1:
-            self._buy_within((*new.values(),)[:MOST_HEARD], within)
-        answers = [self._within(question, within) for question in questions]
-        return self._with_tables(questions, answers, begun)
+        if len(questions) > 1:  # of one alone `_within` asks the same
+            new = {one.key: one for one in questions if not self.book.meets(one, within)}
+            if len(new) > 1:
+                self._buy_within((*new.values(),)[:MOST_HEARD], within)
+        return self._tables_since(begun)
 
-    def _with_tables(self, questions: Sequence[Question], answers: list[Answer], begun: int) -> list[Answer]:
-        """Return answers that cost also what tables did that were bought for them, in equal parts."""
+    def _tables_since(self, begun: int) -> dict[Any, float]:
+        """Return what tables for wishes have cost since then, in equal parts by their questions."""
         parts, capacity = dict[Any, Fraction](), self._ledger.account.capacity
         for record in self._ledger.records(begun):
             if isinstance(record, BoughtTables) and record.within is not None:
                 each = record.charge.amount / len(record.heard)
                 parts |= {one.key: parts.get(one.key, Fraction(0)) + each for one in record.heard}
-        if not parts:
-            return answers
-        own = [float(parts.pop(question.key, Fraction(0)) / capacity) for question in questions]
-        return [answer.costing(more) for answer, more in zip(answers, own, strict=True)]
+        return {key: float(part / capacity) for key, part in parts.items()}
 
     def _within(self, question: Question, within: Within) -> Answer:
         """Return the answer to one question, after what it needs was bought, if that can be paid."""

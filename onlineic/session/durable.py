@@ -397,6 +397,12 @@ def settings_in(beginning: Line, domain: Domain, prior: Hypothesis | None) -> Se
     )
 
 
+def wish_in(beginning: Line) -> Within | None:
+    """Return how exact the answers of a recorded session are to be, if that was said."""
+    held = beginning["settings"].get("within")
+    return None if held is None else Within(held["fields"]["radius"], held["fields"]["certain"])
+
+
 def budget_of(beginning: Line, domain: Domain) -> Budget:
     """Return the budget of a recorded session."""
     budget = settings_from_json(beginning["settings"].get("budget"), KNOWN, domain)

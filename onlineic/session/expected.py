@@ -96,7 +96,7 @@ class Expectations:
             return self.of_n * value
         error = self._predicted(question, len(self.predictors) - 1 if version is None else version)
         # all counts of a hypothesis add up to n
-        return None if error is None else _plain(np.hypot(error, self.of_n * value))
+        return None if error is None else _plain(np.hypot(error, self.of_n * value) if self.of_n else error)
 
     def measured(self, question: Question, number: Measured, version: int | None = None) -> Any:
         """Return the error of a measured answer: of its noise, and of the tables that it was fitted with."""

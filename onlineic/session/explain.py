@@ -2,6 +2,8 @@
 
 Nothing is read, drawn or recorded. Whether a test will be easy or hard depends on the data: so both bounds
 are told, and the most that can be spent.
+
+Proof: docs/theory/within.md, 14.7.
 """
 
 import math
@@ -23,14 +25,18 @@ from onlineic.display.text import percent, shortened, upward, usually
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
 from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
-from onlineic.ledger.records import Ledger
+from onlineic.ledger.records import FrozenLedger, Ledger, Single
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.plan.purchase import Purchase, Way, WayKind, epsilon_of, is_single
+from onlineic.plan.purchase_rule import Purchases
+from onlineic.plan.within import MOST_HEARD
 from onlineic.queries.answers import LONGEST_QUERY, Answer
 from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Question
+from onlineic.queries.partitions import Measurement
+from onlineic.queries.query import Query
 from onlineic.queries.reach import Reach
-from onlineic.queries.within import Within
+from onlineic.queries.within import USUAL, Within
 from onlineic.questions.derived import Answering
 from onlineic.questions.distributions import Cdf, Quantile
 from onlineic.questions.groups import Groups
@@ -57,6 +63,8 @@ WAYS: Mapping[WayKind, tuple[str, str]] = {  # one, several
     "number": ("a measured number", "measured numbers"),
     "tables": ("tables", "purchases of tables"),
 }
+LOOKS = 4  # numbers of a call before which tables for later ones are looked for: each takes a while
+ADDED = ("answers", "constants", "repeats", "at_most", "bought")  # numbers of explanations of several calls
 Form = Literal["constant", "product", "complement", "joint", "table", "several"]
 
 
@@ -142,6 +150,7 @@ class Explanation:
             those of their numbers.
         prices: Under a wish what each way costs, those that will be taken first; of one question the others
             follow. None of what is known.
+        of_part: `at_most` and `tables` as a share of what the asker may spend in all; None: of all.
     """
 
     asked: str
@@ -166,6 +175,7 @@ class Explanation:
     tables: float = 0.0
     bought: int = 0
     prices: tuple[Price, ...] = attrs.field(default=(), converter=_as_prices)
+    of_part: float | None = None
 
     @property
     def likely(self) -> float:
@@ -236,7 +246,8 @@ class Explanation:
         if self.bound_derived is not None:
             said.append(("bound", f"± {upward(self.bound_derived)} if none is measured"))
         said.append(("bound of each", f"± {upward(self.bound_easy)} if not measured"))
-        if self.prices:
+        if self.prices:  # the bound is that of the wish, whichever way is taken
+            said[-1] = (said[-1][0], f"± {upward(self.bound_hard)}")
             said.append(("price", self._priced))
         elif not self.free:
             said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")
@@ -288,6 +299,35 @@ class Buying:
 
 @final
 @attrs.frozen
+class _Call:
+    """Questions of one call, and how exact they are to be; None: as the session answers without a wish."""
+
+    questions: Sequence[Question]
+    within: Within | None
+
+
+@final
+@attrs.define
+class _Bought:
+    """What calls before would have bought under their wishes, while they are explained.
+
+    Attributes:
+        known: Keys of questions that it answers.
+        ways: That will be taken; of one question alone with those that will not.
+        unpaid: Questions that cannot be paid.
+        numbers: Records of numbers, as if each told what the hypothesis says.
+        looks: How often tables for later numbers are still looked for.
+    """
+
+    known: set[Any] = attrs.field(factory=set)
+    ways: list[Way] = attrs.field(factory=list)
+    unpaid: list[Question] = attrs.field(factory=list)
+    numbers: list[Single] = attrs.field(factory=list)
+    looks: int = LOOKS
+
+
+@final
+@attrs.frozen
 class Previewer:
     """What a session knows of questions not asked yet.
 
@@ -299,7 +339,7 @@ class Previewer:
         sealed: Whether nothing can be tested.
         beta: Failure probability of one answer's bound.
         n_bound: How far n may be from the number of records; 0 where that is public.
-        named: What would be bought before questions, by the record as it stands.
+        purchases: What would be bought before questions, by the record as it stands.
         seen: What was looked up of questions, for one explanation.
         quota: Of who asks; None: they may spend all of the budget.
         paid: What that quota has paid.
@@ -318,7 +358,7 @@ class Previewer:
     sealed: bool
     beta: float
     n_bound: int
-    named: Callable[[Sequence[Question]], Purchase | None]
+    purchases: Purchases
     reach: Reach | None = None
     seen: dict[Any, Preview] = attrs.field(factory=dict)
     quota: Quota | None = None
@@ -341,18 +381,19 @@ class Previewer:
             account,
             loop.owed,
             loop.owed_alone,
-            loop.core.purchases.price_alone,
+            loop.price_alone,
             sealed,
             loop.beta,
             n_bound,
-            loop.core.purchases.now(),
+            loop.core.purchases.frozen(FrozenLedger(loop.ledger)),
             loop.core.fetching.reach,
         )
 
     def frozen(self, ledger: Ledger) -> "Previewer":
         """Return a copy of now, over a ledger that does not grow: another thread may ask it."""
         book, prices = self.book.frozen(ledger), self.prices.frozen(ledger)
-        return attrs.evolve(self, book=book, prices=prices, seen={}, past=ledger)
+        purchases = self.purchases.frozen(ledger)
+        return attrs.evolve(self, book=book, prices=prices, purchases=purchases, seen={}, past=ledger)
 
     def apart(self) -> "Previewer":
         """Return a copy for another thread: it shares nothing that is written to."""
@@ -383,7 +424,8 @@ class Previewer:
         """The same, or how many single purchases, where these are more."""
         if self.sealed or not self.price_alone:
             return self.hits_left
-        return max(self.hits_left, int(min(self.own, self.owed_alone) / self.price_alone))
+        room = self.owed_alone if self.plan.within is None else self.account.left
+        return max(self.hits_left, int(min(self.own, room) / self.price_alone))
 
     @property
     def restarts_left(self) -> int | None:
@@ -393,22 +435,92 @@ class Previewer:
     @property
     def facts(self) -> PublicFacts:
         """What is public of the session."""
-        return PublicFacts(self.domain, self.persons, self.beta, self.n_bound, self.answers_tables)
+        facts = PublicFacts(
+            self.domain,
+            self.persons,
+            self.beta,
+            self.n_bound,
+            self.answers_tables,
+            within=self.plan.within,
+        )
+        return facts if self.quota is None else facts.of_asker(self.quota.finest)
 
     @property
     def answers_tables(self) -> bool:
         """Whether cross tables can be asked."""
         return answers_tables(self.plan.sparse, self.book.belief.hypothesis)
 
-    def explained(self, question: Any, most: int | None = None) -> Explanation:
+    def explained(self, question: Any, most: int | None = None, within: Within | None = None) -> Explanation:
         """Return what is known of a question before it is asked, as `OnlineIC.explain` says.
 
+        Args:
+            within: How exact each number is to be that it asks for; None: as the session wishes.
+
         Raises:
+            TooFineWishError: If the asker may have no such wish.
             TooLargeError: If it becomes more than `most` questions.
         """
         previewer = attrs.evolve(self, seen={})
-        asked, derived, questions = previewer.dry_run(question, most)
-        return _explanation(asked, questions, previewer, derived)
+        asked, derived, calls = previewer.dry_run(question, most, within)
+        if all(one.within is None for one in calls):
+            questions = [one for call in calls for one in call.questions]
+            return _explanation(asked, questions, previewer, derived)
+        if self.quota is not None:
+            for one in calls:
+                self.quota.check(one.within)
+        return _explained_within(asked, calls, previewer, derived)
+
+    def part_of(self, amount: Fraction) -> float | None:
+        """Return an amount as a share of what the asker's quota holds in all; None without one."""
+        if self.quota is None:
+            return None
+        return float(amount / self.quota.limit) if self.quota.limit else 0.0
+
+    def buy_call(self, call: "_Call", so_far: "_Bought") -> None:
+        """Add what `Core.answer_within` would buy for a call, were it asked now."""
+        within, book, rule = call.within, self.book, self.purchases
+        if within is None:
+            return
+        asked = (one for one in call.questions if one.key not in so_far.known)
+        new = {one.key: one for one in asked if not book.meets(one, within)}
+        so_far.known.update(new)
+        open_ones: Sequence[Question] = [*new.values()]
+        left = Fraction(0) if self.sealed else min(self.own, self.account.left)
+        if len(open_ones) > 1 and rule.meets_wishes:
+            tables = rule.within(open_ones[:MOST_HEARD], within)
+            if tables is not None and tables.charge.amount <= left:
+                price = tables.charge.amount
+                so_far.ways.append(Way("tables", price, float(price), taken=True))
+                open_ones = rule.left_open(tables, open_ones, within)
+        for one in open_ones:
+            found = rule.ways(one, within, so_far.numbers, looks=bool(so_far.looks))
+            number = rule.number(one, within)
+            if not found or any(way.taken and way.price > left for way in found):
+                price = left + 1 if number is None else number.charge.amount  # who cannot pay has the number
+                found = [Way("number", price, float(price), taken=True)] if price <= left else []
+            so_far.looks = 0 if any(way.kind == "tables" for way in found) else max(0, so_far.looks - 1)
+            so_far.ways += found
+            if not any(way.taken for way in found):
+                so_far.unpaid.append(one)
+            if number is not None and isinstance(one, Query):
+                so_far.numbers.append(self._as_if_told(one, number, within))
+
+    def _as_if_told(self, query: Query, number: Purchase, within: Within) -> Single:
+        """Return the record of a number, as if it told what the hypothesis says."""
+        (deviation,), said = number.deviations(self.plan.sparse.n), self.book.said(query)
+        told = Measurement(query, np.array([said]), deviation)
+        return Single(query, self.book.guesses((query,))[0], told, number.charge, within)
+
+    def bound_alone(self, calls: Sequence["_Call"]) -> float:
+        """Return the bound of the number that one question is bought by for a wish; inf of several."""
+        pairs = [(one, call.within) for call in calls for one in call.questions]
+        if len(pairs) != 1:
+            return math.inf
+        ((question, within),) = pairs
+        if within is None or self.book.meets(question, within):
+            return math.inf
+        number = self.purchases.number(question, within)
+        return math.inf if number is None else self.book.radius_alone(number) + question.rounding
 
     def expected(self, questions: Sequence[Question]) -> float | None:
         """Return the largest error predicted of the answers to questions, if anything is."""
@@ -434,13 +546,13 @@ class Previewer:
         new = self._new(questions)
         if self.sealed or not new or not self.own:
             return Buying()
-        due, own, alone = self.named(()), self.own, dict[Any, Purchase]()
-        together = self.named([*new.values()])
+        due, own, alone = self.purchases.next(()), self.own, dict[Any, Purchase]()
+        together = self.purchases.next([*new.values()])
         several = together is not None and not is_single(together, [*new.values()])
         if together and several and (not self.quota or due or together.charge.amount <= own):
             return Buying(together, due is not None)
         for key, question in new.items():
-            if (named := self.named((question,))) is None:
+            if (named := self.purchases.next((question,))) is None:
                 continue
             payable = self.quota is None or named.charge.amount <= own
             if is_single(named, (question,)) and payable:
@@ -455,21 +567,24 @@ class Previewer:
         """Return the questions that no answer is known of, by their keys."""
         return {question.key: question for question in questions if not self.preview(question).known}
 
-    def dry_run(self, question: Any, most: int | None = None) -> tuple[str, float | None, list[Question]]:
+    def dry_run(
+        self, question: Any, most: int | None = None, within: Within | None = None
+    ) -> tuple[str, float | None, list["_Call"]]:
         """Return how a question is called, its bound if it is a derived one, and what it asks."""
-        run = DryRun(self, most)
+        run = DryRun(self, most, within)
         if is_share(question, self.domain):
             question = shared(question, self.domain)
         if isinstance(question, Share):
             question = question.asked
         if callable(question) and not isinstance(question, np.ndarray):
-            return *run.of(question), run.questions
+            return *run.of(question), run.calls
         asked, derived = shown(question, 80), None
         if isinstance(question, str) and question.lstrip()[:6].upper() == "SELECT":
-            _, derived = run.of(lambda session: session.sql(question))
-            return asked, derived, run.questions
+            _, derived = run.of(lambda session: session.sql(question, within=within))
+            return asked, derived, run.calls
         several = isinstance(question, Queries | list | tuple)
-        return asked, derived, [self.bound(each) for each in (question if several else [question])]
+        bound = [self.bound(each) for each in (question if several else [question])]
+        return asked, derived, [_Call(bound, run.facts.within)]
 
     def bound(self, question: Any) -> Question:
         """Return a question bound to the domain, or raise `InvalidQueryError`."""
@@ -495,21 +610,40 @@ class DryRun(Answering):
     """Answers as if every test turned out easy, and remembers what it was asked: for questions that are made
     of others. What it says rests on the hypothesis, without any guarantee."""
 
-    def __init__(self, previewer: Previewer, most: int | None = None) -> None:
-        self._previewer, self._most = previewer, most
-        self.questions: list[Question] = []
+    def __init__(self, previewer: Previewer, most: int | None = None, within: Within | None = None) -> None:
+        self._previewer, self._most, self._within = previewer, most, within
+        self.calls: list[_Call] = []
+        self._count = 0
 
     @property
     def facts(self) -> PublicFacts:
-        return self._previewer.facts
+        facts = self._previewer.facts
+        return facts if self._within is None else attrs.evolve(facts, within=self._within)
 
     def answer(self, query: Any) -> Answer:
-        if self._most is not None and len(self.questions) >= self._most:
-            raise TooLargeError(
-                f"a question must become at most {self._most:,} questions, got more; ask fewer."
-            )
-        self.questions.append(self._previewer.bound(query))
-        return self._previewer.preview(self.questions[-1]).answer
+        return self.answer_many([query])[0]
+
+    def answer_many(self, queries: Any) -> list[Answer]:
+        return self._answered(queries, self.facts.within)
+
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        return self._answered(queries, within)
+
+    def _answered(self, queries: Iterable[Any], within: Within | None) -> list[Answer]:
+        bound = []
+        for query in queries:
+            self._count += 1
+            if self._most is not None and self._count > self._most:
+                raise TooLargeError(
+                    f"a question must become at most {self._most:,} questions, got more; ask fewer."
+                )
+            bound.append(self._previewer.bound(query))
+        self.calls.append(_Call(bound, within))
+        found = [self._previewer.preview(question).answer for question in bound]
+        return found if within is None else [meeting(one, within) for one in found]
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        return [self._previewer.book.said(self._previewer.bound(query)) for query in queries]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = map(self._previewer.bound, queries)
@@ -540,10 +674,19 @@ class Recalling(Answering):
         return attrs.evolve(self._previewer.facts, rounded_in=self._rounded_in)
 
     def answer(self, query: Any) -> Answer:
-        found = self._previewer.book.recalled(self._previewer.bound(query))
+        return self._told(query, None)
+
+    def answer_within(self, queries: Iterable[Any], within: Within) -> list[Answer]:
+        return [self._told(query, within) for query in queries]
+
+    def _told(self, query: Any, within: Within | None) -> Answer:
+        found = self._previewer.book.recalled(self._previewer.bound(query), within)
         if found is None:
             raise NotToldError("a question must have been told to be told again, got a new one; ask it.")
         return found
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        return [self._previewer.book.said(self._previewer.bound(query)) for query in queries]
 
     def joint_bounds(self, queries: Iterable[Any], answers: Iterable[Answer]) -> Floats:
         bound = [self._previewer.bound(query) for query in queries]
@@ -558,67 +701,88 @@ class NotToldError(OnlineICError):
     """A question was not answered before."""
 
 
-def explained(loop: Loop, question: Any) -> Explanation:
+def meeting(answer: Answer, within: Within) -> Answer:
+    """Return an answer as it would be if it met a wish, by its bound or by its expected error."""
+    return Answer(
+        answer.value,
+        answer.count,
+        answer.status,
+        min(answer.error_bound, within.radius) if within.certain else answer.error_bound,
+        answer.private,
+        query=answer.query,
+        n=answer.n,
+        left=answer.left,
+        n_bound=answer.n_bound,
+        of_what=answer.of_what,
+        expected_error=answer.expected_error if within.certain else within.expected,
+        beta=answer.beta,
+    )
+
+
+def explained(loop: Loop, question: Any, within: Within | None = None) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.read_guard.check_open()
-    return Previewer.of(loop).explained(question)
+    return Previewer.of(loop).explained(question, within=within)
 
 
-def explained_within(loop: Loop, question: Any, within: Within) -> Explanation:
-    """Return what a question would cost under a wish, and be worth; asks nothing."""
-    loop.core.read_guard.check_open()
-    previewer = Previewer.of(loop)
-    asked, _, questions = previewer.dry_run(question)
-    book, account, rule = loop.book, loop.ledger.account, loop.core.purchases
-    new = {one.key: one for one in questions if not book.meets(one, within)}
-    constants = sum(one.constant is not None for one in questions)
-    open_ones: Sequence[Question] = [*new.values()]
-    ways = list[Way]()
-    tables = rule.within(open_ones, within) if len(new) > 1 else None
-    if tables is not None:
-        ways.append(Way("tables", tables.charge.amount, float(tables.charge.amount), taken=True))
-        open_ones = rule.left_open(tables, open_ones, within)
-    unpaid = 0
-    for one in open_ones:
-        found = rule.ways(one, within)
-        chosen = [way for way in found if way.taken]
-        if len(questions) > 1 and any(way.kind == "tables" for way in ways):  # numbers have paid for these
-            chosen = [way for way in chosen if way.kind != "tables"] or [
-                way for way in found if way.kind == "number"
-            ]
-        ways += found if len(questions) == 1 else [attrs.evolve(way, taken=True) for way in chosen]
-        unpaid += not chosen
-    left, taken = account.left / account.capacity, [way for way in ways if way.taken]
-    largest = max((way.price for way in taken), default=Fraction(0)) / account.capacity
-    total = sum((way.price for way in taken), Fraction(0)) / account.capacity
-    payable = not (unpaid or previewer.sealed) and largest <= left
-    alone = questions[0] if len(questions) == 1 else None
-    bound = within.radius if within.certain and payable else math.inf
-    if alone is not None and payable and not within.certain and new:
-        number = rule.within((alone,), within)
-        if number is not None and is_single(number, (alone,)):
-            bound = book.radius_alone(number) + alone.rounding
-    return Explanation(
+def _explained_within(
+    asked: str, calls: Sequence[_Call], previewer: "Previewer", derived: float | None
+) -> Explanation:
+    """Return what calls would cost under their wishes, and be worth."""
+    whole, left = previewer.account.capacity, min(previewer.own, previewer.account.left)
+    wished, so_far = [one for one in calls if one.within is not None], _Bought()
+    for call in wished:
+        previewer.buy_call(call, so_far)
+    taken, wide = [way for way in so_far.ways if way.taken], so_far.unpaid
+    prices, questions = [way.price for way in taken], [one for call in wished for one in call.questions]
+    radius = max((one.within.radius for one in wished if one.within is not None), default=0.0)
+    certain = all(one.within is None or one.within.certain for one in wished)
+    new, constants = len(so_far.known), sum(one.constant is not None for one in questions)
+    bound = radius if certain else previewer.bound_alone(wished)
+    if wide:
+        bound = max(previewer.book.unpaid(one).error_bound for one in wide)
+    one, payable = questions[0] if len(questions) == 1 else None, not wide
+    total = min(sum(prices, Fraction(0)), left)
+    said = Explanation(
         asked=asked,
-        form="several" if alone is None else _form(alone),
+        form="several" if one is None else _form(one),
         attributes=tuple(dict.fromkeys(name for each in questions for name in _attributes(each))),
-        support=None if alone is None else _support(alone),
-        grid_bits=None if alone is None else getattr(alone, "grid_bits", 0),
+        support=None if one is None else _support(one),
+        grid_bits=None if one is None else getattr(one, "grid_bits", 0),
         answers=len(questions),
         constants=constants,
-        repeats=len(questions) - constants - len(new),
+        repeats=len(questions) - constants - new,
         bound_easy=bound,
         bound_hard=bound,
-        bound_derived=None,
-        price=float(largest) if payable else 0.0,
-        hits_left=previewer.hits_left,
-        at_most=float(min(total, left)) if payable else 0.0,
-        left=float(left),
+        bound_derived=derived,
+        price=float(max(prices, default=Fraction(0)) / whole),
+        hits_left=previewer.hits_left if previewer.quota is None else previewer.measured_left,
+        at_most=float(total / whole),
+        left=float(left / whole),
         payable=payable,
         restarts_left=previewer.restarts_left,
-        expected=None if within.certain else within.expected,
+        expected=None if certain else radius / USUAL,
         bought=sum(way.kind == "number" for way in taken),
-        prices=_prices(ways, account, getattr(loop.plan.sparse, "delta", 0.0)),
+        prices=_prices(
+            so_far.ways if one is not None else taken,
+            previewer.account,
+            getattr(previewer.plan.sparse, "delta", 0.0),
+        ),
+        of_part=previewer.part_of(total),
+    )
+    plain = [one for call in calls if call.within is None for one in call.questions]
+    if not plain:
+        return said
+    other = _explanation(asked, plain, previewer, derived)
+    return attrs.evolve(
+        other,
+        form="several",
+        attributes=tuple(dict.fromkeys((*other.attributes, *said.attributes))),
+        **{name: getattr(said, name) + getattr(other, name) for name in ADDED},
+        **{name: max(getattr(said, name), getattr(other, name)) for name in ("bound_easy", "bound_hard")},
+        price=max(said.price, other.price),
+        payable=said.payable and other.payable,
+        of_part=None if other.of_part is None else other.of_part + (said.of_part or 0.0),
     )
 
 
@@ -674,7 +838,10 @@ def _explanation(
             largest = max(largest, preview.price)
             total += preview.price
     one = questions[0] if len(questions) == 1 else None
-    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / previewer.account.capacity)
+    capacity = previewer.account.capacity
+    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / capacity)
+    own = capacity * (min(total, left) + numbers)
+    own += buying.tables.charge.amount if buying.tables is not None and not buying.shared else 0
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -698,6 +865,7 @@ def _explanation(
         shared=tables if buying.shared else 0.0,
         tables=0.0 if buying.shared else tables,
         bought=len(alone),
+        of_part=previewer.part_of(own),
     )
 
 

@@ -128,25 +128,31 @@ class Loop:
 
     @property
     def owed(self) -> Fraction:
-        """The charge of tables that questions will buy, by this plan."""
-        return self.core.purchases.owed
+        """The charge of tables that questions will buy, by this plan: with a wish none whatever is asked."""
+        return self.core.purchases.owed if self.plan.within is None else Fraction(0)
 
     @property
     def owed_alone(self) -> Fraction:
         """The part of it that the asker pays: for numbers that are bought for one question."""
-        return self.core.purchases.owed_alone
+        return self.core.purchases.owed_alone if self.plan.within is None else Fraction(0)
+
+    @property
+    def price_alone(self) -> Fraction:
+        """The most that a number which is bought by itself costs now; 0: none is bought."""
+        rule, wish = self.core.purchases, self.plan.within
+        return rule.price_alone if wish is None else rule.price_within(wish)
 
     def statistics(self, settings: Settings) -> SessionStatistics:
         """Return a snapshot of public facts."""
-        plan, book, prices = self.plan, self.book, self.core.prices
+        plan, book, prices, owed = self.plan, self.book, self.core.prices, self.owed
         return SessionStatistics(
             asked=sum(book.counts.values()),
             easy=book.counts["easy"],
             hard=book.counts["hard"],
             repeat=book.counts["repeat"],
             untested=book.counts["untested"],
-            hard_left=0 if self.core.read_guard.sealed else prices.hard_left(self.owed),
-            restarts_left=prices.restarts_left(self.owed),
+            hard_left=0 if self.core.read_guard.sealed else prices.hard_left(owed),
+            restarts_left=prices.restarts_left(owed),
             spent=float(self.ledger.spent / self.ledger.account.capacity),
             bought=float(prices.bought / self.ledger.account.capacity),
             prices_fall=plan.next_share is not None,

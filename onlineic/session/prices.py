@@ -186,11 +186,9 @@ class Prices:
         A hit uses up all that stands reserved, also what a dearer question before it has left standing.
         """
         standing = self._now()
-        price = self._price(standing.sparse, question)
-        serving = standing.covered if isinstance(question, BoundMarginal) else standing.serving
-        if standing.reserved is not None and price <= serving:
+        if standing.reserved is not None and self._pays(standing, question):
             return standing.reserved.amount
-        return price + standing.due
+        return self._price(standing.sparse, question) + standing.due
 
     def threshold(self) -> float:
         """Return the threshold of the next test, fraction of records."""

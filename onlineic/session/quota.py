@@ -11,38 +11,53 @@ Proof: docs/theory/session.md, 4.11.
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from operator import is_
 from typing import TypeVar, final
 
 import attrs
 
 from onlineic.accounting.budget import Charge
-from onlineic.errors import InvalidParameterError, shown
+from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, set_fields, shown
 from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
+from onlineic.queries.within import Within
 
 T = TypeVar("T")
+NOTHING = Fraction(0)
 
 
 @final
 @attrs.frozen
 class Quota:
-    """How much of the account a name may use up, over the whole life of the ledger.
+    """How much of the account a name may use up, over the whole life of the ledger, and for how fine wishes.
 
     Attributes:
         name: Public: it stands in the ledger.
         limit: In the unit of the account; what this name has paid before counts.
+        finest: At least 0. The finest wish that this name may have of a number, fraction of the records.
 
     Raises:
-        InvalidParameterError: If the name is empty or no text, or the limit is negative or no Fraction.
+        InvalidParameterError: If the name is empty or no text, or a number is negative, or the limit no
+            Fraction.
     """
 
     name: str
     limit: Fraction
+    finest: float = 0.0
 
     def __attrs_post_init__(self) -> None:
         if type(self.name) is not str or not self.name:
             raise InvalidParameterError(f"name must be a text of one letter or more, got {shown(self.name)}.")
         if type(self.limit) is not Fraction or self.limit < 0:
             raise InvalidParameterError(f"limit must be a Fraction >= 0, got {shown(self.limit)}.")
+        set_fields(self, finest=checked_real("finest", self.finest, at_least=0.0))
+
+    def check(self, within: Within | None) -> None:
+        """Raise `TooFineWishError` if a wish is finer than this name may have."""
+        if within is not None and within.radius < self.finest:
+            raise TooFineWishError(
+                f"within must be at least {self.finest:g} of the records for {self.name}, got "
+                f"{within.radius:g} for each number that is asked; nothing was spent: wish less exactly."
+            )
 
 
 @final
@@ -57,11 +72,12 @@ class PaidByName:
 
     def of(self, name: str) -> Fraction:
         """Return what a name has paid, in the unit of the account."""
-        return self.all().get(name, Fraction(0))
+        return self.all().get(name, NOTHING)
 
     def all(self) -> Mapping[str, Fraction]:
         """Return what every name has paid."""
-        paid, length = self._ledger.paid, len(self._ledger)
+        length = len(self._ledger)
+        paid = self._ledger.paid if self._seen < length else {}
         for place in range(self._seen, length):  # a release that is being recorded now comes behind
             record = self._ledger.record(place) if place in paid else None
             if isinstance(record, Hard | Bought | Forfeited):
@@ -82,6 +98,7 @@ class Payments:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self.by_name = ledger, PaidByName(ledger)
         self.quota: Quota | None = None
+        self._affords: tuple[tuple[Fraction, Fraction, Fraction], bool] | None = None  # as last asked
 
     @property
     def empty(self) -> bool:
@@ -90,7 +107,13 @@ class Payments:
 
     def affords(self, amount: Fraction) -> bool:
         """Return whether the asker may still spend so much, in the unit of the account."""
-        return self.quota is None or self.by_name.of(self.quota.name) + amount <= self.quota.limit
+        if self.quota is None:
+            return True
+        asked = self.by_name.of(self.quota.name), amount, self.quota.limit
+        known = self._affords
+        if known is None or not all(map(is_, known[0], asked)):  # most questions of a stream cost the same
+            known = self._affords = asked, asked[0] + amount <= asked[2]
+        return known[1]
 
     def leading(self, questions: Sequence[T], cost: Callable[[T], Fraction]) -> tuple[int, bool]:
         """Return (k, payable): the first k questions are all within the asker's quota, or all beyond it.

@@ -23,6 +23,7 @@ from onlineic.data.private import PrivateData, warn_large_delta
 from onlineic.data.release import check_data, check_outside, is_private
 from onlineic.display.html import card
 from onlineic.display.text import upward
+from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, parts_of, persons_of, whose
 from onlineic.errors import (
     InvalidParameterError,
@@ -100,7 +101,7 @@ from onlineic.session.durable import (
     unit_of,
     unit_written,
 )
-from onlineic.session.explain import Explanation, Previewer, explained, explained_within
+from onlineic.session.explain import Explanation, Previewer, explained
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
 from onlineic.session.prices import Prices
@@ -108,6 +109,7 @@ from onlineic.session.quota import Quota
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
 from onlineic.session.view import View
+from onlineic.session.wish_spending import spending_of, spent_by_wish
 from onlineic.slips import public
 from onlineic.sparse.base import NumericSparse
 from onlineic.sparse.kinds import SparseName
@@ -175,8 +177,8 @@ class OnlineIC(Answering):
             fails. To say how many will come, write `questions`.
         update, sparse, release, threshold: As in `plan.Settings`; by default partition releases and
             maximum-entropy refits, with pay-per-hit tests for delta > 0 and pure tests for delta = 0.
-        prior: A public start, never made from the private rows. Without one the session buys first tables.
-            The hypothesis of another session is public: that session has paid for it.
+        prior: A public start, never made from the private rows. Without one records are spread evenly
+            at first. The hypothesis of another session is public: that session has paid for it.
         exhausted: When the budget pays for no measured answer any more: answer from the hypothesis without
             touching the data, bounded by the noise of bought tables alone; or raise `SessionExhaustedError`.
         purchases: As in `plan.Settings`: what is bought without a test. By default the session buys tables as
@@ -620,8 +622,8 @@ class OnlineIC(Answering):
                 answers_tables=loop.answers_tables,
                 account=loop.ledger.account,
                 reserved=loop.ledger.reserved,
-                owed=loop.owed,
-                owed_alone=loop.owed_alone,
+                owed=previewer.owed,
+                owed_alone=previewer.owed_alone,
                 paid=dict(loop.core.payments.by_name.all()),
                 length=len(loop.ledger),
                 previewer=previewer,
@@ -650,7 +652,7 @@ class OnlineIC(Answering):
 
             return self._alone(paid)
 
-        return Asking(self, lambda: self._loop, paying, self._places)
+        return Asking(self, lambda: self._loop, paying, self._places, quota)
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -842,10 +844,8 @@ class OnlineIC(Answering):
                 "a derived question must be a function of a session, got a method of one; write "
                 "explain(lambda session: session.mean('age'))."
             )
-        wish = self._loop.plan.within if within is None else checked_within(within)
-        if wish is not None:
-            return self._alone(lambda: explained_within(self._loop, question, wish))
-        return self._alone(lambda: explained(self._loop, question))
+        wish = None if within is None else checked_within(within)
+        return self._alone(lambda: explained(self._loop, question, wish))
 
     @property
     def durability(self) -> Durability | None:
@@ -935,8 +935,8 @@ class OnlineIC(Answering):
     def hypothesis(self) -> Hypothesis:
         """The current hypothesis: public, and without any guarantee for a query that was not tested.
 
-        First tables that were left to the first question are bought before, if there was none. Of numbers
-        that were bought by themselves it has learned nothing.
+        Where the session has no wish, tables that were left to the first question are bought before. Of
+        numbers that were bought by themselves it has learned nothing.
         """
         return self._alone(lambda: self._loop.hypothesis())
 
@@ -953,6 +953,11 @@ class OnlineIC(Answering):
             rounded_in=unit if self._data.whole and not loop.plan.purchases.ended else None,
             within=loop.plan.within,
         )
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self._data.domain  # without all other facts: a server looks at it for each question
 
     @property
     def unit(self) -> Unit | None:
@@ -997,8 +1002,7 @@ class OnlineIC(Answering):
         """Return a page about the session that can be handed on: text, HTML, Markdown and figures.
 
         Released and public facts alone; nothing is read or spent. What the hypothesis believes of each
-        attribute carries no guarantee, and is called so. Before the first question it believes nothing yet:
-        `hypothesis` buys the first tables.
+        attribute carries no guarantee, and is called so. Before the first question it believes nothing yet.
 
         Args:
             answers: How many of the latest tested answers to list, with their bounds.
@@ -1018,7 +1022,7 @@ class OnlineIC(Answering):
         names = [domain.names[domain.axis(one)] for one in listed]
 
         def summed_up() -> Summary:
-            book = self._loop.book
+            book, ledger = self._loop.book, self._loop.ledger
             book.catch_up()
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self.n, names)
             return Summary(
@@ -1031,6 +1035,8 @@ class OnlineIC(Answering):
                 book.latest(answers) if answers else (),
                 expected := book.expected_of_kin(),
                 self._worth_telling(expected),
+                wishes := spent_by_wish(records := ledger.records(), ledger.account),
+                spending_of(records, ledger.account) if wishes else (),
             )
 
         return self._alone(summed_up)

@@ -13,12 +13,13 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.accounting.budget import Budget
-from onlineic.display.figures import FEW, axes_for, draw_counts, plain
+from onlineic.display.figures import COLOURS, FEW, axes_for, bare, draw_counts, plain, stamped
 from onlineic.display.html import bars, card, facts, heading, note, page, share, table
 from onlineic.display.text import (
     GAP,
     aligned,
     cut_rows,
+    percent,
     probability,
     records,
     records_between,
@@ -36,6 +37,7 @@ from onlineic.plan.plan import Plan, plan_facts
 from onlineic.queries.answers import LONGEST_QUERY, Answer, answer_head, answer_rows
 from onlineic.queries.marginals import marginal
 from onlineic.session.statistics import SessionStatistics, budget_facts
+from onlineic.session.wish_spending import WishSpending, steps_said
 from onlineic.slips import public
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 
 MOST_CODES = 10_000  # of an attribute that is shown
-IN_TEXT = 8  # values of an attribute in text and Markdown
+IN_TEXT = 8  # values of an attribute in text and Markdown, and wishes
 IN_NOTEBOOK = 3  # attributes and answers in a notebook; a page has all
 NO_GUARANTEE = "What the hypothesis believes, without a guarantee"
 
@@ -105,6 +107,9 @@ class Summary:
             fit all of them.
         told: The same, had the session been told what would be asked, where it was told nothing and that is
             less by a third.
+        wishes: What was spent for each, that with most answers first.
+        spending: Pairs of questions answered by a test or a release, and the part of the budget that was
+            spent by then, after each release; of a session without wishes none.
     """
 
     domain: Domain
@@ -116,6 +121,8 @@ class Summary:
     answers: tuple[Answer, ...]
     expected: float | None = None
     told: float | None = None
+    wishes: tuple[WishSpending, ...] = ()
+    spending: tuple[tuple[int, float], ...] = ()
 
     @property
     def title(self) -> str:
@@ -134,9 +141,19 @@ class Summary:
             if self.told is not None:
                 said += f". Told of them by questions=, about {records(self.n * self.told)}"
             told.append(("expected error", said))
+        told += [one.said() for one in self.wishes[:IN_TEXT]]
+        if others := self.wishes[IN_TEXT:]:  # of means, each with a radius of its own
+            part, many = sum(one.spent for one in others), sum(one.answers for one in others)
+            told.append(
+                (f"{len(others)} other wishes", f"{percent(part)} of the budget for {many:,} answers")
+            )
+        if self.spending:
+            told.append(("spent by answers", steps_said(self.spending)))
         return told
 
     def _joint(self) -> str:
+        if all(float(np.ptp(one.counts)) == 0.0 for one in self.marginals):
+            return "Nothing has told of single attributes yet: all values of one are taken to be alike."
         counted = self.statistics.counted  # its event too: counts over a private number of records
         sure = 1.0 - self.plan.known * self.plan.beta - (0.0 if counted is None else counted.beta)
         return (
@@ -243,6 +260,28 @@ class Summary:
         axes.set_ylabel(self._what)
         stamp = "" if self.statistics.private else " (NOT PRIVATE)"
         axes.set_title(f"{NO_GUARANTEE}: {plain(one.name)}{stamp}", loc="left", fontsize=11)
+        return axes
+
+    def plot_spending(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw the part of the budget that was spent against the questions answered, where there were wishes.
+
+        Args:
+            ax: None: of a new figure, `ax.figure`.
+
+        Raises:
+            InvalidParameterError: If nothing was asked with a wish.
+            MissingExtraError: If matplotlib is not installed.
+        """
+        if not self.spending:
+            raise InvalidParameterError(
+                "summary must be of a session that was asked with a wish, got one without; write within=.01."
+            )
+        axes, (answers, parts) = axes_for(ax), zip(*self.spending, strict=True)
+        axes.step(answers, [100.0 * part for part in parts], where="post", color=COLOURS[0])
+        axes.set_xlabel("questions answered by a test or a release")
+        axes.set_ylabel("% of the budget")
+        axes.set_title(stamped("Spent", self.statistics.private), loc="left", fontsize=11)
+        bare(axes)
         return axes
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from onlineic.hypothesis.base import Hypothesis
 from onlineic.plan.plan import Plan
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Question
+from onlineic.queries.within import Within
 from onlineic.questions.derived import Answering
 from onlineic.session.asking import Outcome, Places, check_answers
 from onlineic.session.explain import Explanation, NotToldError, Preview, Previewer, Recalling
@@ -61,18 +62,31 @@ class View:
         shared = self.account.spent - sum(self.paid.values(), Fraction(0)) + self.owed - self.owed_alone
         return max(Fraction(0), self.account.capacity - shared)
 
-    def explain(self, question: Any, most: int | None = None, quota: Quota | None = None) -> Explanation:
+    def explain(
+        self,
+        question: Any,
+        most: int | None = None,
+        quota: Quota | None = None,
+        within: Within | None = None,
+    ) -> Explanation:
         """Return what `OnlineIC.explain` said then; waits for no call of the session, nor for other threads.
 
         Args:
             question: As of `OnlineIC.explain`.
             most: How many questions it may become.
             quota: Of who asks: prices and bounds are theirs; None: they may spend all of the budget.
+            within: As of `OnlineIC.explain`.
 
         Raises:
             TooLargeError: If it becomes more.
+            TooFineWishError: If the owner of the quota may have no such wish.
         """
-        return self._of(quota).explained(question, most)
+        return self._of(quota).explained(question, most, within)
+
+    def believed(self, queries: Iterable[Any]) -> list[float]:
+        """Return what `OnlineIC.believed` said then."""
+        previewer = self._of(None)
+        return [previewer.book.said(previewer.bound(query)) for query in queries]
 
     def recalled(self, ask: Callable[[Answering], T], rounded_in: Unit | None = None) -> T | None:
         """Return what is worked out of answers that were told then, or None if one of them was not.
@@ -119,16 +133,19 @@ class View:
         previewer = self._of(quota)
         return previewer.preview(previewer.bound(question))
 
-    def known(self, question: Any) -> Outcome | None:
+    def known(self, question: Any, within: Within | None = None) -> Outcome | None:
         """Return what was told of a question that needed no test then, a constant or a repeat, or None.
 
         Waits for nobody: not for `explain` either.
+
+        Args:
+            within: How exact it is to be: what was told less exactly is not told again.
 
         Raises:
             InvalidQueryError, DomainMismatchError, TooLargeError: If it cannot be asked.
         """
         bound = self._previewer.bound(question)
-        if not self.holds(bound) or (answer := self._previewer.book.recalled(bound)) is None:
+        if not self.holds(bound) or (answer := self._previewer.book.recalled(bound, within)) is None:
             return None
         constant = bound.constant is not None
         return Outcome(answer, None if constant else self._places.before(self.length, bound.key))

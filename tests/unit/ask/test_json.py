@@ -8,8 +8,17 @@ import pytest
 
 import onlineic as ic
 from onlineic import at_least, below, between, one_of, span, where
-from onlineic.ask.json import described, parsed_query, share_written, shared
+from onlineic.ask.json import (
+    described,
+    parsed_line,
+    parsed_query,
+    share_written,
+    shared,
+    within_read,
+    within_written,
+)
 from onlineic.errors import InvalidQueryError
+from onlineic.queries import Within
 from support.noise import Silent
 
 DOMAIN = ic.Domain.of(
@@ -185,3 +194,36 @@ def test_what_is_no_rate_is_refused(written, told):
         return
     with pytest.raises(InvalidQueryError, match=told):
         shared(written, DAYS)
+
+
+@pytest.mark.parametrize(
+    ("written", "wish"),
+    [
+        (0.01, Within(0.01)),
+        ({"certain": 1}, Within(1.0)),
+        ({"expected": 0.02, "parts": 3}, Within(0.02, certain=False, parts=3)),
+        ({"certain": 0.5, "parts": 2}, Within(0.5, parts=2)),
+    ],
+)
+def test_a_wish_is_read_and_written(written, wish):
+    assert within_read(written) == wish == within_read(within_written(wish))
+    assert parsed_line(json.dumps({"age": 30, "within": written}), DOMAIN)[1] == wish
+
+
+@pytest.mark.parametrize(
+    "written",
+    [0, -1, "1%", True, None, [], {}, {"expected": 0.1, "certain": 0.1}, {"expected": 0.1, "parts": 0},
+     {"certain": 1, "steepness": 3}, {"certain": 1, "parts": 2**41}],
+)  # fmt: skip
+def test_a_wish_that_is_none_is_refused(written):
+    with pytest.raises(InvalidQueryError):
+        within_read(written)
+
+
+def test_an_attribute_called_within_hides_the_wish():
+    domain = ic.Domain.of(within=range(3))
+    question, wish = parsed_line('{"within": 1}', domain)
+    assert wish is None
+    assert question.bind(domain) == described({"within": 1}, domain).bind(domain)
+    with pytest.raises(InvalidQueryError, match="nothing but what is counted"):
+        parsed_query('{"age": 30, "within": 1}', DOMAIN)

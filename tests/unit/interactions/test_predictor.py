@@ -128,3 +128,31 @@ def test_what_is_planned_is_known_by_its_noise_until_it_is_bought():
         [predictor.error(question), planned.error(question)]
     )
     assert planned.after(SECOND).planned == ()
+
+
+def test_while_all_values_weigh_alike_their_masses_change_no_prediction():
+    asked = [where(a=ic.between(3, 9), b="u"), where(b="v"), where(a=5, c=ic.at_least(2)), ~where(a=3)]
+    for query in (one.bind(DOMAIN) for one in asked):
+        assert Predictor(DOMAIN).error_by_mass(query) == pytest.approx(Predictor(DOMAIN).error(query))
+
+
+def test_about_rare_values_less_is_unknown_than_about_heavy_ones():
+    counts = np.array([0.9, 0.09, 0.01])
+    table = Measurement(Partition(DOMAIN, (1,), (np.arange(3),)), counts, 1e-4)
+    known = Predictor(DOMAIN).after([table])
+    heavy, rare = (where(b=label, c=ic.at_least(3)).bind(DOMAIN) for label in ("v", "w"))
+
+    assert known.error(rare) == pytest.approx(known.error(heavy))
+    assert known.error_by_mass(rare) < known.error_by_mass(heavy) / 2
+    assert known.error_by_mass(rare) >= 1e-4 / 2  # half of its records, and their noise
+
+
+def test_levels_share_the_variance_of_a_condition_by_mass():
+    levels = levels_of(DOMAIN)[0]
+    masses = np.random.default_rng(3).dirichlet(np.full(20, 0.3))
+    weights = np.random.default_rng(4).uniform(size=20)
+    found = levels.spread(weights, masses)
+
+    assert found.sum() == pytest.approx(masses @ weights**2)
+    assert found[0] == pytest.approx((masses @ weights) ** 2)
+    assert (found >= 0.0).all()

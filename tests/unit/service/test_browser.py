@@ -369,3 +369,27 @@ def test_a_time_series_is_drawn_with_whiskers_and_saved(over_time, visited, widt
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert None is page.evaluate("window.bad ?? null")
     context.close()
+
+
+def test_how_exact_is_typed_priced_and_paid(page):
+    page.select_option("#kind", "mean")
+    page.select_option("#of", "age")
+    assert "in the unit of age" == page.inner_text("#unit option[value=own]")
+    page.select_option("#kind", "count")
+    page.select_option("[name=a0]", "age")
+    page.fill("#v0", "25")
+    page.fill("#exact", "x")
+    page.focus("#exact")
+    page.keyboard.press("Enter")  # explains
+    page.wait_for_selector("#wrong-exact")
+    assert "exact" == page.evaluate("document.activeElement.id")
+    page.fill("#exact", "2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".card.explain")
+    assert "provably within 2 % of all records" in page.inner_text("#result")
+    assert [] == accessible(page)
+    page.click("#ask button[value=ask]")
+    page.wait_for_selector(".card.answer")
+    assert "You asked for it provably within 2 % of all records" in page.inner_text("#result")
+    assert "2" == page.input_value("#exact")
+    assert "" == page.input_value("#sql-exact")

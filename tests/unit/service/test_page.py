@@ -248,7 +248,8 @@ def test_a_derived_question_that_was_told_is_told_again_at_its_address_to_anybod
     bob.login(server.tokens["bob"])
 
     assert "provably" in told
-    assert told.split("Link to")[0] == result(bob.get(page.at)[1]).split("Link to")[0]
+    assert "It cost you" in told
+    assert told.split(" It cost you")[0] in result(bob.get(page.at)[1])  # who did not ask paid nothing
 
 
 def test_going_back_or_reloading_never_asks_again(page):
@@ -554,3 +555,75 @@ def test_the_fields_of_a_form_and_of_an_address_are_the_same():
     form = {"form": "form", "kind": "mean", "of": "a&b=c", "v0": "ä;?#", f"w{ROWS - 1}": "x", "other": "y"}
 
     assert {name: one for name, one in form.items() if name != "other"} == fields_of(query_of(form))
+
+
+@pytest.fixture(scope="module")
+def wishing(tmp_path_factory):
+    """A browser on a server of its own: whoever asks exactly pays for it."""
+    folder = tmp_path_factory.mktemp("wishing")
+    with served(opened(folder / "a.db"), folder, share=1) as running_one:
+        found = Browser(running_one.port)
+        found.login(running_one.tokens["ann"])
+        yield found
+
+
+def test_how_exact_is_asked_explained_and_paid(fresh):
+    page = Browser(fresh.port)
+    page.login(fresh.tokens["ann"])
+    form = {"kind": "count", "a0": "sex", "o0": "is", "v0": "F", "exact": "2", "unit": "percent"}
+    explained = result(page.ask("explain", **form)[1])
+    told = result(page.ask(**form)[1])
+    price = re.search(r"at most ([\d.]+ %) of the budget, ([\d.]+ %) of your share", explained)
+
+    assert "as exact as you ask: provably within 2 % of all records" in explained
+    assert f"It cost you {price[1]} of the budget, {price[2]} of your share" in told
+    assert "You asked for it provably within 2 % of all records" in told
+    assert ', "within": 0.02' in told
+    assert "within=0.02" in told
+    again = result(page.ask(**form)[1])
+    assert "free" in again
+    assert "It cost you" not in again
+    assert "known already exactly enough" in result(page.ask("explain", **{**form, "exact": "5"})[1])
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"kind": "mean", "of": "age", "exact": "1", "unit": "own"}, "provably within 1"),
+        (
+            {"kind": "sum", "of": "age", "exact": "2 %", "sure": "usually"},
+            "usually within 2 % of the range of age",
+        ),
+        ({"kind": "median", "of": "age", "exact": "3"}, "provably within 3 % of all records"),
+        ({"kind": "table", "of": "sex", "exact": "900", "unit": "own"}, "provably within 900 records"),
+        (
+            {"form": "sql", "text": "SELECT COUNT(*) FROM t", "exact": ".02", "unit": "own"},
+            "within 0.02 records",
+        ),
+    ],
+)
+def test_every_kind_of_question_can_be_asked_exactly(wishing, form, said):
+    form = {"form": "form", **form}
+    assert said in result(wishing.ask("explain", **form)[1])
+    told = result(wishing.ask(**form)[1])
+    assert f"You asked for it {said}" in told or "within 0.02 records" in told
+    assert said in seen(wishing.get("/mine")[1]).replace("\n", " ")
+
+
+@pytest.mark.parametrize("number", ["x", "0", "-1", "1e99", "%"])
+def test_a_number_that_is_none_is_said_beside_its_field(page, number):
+    status, text = page.ask(kind="count", exact=number)[:2]
+    assert status == 422
+    assert "Give a number above 0" in seen(text)
+
+
+def test_what_a_user_may_not_ask_so_exactly_stands_beside_the_field(fresh):
+    with contextlib.closing(Users(fresh.users)) as users:
+        users.quota("ann", finest=0.01)
+    page = Browser(fresh.port)
+    page.login(fresh.tokens["ann"])
+    status, text = page.ask(kind="count", a0="sex", v0="F", exact="0.5")[:2]
+
+    assert status == 422
+    assert "You may ask for numbers within 1 % of all records" in seen(text)
+    assert "Numbers within 1 % of all records are the most exact" in seen(page.get("/")[1])

@@ -238,3 +238,16 @@ def test_parquet_is_read_by_its_content_by_each_command(served_by, folder, capsy
     assert abs(json.loads(capsys.readouterr().out)["count"] - PEOPLE / 2) < PEOPLE / 10
     assert 2 == main(["ask", *files, "--epsilon", "1", "--decimal", ",", f"{folder}/questions"])
     assert "must be left out for a Parquet file or a workbook, got one; declare" in capsys.readouterr().err
+
+
+def test_a_wish_of_the_first_start_holds_at_later_ones(served_by, folder, capsys):
+    def wished(remote, *_):
+        return remote.facts.within
+
+    assert served_by(wished, "--within", "expected:2%") == ic.expected(0.02)
+    assert served_by(wished, first=False) == ic.expected(0.02)
+    assert served_by(wished, "--within", "expected:.02", first=False) == ic.expected(0.02)
+    assert 1 == main(command(folder, "--within", "1%", first=False))
+    assert "--within must be expected:0.02" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(command(folder, "--within", "none of it", first=False))

@@ -458,7 +458,7 @@ def test_dear_questions_count_as_many_and_let_others_in(tmp_path, monkeypatch):
         sent.wait()
         return cost_of(*question)
 
-    monkeypatch.setattr("onlineic.service.app.cost_of", looked_at)
+    monkeypatch.setattr("onlineic.service.wire.cost_of", looked_at)
     # who has no part is answered without a test
     with served(session, tmp_path, share=0) as server:
         body = {"questions": [dear] * 128}

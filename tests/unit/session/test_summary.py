@@ -399,9 +399,12 @@ def test_statements_show_themselves(session):
 
 def test_a_summary_before_the_first_question_buys_nothing():
     session = ic.OnlineIC(DATA, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1))
-    session.summary()
+    said = str(session.summary())
 
     assert (0, 0) == (len(session.transcript), session.account.spent)
+    assert "Nothing has told of single attributes yet" in said
+    session.answer_many([ic.marginal(name) for name in DATA.domain.names])
+    assert "Nothing has told" not in str(session.summary())
 
 
 def test_who_was_told_nothing_says_what_telling_would_have_been_worth():
