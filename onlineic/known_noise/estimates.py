@@ -651,7 +651,7 @@ class _Reader:
         self._shape, self._domain, self.sets, self._slack = domain.shape, domain, sets, slack
         self._simples = tuple(not isinstance(one, Categorical) for one in domain.attributes)
         self._last: tuple[Query, tuple[Box, bool, bool]] | None = None
-        self._steps: dict[tuple[Any, ...], list[tuple[float, Codes]] | None] = {}  # of weights
+        self._steps: dict[tuple[Any, ...], tuple[list[tuple[float, Codes]] | None]] = {}  # of weights
 
     def parsed(self, query: Query) -> tuple[Box, bool, bool]:
         """Return (conditions that the families know, whether there are others, whether it is turned)."""
@@ -713,12 +713,12 @@ class _Reader:
 
         Those of the last weights are kept: all groups of a mean have the same few.
         """
-        key = factor.key
-        if key not in self._steps:
+        known = self._steps.get(key := factor.key)
+        if known is None:  # another thread may clear what is kept at any time
             if len(self._steps) >= MOST_WEIGHTS:
                 self._steps.clear()
-            self._steps[key] = self._steps_of(factor)
-        return self._steps[key]
+            known = self._steps[key] = (self._steps_of(factor),)
+        return known[0]
 
     def _steps_of(self, factor: Factor) -> list[tuple[float, Codes]] | None:
         axis, table = factor.axes[0], factor.weights(self._domain)

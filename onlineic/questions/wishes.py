@@ -12,8 +12,8 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import as_condition
-from onlineic.errors import OnlineICError
-from onlineic.queries.answers import Answer
+from onlineic.errors import OnlineICError, TooFewRecordsError
+from onlineic.queries.answers import Answer, cost_of
 from onlineic.queries.within import Within, checked_within
 from onlineic.questions.linear import AnsweringLinear, Estimate, PublicFacts, Where
 from onlineic.questions.means import Derived, Numbers, mean, total
@@ -68,22 +68,21 @@ def mean_within(
     """Return a mean within a wish in the unit of the attribute.
 
     Its bound is that of its two numbers, over the share of the records that it is about, which is not known
-    beforehand: where the hypothesis took it for too large, numbers of their own are bought once more. A
-    session's own wish asks for no finer numbers than whoever asks may have.
+    beforehand: where the hypothesis took it for too large, numbers of their own are bought once more, if that
+    can be paid. A session's own wish asks for no finer numbers than whoever asks may have.
     """
     wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
     if wish is None or asks is None or asks.high <= asks.low:
         return mean(session, attribute, where)
-    earlier: float | None = 0.0
+    earlier: Derived | None = None
     share = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
     finest, part = session.facts.finest, wish.radius / (asks.high - asks.low)
     for last in (share >= 1.0, True):
         radius = _of_ratio(part, share)
         radius = max(radius, finest) if within is None else radius
         calls = 1 if share >= 1.0 else 2  # of which either may be told
-        found = mean(Wishing(session, attrs.evolve(wish, radius=radius), calls), attribute, where)
-        first, *others = found.answers
-        found, earlier = attrs.evolve(found, answers=(first.costing(earlier), *others)), found.cost
+        asking = Wishing(session, attrs.evolve(wish, radius=radius), calls)
+        earlier = found = _told_by(asking, attribute, where, earlier)
         if last or found.count is None or wish.meets(found.error_bound, found.expected_error):
             break
         less = found.count_bound or 0.0 if wish.certain else 0.0
@@ -91,6 +90,31 @@ def mean_within(
         if _of_ratio(part, share) < finest:
             break  # what is paid is told, and not refused for numbers that may not be asked
     return found
+
+
+def _told_by(asking: Wishing, attribute: str, where: Where, earlier: Derived | None) -> Derived:
+    """Return a mean of new numbers, or the earlier one, which is paid, where finer numbers cannot be paid."""
+    try:
+        found = mean(asking, attribute, where)
+    except TooFewRecordsError as error:
+        if earlier is None or not _beyond_budget(error.answers):
+            raise
+        return attrs.evolve(earlier, answers=_costing(earlier.answers, cost_of(error.answers)))
+    if earlier is None:
+        return found
+    told, other = (earlier, found) if _beyond_budget(found.answers) else (found, earlier)
+    return attrs.evolve(told, answers=_costing(told.answers, other.cost))
+
+
+def _beyond_budget(answers: tuple[Answer, ...]) -> bool:
+    """Return whether some of these could not be paid."""
+    return any(one.reason == "budget" for one in answers)
+
+
+def _costing(answers: tuple[Answer, ...], more: float | None) -> tuple[Answer, ...]:
+    """Return the same answers, of which the first has cost so much more."""
+    first, *others = answers
+    return first.costing(more), *others
 
 
 def _of_ratio(part: float, share: float) -> float:

@@ -109,9 +109,14 @@ class Asking(Answering):
     @property
     def paid(self) -> Fraction:
         """What the asker has paid, as a part of the budget; without a quota all that is spent."""
-        account, payments = self._loop().ledger.account, self._loop().core.payments
-        spent = account.spent if self._quota is None else payments.by_name.of(self._quota.name)
-        return spent / account.capacity
+
+        def told() -> Fraction:
+            account, payments = self._loop().ledger.account, self._loop().core.payments
+            spent = account.spent if self._quota is None else payments.by_name.of(self._quota.name)
+            return spent / account.capacity
+
+        found: Fraction = self._run(told)  # alone: what is added up now is added up once
+        return found
 
     def _wish(self, within: float | Within | None) -> Within | None:
         """Return how exact answers are to be; None: as nobody has said.

@@ -1,6 +1,7 @@
 """Several askers of one session: quotas, one outcome a question, group commits and what is public."""
 
 import json
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +11,14 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
-from onlineic.ledger import BoughtTables, Forfeited, Paid, read
+from onlineic.ledger import BoughtTables, Forfeited, MemoryLedger, Paid, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.purchase import Purchase
 from onlineic.queries.partitions import one_way
 from onlineic.session import Core, PaidByName, Quota
 from support.cores import core_of
+from support.events import FOR_EVER, telling_locks
 from support.ledgers import with_ledger
 from support.sessions import WIDE, WIDE_COUNTS, begun, settled
 
@@ -42,6 +44,34 @@ def test_a_quota_pays_for_the_hits_of_its_asker_and_no_further():
     assert set(of_bob) <= {"easy", "hard"}
     assert 0 < paid["ann"] <= ann.limit
     assert sum(paid.values()) == session.account.spent
+
+
+def test_what_an_asker_has_paid_is_added_up_once_whoever_looks_at_the_same_time(monkeypatch):
+    looking, going_on, record = threading.Event(), threading.Event(), MemoryLedger.record
+
+    def slow(self, place):
+        if threading.current_thread().name == "first":
+            looking.set()
+            assert going_on.wait(FOR_EVER)
+        return record(self, place)
+
+    def second():
+        assert asking.paid
+        going_on.set()
+
+    with telling_locks(going_on.set):
+        session = opened()
+    asking = session.paid_by(Quota("ann", session.account.capacity))
+    assert any(asking.answer(one).status == "hard" for one in QUESTIONS)  # the last is added up by who looks
+    monkeypatch.setattr(MemoryLedger, "record", slow)
+    threads = [threading.Thread(target=lambda: asking.paid, name="first"), threading.Thread(target=second)]
+    threads[0].start()
+    assert looking.wait(FOR_EVER)
+    threads[1].start()
+    for one in threads:
+        one.join(FOR_EVER)
+
+    assert 0 < asking.paid == session.account.spent / session.account.capacity
 
 
 def test_many_at_once_are_cut_by_the_quota_as_one_at_a_time_are():

@@ -415,6 +415,20 @@ def test_a_mean_whose_share_was_foreseen_is_bought_once_at_the_price_that_was_to
     assert told.bound_derived <= 1.0
 
 
+@pytest.mark.parametrize(("within", "where"), [(1.0, "b = 'u' AND d = 'yes'"), (0.5, "b = 'u'")])
+def test_a_mean_is_told_by_the_numbers_that_were_paid_where_finer_ones_cannot_be(within, where):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
+    counts = COUNTS.copy()
+    counts[:, 0] //= 200
+    session = ic.OnlineIC(ic.PrivateData(counts, DOMAIN), BUDGET, noise=SimulatedNoise(1))
+    found = session.mean("a", where, within=within)
+
+    assert [one.reason for one in found.answers] == ["bought", "bought"]
+    assert 0.0 < found.cost == pytest.approx(spent(session))
+    assert found.error_bound > within
+    assert found.confidence >= 0.95 - 1e-9
+
+
 def test_a_session_with_a_wish_owes_nothing_and_counts_the_numbers_that_can_be_paid():
     session = opened(within=0.01)
     view, first = session.view(), session.answer(STREAM[0])
