@@ -167,15 +167,16 @@ class Predictor:
         """Return what part of the mean square of each condition every level explains, times its parts."""
         found = []
         for place, key in enumerate(query.key if query.axes else ()):
-            if key not in self._spreads:
+            known = self._spreads.get(key)  # other threads ask too: what one puts in another may clear
+            if known is None:
                 factor, levels = query.factors[place], levels_of(self.domain)
                 (axis,) = factor.axes
                 grids = {} if (grid := levels[axis].grid) is None else {axis: grid}
                 weights, parts = factor.means(query.domain, grids), np.array(levels[axis].parts, np.float64)
                 if len(self._spreads) >= MOST_KEPT:
                     self._spreads.clear()
-                self._spreads[key] = levels[axis].spread(weights, self.sizes.margins[axis]) * parts
-            found.append(self._spreads[key])
+                known = self._spreads[key] = levels[axis].spread(weights, self.sizes.margins[axis]) * parts
+            found.append(known)
         return found
 
     def noise(self, question: Question) -> float:
