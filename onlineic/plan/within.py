@@ -188,12 +188,14 @@ def after_tables(facts: Facts[RecordSummary], tables: Purchase) -> Facts[RecordS
 def chosen_test(facts: Facts[RecordSummary]) -> Within | None:
     """Return the wish with the steepness of the test whose expected price is least, or None.
 
-    None where a number costs less than that, or no test can be made: of a cross table, at delta = 0, and for
-    a wish that is not certain, which needs none.
+    None where a number costs less than that, before tables have told how large interactions are, or where no
+    test can be made: of a cross table, at delta = 0, and for a wish that is not certain, which needs none.
     """
     (question,), within = facts.questions, _wish(facts)
     number = number_within(facts, question)
     if number is None or not within.certain or not isinstance(question, Query):
+        return None
+    if facts.heard.predictor is None:
         return None
     wish, price = _cheapest_test(facts, question, _error(facts, _predictor(facts), question))
     if wish is None or price >= number.charge.amount:
