@@ -231,7 +231,7 @@ class Expression:
         if type(grid_bits) is not int or not 0 <= grid_bits <= GRID_BITS:
             grid_bits = checked_integer("grid_bits", grid_bits, at_least=0, at_most=GRID_BITS)
         check_domain(domain)
-        last = self._last
+        last = getattr(self, "_last", None)  # of an expression that was pickled by an earlier version
         if last is None or last[0] is not self.parts or last[1] is not domain or last[2] != grid_bits:
             last = self.parts, domain, grid_bits, self._bound(domain, grid_bits)
             object.__setattr__(self, "_last", last)
