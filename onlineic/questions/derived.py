@@ -29,9 +29,8 @@ from onlineic.questions.regression import (
     least_squares_by,
 )
 from onlineic.questions.series import series
-from onlineic.questions.shares import share
 from onlineic.questions.statements import AnswerTable, answered
-from onlineic.questions.wishes import Wishing, counts_within, mean_within, sum_within
+from onlineic.questions.wishes import Wishing, counts_within, mean_within, share_within, sum_within
 from onlineic.slips import public
 
 
@@ -71,7 +70,12 @@ class Answering(AnsweringLinear):
 
     @final
     def share(
-        self, cond: Where, where: Where = None, by: Key | Iterable[Key] | None = None
+        self,
+        cond: Where,
+        where: Where = None,
+        by: Key | Iterable[Key] | None = None,
+        *,
+        within: float | Within | None = None,
     ) -> Derived | Groups:
         """Return which part of the records that meet `where` also meet `cond`, by group if `by` is given.
 
@@ -79,6 +83,7 @@ class Answering(AnsweringLinear):
             cond: Who is counted: an expression, a text in SQL or a dict.
             where: Among whom; by default all records.
             by: An attribute, or a list of attributes and groupings.
+            within: How exact the rate is to be, .01 for one point; None: as the session wishes. Not by group.
 
         Returns:
             A rate from 0 to 1 with its bound and usual error, and the numbers of records beside it: `part` of
@@ -93,7 +98,7 @@ class Answering(AnsweringLinear):
             share(where(income='>50K'), where(sex='Female')) = 0.1... ± 0... 1... of 16... records, 2
             answers...
         """
-        return share(self, cond, where, by)
+        return share_within(self, cond, where, by, within)
 
     @final
     def sum(self, attribute: str, where: Where = None, *, within: float | Within | None = None) -> Derived:

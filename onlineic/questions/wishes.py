@@ -4,7 +4,7 @@ Proof: docs/theory/within.md, 14.6.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, final
 
 import attrs
@@ -12,11 +12,14 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.ask.bind import as_condition
-from onlineic.errors import OnlineICError, TooFewRecordsError
+from onlineic.errors import InvalidParameterError, OnlineICError, TooFewRecordsError, shown
 from onlineic.queries.answers import Answer, cost_of
+from onlineic.queries.marginals import Key
 from onlineic.queries.within import Within, checked_within
-from onlineic.questions.linear import AnsweringLinear, Estimate, PublicFacts, Where
+from onlineic.questions.groups import Groups, checked_where
+from onlineic.questions.linear import AnsweringLinear, Estimate, PublicFacts, Where, narrowing
 from onlineic.questions.means import Derived, Numbers, mean, total
+from onlineic.questions.shares import share
 
 LEAST_SHARE = 2.0**-20  # of the records, that a mean is taken to be about
 
@@ -74,28 +77,83 @@ def mean_within(
     wish, asks = _wish_of(session, attribute, where, within), _asks(session, attribute, where)
     if wish is None or asks is None or asks.high <= asks.low:
         return mean(session, attribute, where)
-    earlier: Derived | None = None
-    share = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
-    finest, part = session.facts.finest, wish.radius / (asks.high - asks.low)
-    for last in (share >= 1.0, True):
-        radius = _of_ratio(part, share)
-        radius = max(radius, finest) if within is None else radius
-        calls = 1 if share >= 1.0 else 2  # of which either may be told
-        asking = Wishing(session, attrs.evolve(wish, radius=radius), calls)
-        earlier = found = _told_by(asking, attribute, where, earlier)
+    size = 1.0 if asks.everybody else min(1.0, sum(session.believed(asks.asks("mean"))))
+    part = attrs.evolve(wish, radius=wish.radius / (asks.high - asks.low))
+    return _quotient(
+        session, wish, part, size, lambda one: mean(one, attribute, where), as_session=within is None
+    )
+
+
+def share_within(
+    session: AnsweringLinear,
+    cond: Any,
+    where: Where,
+    by: Key | Iterable[Key] | None,
+    within: float | Within | None,
+) -> Derived | Groups:
+    """Return a rate within a wish, a part of those whom it is about: as a mean of zeros and ones.
+
+    Raises:
+        InvalidParameterError: If a wish was given for rates by group; nothing was asked.
+    """
+    if by is not None and within is not None:
+        raise InvalidParameterError(
+            f"within must be None for rates by group, got {shown(within)}; ask the rate of each group, or "
+            "group_by(.., within=) for the numbers of records."
+        )
+    wish = session.facts.within if within is None else checked_within(within)
+    try:
+        among = narrowing(session.domain, checked_where(session.domain, where))
+    except OnlineICError:
+        wish = None  # `share` says why
+    if wish is None or by is not None:
+        return share(session, cond, where, by)
+    believed = 1.0 if among is None else min(1.0, sum(session.believed([among])))
+
+    def asked(one: Wishing) -> Derived:
+        found: Any = share(one, cond, where)
+        rate: Derived = found  # without groups
+        return rate
+
+    return _quotient(session, wish, wish, believed, asked, as_session=within is None)
+
+
+def _quotient(
+    session: AnsweringLinear,
+    wish: Within,
+    part: Within,
+    size: float,
+    ask: Callable[[Wishing], Derived],
+    *,
+    as_session: bool,
+) -> Derived:
+    """Return what is worked out of two numbers, over the share of the records that it is about.
+
+    Args:
+        wish, part: Of the result, in its own unit and as a part of its range.
+        size: Share of the records, as it is expected.
+        as_session: Whether it is the session's own wish: whoever may not have numbers so fine has wider ones.
+    """
+    earlier, finest = None, session.facts.finest
+    for last in (size >= 1.0, True):
+        radius = _of_ratio(part.radius, size)
+        radius = max(radius, finest) if as_session else radius
+        calls = 1 if size >= 1.0 else 2  # of which either may be told
+        asking = Wishing(session, attrs.evolve(part, radius=radius), calls)
+        earlier = found = _told_by(asking, ask, earlier)
         if last or found.count is None or wish.meets(found.error_bound, found.expected_error):
             break
         less = found.count_bound or 0.0 if wish.certain else 0.0
-        share = min(share, (found.count - less) / session.n)
-        if _of_ratio(part, share) < finest:
+        size = min(size, (found.count - less) / session.n)
+        if _of_ratio(part.radius, size) < finest:
             break  # what is paid is told, and not refused for numbers that may not be asked
     return found
 
 
-def _told_by(asking: Wishing, attribute: str, where: Where, earlier: Derived | None) -> Derived:
-    """Return a mean of new numbers, or the earlier one, which is paid, where finer numbers cannot be paid."""
+def _told_by(asking: Wishing, ask: Callable[[Wishing], Derived], earlier: Derived | None) -> Derived:
+    """Return a result of new numbers, or the earlier one, which is paid, where finer ones cannot be paid."""
     try:
-        found = mean(asking, attribute, where)
+        found = ask(asking)
     except TooFewRecordsError as error:
         if earlier is None or not _beyond_budget(error.answers):
             raise
@@ -117,10 +175,10 @@ def _costing(answers: tuple[Answer, ...], more: float | None) -> tuple[Answer, .
     return first.costing(more), *others
 
 
-def _of_ratio(part: float, share: float) -> float:
-    """Return how exact both numbers of a mean must be: the share may be told as less by as much."""
-    share = max(share, LEAST_SHARE)
-    return part * share if share >= 1.0 else part * share / (1.0 + part)
+def _of_ratio(part: float, size: float) -> float:
+    """Return how exact both numbers of a quotient must be: the share may be told as less by as much."""
+    size = max(size, LEAST_SHARE)
+    return part * size if size >= 1.0 else part * size / (1.0 + part)
 
 
 def sum_within(

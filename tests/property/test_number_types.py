@@ -1513,6 +1513,7 @@ EXAMPLES = {
     "Within": Example(
         lambda **given: ic.queries.Within(**given), {"radius": 0.25, "parts": sizes(2, 100), "steepness": 3}
     ),
+    "Within.at_least": Example(lambda radius: ic.queries.Within(0.125).at_least(radius), {"radius": 0.25}),
     "Within.meets": Example(lambda bound: ic.queries.Within(0.25).meets(bound, None), {"bound": 0.125}),
     "expected": Example(ic.queries.expected, {"within": 0.25}),
     "OnlineIC.summary": Example(
@@ -1575,7 +1576,8 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
             "Perceptron",
         )
     },
-    "Quota": {"limit"},  # an exact amount of the account: in test_askers
+    "Quota": {"limit", "finest"},  # an exact amount of the account: in test_askers; a wish: in test_users
+    **{f"Asking.{name}": {"within"} for name in ("answer", "answer_many", "explain")},  # as of a session
     "OnlineIC.released": {"start", "stop"},  # places of records: in test_hostile_calls
     "View.released": {"start", "stop"},
     "View.explain": {"most"},  # in test_views
@@ -1624,6 +1626,7 @@ MADE = {  # by the package itself, from numbers that it has checked; a caller on
     "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
     "TotalReport",
     "EngineForecast", "Forecast", "Spending", "Spending.at",
+    "Answer.deferred", "Answer.costing", "Price", "WishSpending",
     "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
     "SessionStatistics", "new_figure", "plot_marginal",
     "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",

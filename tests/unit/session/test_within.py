@@ -415,6 +415,19 @@ def test_a_mean_whose_share_was_foreseen_is_bought_once_at_the_price_that_was_to
     assert told.bound_derived <= 1.0
 
 
+@pytest.mark.parametrize("where", [None, {"b": "u"}, {"a": ic.at_least(6)}])
+@pytest.mark.parametrize("wish", [Within(0.05), expected(0.02)])
+def test_a_rate_is_within_its_wish_of_those_whom_it_is_about(wish, where):
+    session, of = opened(4), opened(5, within=wish)
+    rates = [session.share({"d": "yes"}, where, within=wish), of.share({"d": "yes"}, where)]
+
+    for rate in rates:
+        assert (rate.error_bound if wish.certain else 1.95 * rate.expected_error) <= wish.radius
+    assert 0.0 < spent(session) < 0.3
+    with pytest.raises(InvalidParameterError, match="within must be None for rates by group"):
+        session.share({"d": "yes"}, by="b", within=wish)
+
+
 @pytest.mark.parametrize(("within", "where"), [(1.0, "b = 'u' AND d = 'yes'"), (0.5, "b = 'u'")])
 def test_a_mean_is_told_by_the_numbers_that_were_paid_where_finer_ones_cannot_be(within, where):
     pytest.importorskip("sqlglot", reason="needs the extra sql")
