@@ -142,6 +142,12 @@ def mean(row: dict[str, Any], name: str) -> float:
     return float(np.mean([one[name] for one in row["runs"]]))
 
 
+def plain(result: dict[str, Any], row: dict[str, Any]) -> float:
+    """Return what noise costs that measures each new question at the wish for certain."""
+    alike = (one for one in result["rows"] if (one["stream"], one["wish"]) == (row["stream"], row["wish"]))
+    return mean(next(one for one in alike if one["certain"]), "plain")
+
+
 def table(result: dict[str, Any]) -> str:
     """Return what each wish has spent, with what it spent it on."""
     lines = [
@@ -157,7 +163,7 @@ def table(result: dict[str, Any]) -> str:
         wish = f"{row['wish']:.2%}".replace(".00%", "%") + (", certain" if row["certain"] else ", expected")
         cells = " | ".join(f"{one:.4f}" if one < 0.01 else f"{one:.3f}" for one in looks)
         lines.append(
-            f"| {row['stream']} | {wish} | {cells} | {mean(row, 'plain'):.2f} | {mean(row, 'one_call'):.3f} "
+            f"| {row['stream']} | {wish} | {cells} | {plain(result, row):.2f} | {mean(row, 'one_call'):.3f} "
             f"| {mean(row, 'certified'):.0f} | {mean(row, 'hits'):.0f} | {mean(row, 'within'):.3f} "
             f"| {mean(row, 'outside') if row['certain'] else float('nan'):.3f} |"
         )
@@ -184,7 +190,7 @@ def figure(result: dict[str, Any], path: Path) -> None:
                 color=colours[row["wish"]], label=None if place else f"{row['wish']:.1%}, {kind}",
             )  # fmt: skip
             if row["certain"]:
-                axes.plot(asked[-1], mean(row, "plain"), "x", color=colours[row["wish"]])
+                axes.plot(asked[-1], plain(result, row), "x", color=colours[row["wish"]])
         axes.set(xscale="log", yscale="log")
         axes.set_title(name, fontsize=9)
         axes.set_xlabel("questions asked, one at a time", fontsize=8)
