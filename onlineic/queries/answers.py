@@ -297,12 +297,11 @@ class Answer(Combined):
 
     def costing(self, more: float | None) -> "Answer":
         """Return the same answer, where so much more of the budget was spent on it."""
-        if not more or self.cost is None:
+        if more is None or self.cost is None:
             return self
+        cost = self.cost + checked_real("more", more, at_least=0.0)
         answer = type(self).__new__(type(self))
-        answer.__attrs_init__(
-            self.value, self.status, self._bound, self._count, self.reason, self.cost + more
-        )
+        answer.__attrs_init__(self.value, self.status, self._bound, self._count, self.reason, cost)
         return answer
 
     @property

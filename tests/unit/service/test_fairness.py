@@ -161,7 +161,7 @@ def test_a_table_counts_by_its_cells_and_is_written_in_pieces(tmp_path, monkeypa
     [
         ("onlineic.session.view.View", "explain",
          ("POST", "/v1/explain", {"question": GROUPS.format("F")}), "onlineic-reader"),
-        ("onlineic.service.app", "cost_of",
+        ("onlineic.service.wire", "cost_of",
          ("POST", "/v1/answers", {"questions": [" OR ".join(f"age={20 + at % 30}" for at in range(300))]}),
          "onlineic-reader"),
         ("onlineic.session.view.View", "released", ("GET", "/v1/transcript", None), "onlineic-reader"),
