@@ -48,7 +48,6 @@ DEAR = {
 # together, once what is bought first is settled too.
 AWAITED = {
     "gallery",
-    "listening",
     "online_part",
     "periods",
     "rivals",
