@@ -128,13 +128,13 @@ class AnswerBook:
         "_n",
         "_notices",
         "_of_what",
-        "_parts",
         "_persons",
         "_plan",
         "_private",
         "_spending",
         "_taken",
         "_untaken",
+        "_wishes",
         "raises",
     )  # fmt: skip
 
@@ -159,7 +159,7 @@ class AnswerBook:
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
-        self._parts: dict[Any, int] = {}  # by key: with which part of beta the bound of an answer may fail
+        self._wishes: dict[Any, Within] = {}  # by key: for which an answer was measured, if for one
         self._expectations = Expectations.begun(plan, domain, counted)
         self._bounds, self._notices = Bounds(plan, n, ledger, counted), Notices(plan)
         self._checkpoints = Checkpoints(ledger, plan.update, plan.alpha)
@@ -229,7 +229,7 @@ class AnswerBook:
         other._ledger, other._bounds = ledger, self._bounds.frozen(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.frozen()
-        other._parts = dict(self._parts)
+        other._wishes = dict(self._wishes)
         if isinstance(
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
@@ -283,7 +283,7 @@ class AnswerBook:
         if isinstance(record, Certified):
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._radii(record)[0], at.spent)
-            self._parts[record.query.key] = record.within.parts
+            self._wishes[record.query.key] = record.within
             self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
             return record.query, answer
         if isinstance(record, Closed):
@@ -303,7 +303,9 @@ class AnswerBook:
             singles, answer = self._single(record)
             hard = record.query, answer
         if isinstance(record, Hard | Single):
-            self._parts[record.query.key] = 1 if record.within is None else record.within.parts
+            self._wishes.pop(record.query.key, None)
+            if record.within is not None:
+                self._wishes[record.query.key] = record.within
         if isinstance(record, Bought) and tables:
             self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         self._taken = _Taken(
@@ -347,7 +349,7 @@ class AnswerBook:
         if found is not None:
             value, deviation, radius = found
             self._memory.remember(question, value, radius, version)
-            self._parts[question.key] = within.parts
+            self._wishes[question.key] = within
             self._expectations.numbers[question.key] = Measured(radius, deviation, fitted=False)
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
@@ -581,10 +583,12 @@ class AnswerBook:
 
     def _told_within(self, question: Question, within: Within) -> bool:
         """Return whether an answer that stands meets a wish, by a bound that fails with no larger part."""
-        told = self.told(question)
-        if within.parts > self._parts.get(question.key, 1):
+        told, made = self.told(question), self._wishes.get(question.key)
+        if told is None or within.parts > (1 if made is None else made.parts):
             return False
-        return told is not None and within.meets(told.error_bound, told.expected_error)
+        # a number that lay far off is expected to err more than was predicted: its wish is paid all the same
+        alike = made is not None and not (made.certain or within.certain) and made.radius <= within.radius
+        return alike or within.meets(told.error_bound, told.expected_error)
 
     def _known_within(self, question: Question, within: Within) -> bool:
         value = stated_value(question, self.guesses([question])[0], self._n)

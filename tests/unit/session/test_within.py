@@ -57,6 +57,20 @@ def test_a_question_costs_about_what_plain_noise_of_its_wish_costs():
     assert 12.0 < spent(narrow) / spent(wide) < 20.0  # 16, but for the whole record of every bound
 
 
+def test_who_asks_again_within_an_expected_wish_pays_once_wherever_the_number_lay():
+    """A number that lies far off is expected to err more than was predicted."""
+    data = ic.PrivateData(np.full((6, 4, 3), 833), ic.Domain.of(a=6, b=4, c=3))
+    for seed in range(10):
+        session = ic.OnlineIC(data, BUDGET, within=expected(0.25), noise=SimulatedNoise(seed))
+        first = session.answer(ic.where(a=1))
+        paid = spent(session)
+        again = session.answer(ic.where(a=1))
+
+        assert ("repeat", paid) == (again.status, spent(session))
+        assert first.value == again.value
+        assert session.answer(ic.where(a=1), within=expected(0.05)).cost > 0.0
+
+
 def test_a_wider_wish_is_told_again_and_a_narrower_one_rests_on_a_number_of_its_own():
     session = opened()
     first = session.answer(STREAM[0], within=0.02)
