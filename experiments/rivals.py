@@ -1,19 +1,18 @@
 """Ten questions of a clinic, known in advance to every rival and to the session or not: who errs least?
 
-    make rivals; python experiments/rivals.py [--quick] [--from-json]
+    make rivals; python experiments/rivals.py [--quick] [--from-json] [--only ENGINE ..]
 
 A made-up table of 50,000 visits with nine columns, and ten questions: two counts, two means, five tables of
-counts and a quantile. AIM and MST (dpmm) make synthetic tables, of which the answers are taken; AIM has 27
-rounds of 300 steps, since its 144 of 1,000 do not finish in the time that a rival has. MWEM+PGM (mbi) is told
-the sets of columns, and answers from its graphical model. OpenDP has Gaussian noise, told the ten and
-composed by zCDP; SmartNoise and diffprivlib get a tenth of the budget for each question, the latter with
-delta 0. Sessions are told nothing, that ten questions come, that their 26 answers do (of a mean and a
-quantile they take several), or the sets of columns. All have (1, 1e-6). Neighbours are those that each
-package has: SmartNoise and diffprivlib protect a record that is there or not, which is up to half the noise.
-Of a table the error is that of its worst cell, in records. The ratio is to OpenDP's, geometric mean over nine
-questions without the quantile. Rivals run in environments of their own, with their own noise. Simulated noise
-of ours: NOT PRIVATE. Writes results/rivals.json; the markdown table and the figure are made from that file
-alone.
+counts and a quantile. AIM and MST (dpmm) make synthetic tables, of which the answers are taken; AIM runs once
+as it comes, and three times with 27 rounds of 300 steps. MWEM+PGM (mbi) is told the sets of columns, and
+answers from its graphical model. OpenDP has Gaussian noise, told the ten and composed by zCDP; SmartNoise and
+diffprivlib get a tenth of the budget for each question, the latter with delta 0. Sessions are told nothing,
+that ten questions come, that their 26 answers do (of a mean and a quantile they take several), or the sets of
+columns. All have (1, 1e-6). Neighbours are those that each package has: SmartNoise and diffprivlib protect a
+record that is there or not, which is up to half the noise. Of a table the error is that of its worst cell, in
+records. The ratio is to OpenDP's, geometric mean over nine questions without the quantile. Rivals run in
+environments of their own, with their own noise. Simulated noise of ours: NOT PRIVATE. Writes
+results/rivals.json; the markdown table and the figure are made from that file alone.
 """
 
 import json
@@ -22,7 +21,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,9 @@ from onlineic.noise import SimulatedNoise
 NAME = "rivals"
 ROOT = Path(__file__).resolve().parents[1]
 WORKER = ROOT / "experiments" / "study" / "rival_engines.py"
+OWN_END = "AIM, to its own end"
 RIVALS = {  # label: environment
+    OWN_END: ".venv-rivals",
     "AIM, 27 rounds": ".venv-rivals",
     "MST": ".venv-rivals",
     "MWEM+PGM": ".venv-rivals-pgm",
@@ -72,7 +73,8 @@ class Config:
     records: int = 50_000
     runs: int = 30  # an error of ten questions over six runs is off by a third
     synthetic_runs: int = 3  # of those that fit a model, which take minutes
-    limit: int = 900  # seconds of a rival, of the clock; one that takes longer is told as unfinished
+    limit: int = 900  # seconds of a rival, of the clock; one that takes longer has no errors
+    own_end: int = 3600  # the same of AIM as it comes, which runs once
     rivals: tuple[str, ...] = tuple(RIVALS)
     seed: int = 20261128
 
@@ -125,6 +127,10 @@ def ours(table: dict[str, np.ndarray], told: dict[str, Any]) -> Callable[[int], 
     return run
 
 
+class StoppedError(Exception):
+    """A rival took longer than it may; says how far it came."""
+
+
 def theirs(label: str, path: Path, limit: int) -> Callable[[int], dict[str, Any]]:
     """Return seed -> answers of a rival, from its own environment."""
     python = ROOT / RIVALS[label] / "bin" / "python"
@@ -133,7 +139,11 @@ def theirs(label: str, path: Path, limit: int) -> Callable[[int], dict[str, Any]
 
     def run(seed: int) -> dict[str, Any]:
         told = [str(python), str(WORKER), label, str(path), str(seed % 2**31)]
-        done = subprocess.run(told, capture_output=True, text=True, check=True, timeout=limit)
+        try:
+            done = subprocess.run(told, capture_output=True, text=True, check=True, timeout=limit)
+        except subprocess.TimeoutExpired as late:
+            said = (late.stderr or b"").decode().strip().splitlines()[-1:]
+            raise StoppedError(", ".join([f"not finished in {limit:,} s", *said])) from late
         found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return found
 
@@ -153,6 +163,7 @@ def row_of(
         for one in found
     ]
     return {
+        "stream": label,
         "engine": label,
         "version": found[0]["version"],
         "errors": [
@@ -163,8 +174,14 @@ def row_of(
     }
 
 
-def run(quick: bool) -> dict:
-    start, absent, unfinished = time.perf_counter(), list[str](), list[str]()
+def without(label: str, why: StoppedError) -> dict:
+    """Return the row of a rival that did not finish."""
+    return {"stream": label, "engine": label, "version": "-", "stopped": str(why), "seconds": 0.0,
+            "errors": [None] * len(QUESTIONS), "errors_by_seed": []}  # fmt: skip
+
+
+def run(quick: bool, only: Sequence[str] = ()) -> dict:
+    start, absent = time.perf_counter(), list[str]()
     config = Config(records=20_000, runs=1, rivals=()) if quick else Config()
     table, drawn, rows = clinic(config), seeds(config.seed, config.runs), []
     truth = exact(table)
@@ -172,20 +189,28 @@ def run(quick: bool) -> dict:
         path = Path(folder) / "table.npz"
         np.savez(path, **table)
         for label, told in SESSIONS.items():
-            rows.append(row_of(label, ours(table, told), truth, drawn))
+            if not only or label in only:
+                rows.append(row_of(label, ours(table, told), truth, drawn))
         for label in config.rivals:
+            if only and label not in only:
+                continue
+            few = (
+                drawn[:1]
+                if label == OWN_END
+                else drawn[: config.synthetic_runs if label in SYNTHETIC else None]
+            )
+            limit = config.own_end if label == OWN_END else config.limit
             try:
-                few = drawn[: config.synthetic_runs] if label in SYNTHETIC else drawn
-                rows.append(row_of(label, theirs(label, path, config.limit), truth, few))
+                rows.append(row_of(label, theirs(label, path, limit), truth, few))
             except MissingDataError as missing:
                 absent.append(label)
                 print(f"{label}: absent, {missing}", flush=True)
-            except subprocess.TimeoutExpired:
-                unfinished.append(label)
-                print(f"{label}: not finished in {config.limit} s", flush=True)
+            except StoppedError as stopped:
+                rows.append(without(label, stopped))
+                print(f"{label}: {stopped}", flush=True)
     for row in rows:
         print(row["engine"], [None if one is None else round(one, 2) for one in row["errors"]], flush=True)
-    return stamped(config, start, absent, rows=rows, unfinished=unfinished)
+    return stamped(config, start, absent, rows=rows)
 
 
 def again(_: dict) -> dict[str, Any]:
@@ -205,38 +230,38 @@ def ratio(row: dict, base: dict) -> float:
 
 def table(result: dict) -> str:
     rows = {row["engine"]: row for row in result["rows"]}
-    base = rows.get(BASE) or result["rows"][0]
+    base = rows.get(BASE) or next(iter(rows.values()))
     lines = [
         f"| engine | version | error over that of {base['engine']} | "
         "count | women of 65 in the ER | mean age | diagnosis by sex | ward by month | seconds |",
         "|" + "---|" * 9,
     ]
-    for row in sorted(result["rows"], key=lambda row: ratio(row, base)):
+    finished = [row for row in result["rows"] if "stopped" not in row]
+    for row in sorted(finished, key=lambda row: ratio(row, base)):
         shown = " | ".join(f"{row['errors'][place]:,.3g}" for place in (0, 1, 2, 6, 7))
         lines.append(
             f"| {row['engine']} | {row['version']} | {ratio(row, base):.2f} | {shown} "
             f"| {row['seconds']:,.1f} |"
         )
-    config, late = result["config"], result["unfinished"]
+    config = result["config"]
     said = (
         f"Errors in records, of tables the worst cell, means over {config['runs']} runs, of AIM, MST and "
-        f"MWEM+PGM over {config['synthetic_runs']}."
+        f"MWEM+PGM over {config['synthetic_runs']}, of AIM to its own end over one."
     )
-    if late:
-        said += f" Not finished in {config['limit']} seconds of one core: {', '.join(late)}."
-    return "\n".join([*lines, "", said])
+    late = [f"{row['engine']}: {row['stopped']}" for row in result["rows"] if "stopped" in row]
+    return "\n".join([*lines, "", " ".join([said, *(f"{one}." for one in late)])])
 
 
 def figure(result: dict, path: Path) -> None:
     """Draw the ratio of every question and engine; needs matplotlib."""
     from matplotlib.figure import Figure
 
-    rows = {row["engine"]: row for row in result["rows"]}
-    base = rows.get(BASE) or result["rows"][0]
+    rows = {row["engine"]: row for row in result["rows"] if "stopped" not in row}
+    base = rows.get(BASE) or next(iter(rows.values()))
     canvas = Figure(figsize=(8.0, 4.2), layout="constrained")
     axes = canvas.add_subplot()
-    for row, colour in zip(result["rows"], ["#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#999999",
-                                            "#CC79A7", "#000000", "#F0E442", "#8B4513"],
+    for row, colour in zip(rows.values(), ["#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#999999",
+                                            "#CC79A7", "#000000", "#F0E442", "#8B4513", "#7B3FF2"],
                            strict=False):  # fmt: skip
         ratios = [one / other for one, other in zip(row["errors"][:-1], base["errors"][:-1], strict=True)]
         axes.plot(ratios, range(len(ratios)), "o", color=colour, markersize=5, label=row["engine"])
@@ -250,4 +275,4 @@ def figure(result: dict, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    script(NAME, __doc__, run, table, figure)
+    script(NAME, __doc__, run, table, figure, order=(*SESSIONS, *RIVALS))
