@@ -122,7 +122,7 @@ rivals:
 	$(PYTHON) -m venv .venv-rivals
 	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib "scikit-learn<1.9"
 	$(PYTHON) -m venv .venv-rivals-sql
-	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check "opendp[polars]" smartnoise-sql setuptools
+	.venv-rivals-sql/bin/python -m pip install --quiet --disable-pip-version-check "opendp[polars]" smartnoise-sql==1.0.10 setuptools
 	$(PYTHON) -m venv .venv-rivals-pgm
 	.venv-rivals-pgm/bin/python -m pip install --quiet --disable-pip-version-check mbi
 	$(PYTHON) -m venv .venv-rivals-tumult

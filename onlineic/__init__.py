@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from onlineic.updates.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
     from onlineic.updates.perceptron import Perceptron as Perceptron
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {  # of every name the file that defines it, imported when the name is first used
     "Budget": "accounting.budget",

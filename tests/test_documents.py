@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import onlineic as ic
 from support import ugly
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +64,14 @@ def test_links_and_pictures_exist(name):
     links = re.findall(r"\]\(([^)#:\s]+)[)#]", TEXTS[name])
 
     assert [] == [link for link in links if not ((DOCS / name).parent / link).exists()]
+
+
+def test_the_version_is_the_same_everywhere():
+    """Of the package, of its citation, and of the newest entry of the changelog that has a date."""
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    told = re.search(r"^## (\S+) \(", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+
+    assert [ic.__version__] * 2 == [cited.group(1), told.group(1)]
 
 
 def test_fragments_of_the_changelog_have_a_type_that_a_release_joins():

@@ -15,6 +15,7 @@ SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.stem.star
 CODE = '''"""About."""
 import warnings
 X = 1
+__version__ = "0.2.0"
 
 
 def f(a):
@@ -172,6 +173,7 @@ def test_rows_that_stay_in_a_result_keep_what_they_were_made_by(study, tmp_path)
         (CODE.replace("# why", "# because"), True),
         (CODE.replace("X\n", "X\n\n") + "\n", True),
         (CODE.replace("too low", "below 1"), True),
+        (CODE.replace('"0.2.0"', '"1.0.0"'), True),
         (CODE.replace('"high", stack', '"higher", stack'), True),
         (CODE.replace("X = 1", "X = 2"), False),
         (CODE.replace("X = 1", "X = 1.0"), False),

@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,10 @@ import onlineic as ic
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = 12  # of a digest: changes are to be noticed, nobody attacks
+VERSION, FIRST = (
+    re.compile(r'^__version__ = "[^"]*"$', re.M),
+    '__version__ = "0.1.0"',
+)  # digests know the first alone
 LEFT_OUT = {"ctx", "kind", "type_comment"}  # of a node: they follow from the rest
 WITH_DOCSTRINGS = {ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef}
 
@@ -61,8 +66,8 @@ def _git(root: Path, *words: str) -> str | None:
 def code(package: Path = ROOT / "onlineic", *, loaded: bool = False) -> dict[str, str]:
     """Return wing -> digest of its code: of all wings, or of those that this process has imported.
 
-    Docstrings, comments, layout and the texts of errors and warnings do not count: no number depends on them.
-    A file beside the wings counts as one.
+    Docstrings, comments, layout, the texts of errors and warnings and the version do not count: no number
+    depends on them. A file beside the wings counts as one.
     """
     wings: dict[str, list[Path]] = {}
     for path in sorted(package.rglob("*.py")):
@@ -77,7 +82,7 @@ def _digest(package: Path, paths: Sequence[Path]) -> str:
     words: list[str] = []
     for path in paths:
         words.append(path.relative_to(package).as_posix())
-        _spell(ast.parse(path.read_bytes()), words)
+        _spell(ast.parse(VERSION.sub(FIRST, path.read_text(encoding="utf-8"))), words)
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:DIGITS]
 
 

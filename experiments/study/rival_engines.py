@@ -252,7 +252,7 @@ def synthetic(kind, **options):
 
 
 ENGINES = {
-    # as it comes: 144 rounds of 1,000 steps at most, and 80 megabytes
+    # as it comes: at most 144 rounds of 1,000 steps, and a model of any size
     "AIM, to its own end": ("dpmm", synthetic("AIM")),
     "AIM, 27 rounds": (
         "dpmm",
