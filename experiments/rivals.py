@@ -246,7 +246,7 @@ def table(result: dict) -> str:
     config = result["config"]
     said = (
         f"Errors in records, of tables the worst cell, means over {config['runs']} runs, of AIM, MST and "
-        f"MWEM+PGM over {config['synthetic_runs']}, of AIM to its own end over one."
+        f"MWEM+PGM over {config['synthetic_runs']}{', of AIM to its own end over one' * (OWN_END in rows)}."
     )
     late = [f"{row['engine']}: {row['stopped']}" for row in result["rows"] if "stopped" in row]
     return "\n".join([*lines, "", " ".join([said, *(f"{one}." for one in late)])])
