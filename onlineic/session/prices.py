@@ -30,7 +30,7 @@ class _Standing:
 
     Attributes:
         version: How many records have changed account, reservation or prices.
-        reserved: Of the ledger: after a Ctrl-C only it knows.
+        reserved: Of the ledger: after a Ctrl-C only it knows. A wish sets its own price aside.
         due: What the first hit pays besides its price.
         sparse: The mechanism of the next test.
         covered: The dearest hit that the reservation pays.
@@ -73,7 +73,8 @@ class Prices:
     """
 
     __slots__ = (
-        "_dearest_of", "_domain", "_ledger", "_partitions", "_priced", "_spending", "_standing", "_taken",
+        "_dearest_of", "_domain", "_ledger", "_partitions", "_priced", "_set_aside", "_spending", "_standing",
+        "_taken",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class Prices:
         # a mechanism and its prices, replaced together: another thread may ask for a repr at any time
         self._priced: tuple[NumericSparse, dict[tuple[int, int, int], Fraction]] = (spending.sparse, {})
         self._standing: _Standing | None = None  # each test asks for it several times
+        self._set_aside: Charge | None = None  # for these prices: what a wish has left serves no other test
         self._dearest_of: tuple[NumericSparse | None, Fraction] = (None, Fraction(0))
         # how many records were taken in, and what of them: replaced together, for the same reason
         self._taken = _Taken(spent=spending.unspent)
@@ -162,7 +164,8 @@ class Prices:
             payable.append(price <= left)
         if any(payable) and (self._ledger.reserved is None or level > covered):
             account, event = self._ledger.account, "one hard answer with its tests"
-            self._ledger.reserve(Charge(level + standing.due, event, account.unit, account.order))
+            self._set_aside = Charge(level + standing.due, event, account.unit, account.order)
+            self._ledger.reserve(self._set_aside)
         return payable
 
     def affords(self, question: Question) -> bool:
@@ -237,7 +240,7 @@ class Prices:
         if held is None or held.version != taken.version or held.reserved is not self._ledger.reserved:
             reserved, spent = self._ledger.reserved, taken.spent
             sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)
-            if reserved is not None:
+            if reserved is not None and reserved is self._set_aside:
                 level = reserved.amount - spent.due
                 serving = level if level <= self._dearest(sparse) else Fraction(0)
             self._standing = held = _Standing(taken.version, reserved, spent.due, sparse, level, serving)

@@ -99,6 +99,19 @@ def test_tests_are_made_where_they_are_likely_cheaper_each_at_its_own_price():
     )
 
 
+def test_a_hit_without_a_wish_costs_its_own_price_whatever_a_finer_wish_left_set_aside():
+    told = {"questions": [("a", "b"), ("c", "d")], "hard_answers": 200, "threshold": 1e-6}
+    plain, session = opened(**told), opened(**told)
+    assert "hard" == plain.answer(ic.marginal("b", "d")).status
+    price, asked = kinds(plain, Hard)[0].charge.amount, iter(random_stream(DOMAIN, 400, 8))
+    session.answer(next(asked))
+    while not (isinstance(session.transcript[-1], Certified) and session.reserved.amount > price):
+        session.answer(next(asked), within=0.03)
+    assert "hard" == session.answer(ic.marginal("b", "d")).status
+
+    assert price == kinds(session, Hard)[-1].charge.amount
+
+
 def test_a_call_is_bought_as_a_whole_where_tables_cost_less():
     one_by_one, at_once = opened(), opened()
     questions = [ic.where(a=a, b=b) for a in range(12) for b in "uvw"]
