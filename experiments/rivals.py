@@ -8,10 +8,10 @@ as it comes, and three times with 27 rounds of 300 steps. MWEM+PGM (mbi) is told
 answers from its graphical model. OpenDP has Gaussian noise, told the ten and composed by zCDP; SmartNoise and
 diffprivlib get a tenth of the budget for each question, the latter with delta 0. Sessions are told nothing,
 that ten questions come, that their 26 answers do (of a mean and a quantile they take several), or the sets of
-columns. All have (1, 1e-6). Neighbours are those that each package has: SmartNoise and diffprivlib protect a
-record that is there or not, which is up to half the noise. Of a table the error is that of its worst cell, in
-records. The ratio is to OpenDP's, geometric mean over nine questions without the quantile. Rivals run in
-environments of their own, with their own noise. Simulated noise of ours: NOT PRIVATE. Writes
+columns. All have (1, 1e-6). Neighbours are those that each package has: AIM, MST, SmartNoise and diffprivlib
+protect a record that is there or not, which is up to half the noise. Of a table the error is that of its
+worst cell, in records. The ratio is to OpenDP's, geometric mean over nine questions without the quantile.
+Rivals run in environments of their own, with their own noise. Simulated noise of ours: NOT PRIVATE. Writes
 results/rivals.json; the markdown table and the figure are made from that file alone.
 """
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from onlineic.datasets import adult5
+
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "experiments" / "results"
@@ -23,10 +25,22 @@ def test_every_block_runs(capsys):
     told = re.search(r"```text\n(.*?)```", TEXT, re.S)[1]
     shape = re.compile(r"-?\d[\d,.]*\d|\d")  # the first two lines, but for what noise moves
     assert shape.sub("#", told).split() == shape.sub("#", printed).split()[: len(told.split())]
-    assert "±" in printed
+    for figure in (
+        r"± ([\d.]+),",
+        r"usually within ([\d.]+)",
+        r"([\d.]+)% of the budget",
+    ):  # no noise in them
+        assert re.search(figure, told)[1] == re.search(figure, printed)[1]
     assert "max entropy" in printed
     assert namespace["session"].statistics().private
     assert 0.0 < namespace["book"].statistics().alpha
+
+
+def test_the_exact_answer_that_is_told_beside_the_noisy_one():
+    columns, counts = adult5()
+    met = (columns["sex"] == "Female") & (columns["age"] >= 30) & (columns["age"] <= 50)
+
+    assert f"(Exactly {counts[met].sum():,};" in TEXT
 
 
 def test_the_readme_is_short_and_its_links_exist():
