@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 
+import numpy as np
 import pytest
 
 import onlineic as ic
@@ -27,7 +28,8 @@ MODULES = [
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_docstrings_hold(name):
     module = importlib.import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    result = doctest.testmod(module, extraglobs={"ic": ic, "np": np}, optionflags=flags)
 
     assert 0 == result.failed
 

@@ -3,7 +3,7 @@
 Each takes a `PrivateData` and an epsilon or `Budget` of its own (budgets add), checks everything public, is
 charged, and only then reads: after `InvalidParameterError` nothing was spent. The noise is the system's
 entropy where none is given. n is public and neighbours replace one record; some take a number that `count`
-released where it is private.
+released where it is private. Examples name numpy np and onlineic ic.
 """
 
 from onlineic.offline.cdf import PrivateCdf, private_cdf, threshold_functions

@@ -1,7 +1,6 @@
-"""Which of several values reach their threshold, told in floats, with the values of those that do.
+"""Which of several values reach their threshold, with noisy values of those that do.
 
-Thresholds and sensitivities are exact, and what is told of them are floats: what none can hold is refused
-before anything is read or spent.
+Thresholds and sensitivities are exact, what is told are floats: what none can hold is refused before a read.
 """
 
 import math
@@ -88,11 +87,10 @@ def noisy_values(
 
     Args:
         levels, units: Threshold and sensitivity of each value.
-        scores: Called inside of the guard: yields `sparse.score` of each exact value, PRIVATE.
+        scores: Yields `sparse.score` of each exact value, PRIVATE.
 
     Raises:
-        InvalidParameterError: If epsilon is too small for any radius, or a threshold or a sensitivity too
-            large for a float.
+        InvalidParameterError: If epsilon is too small for any radius, or a number too large for a float.
     """
     tests, numbers = _radii(sparse, release.beta, levels, units)
     found = release.read(lambda: sparse.select(scores(), release.noise))

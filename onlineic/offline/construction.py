@@ -33,13 +33,11 @@ class Construction(Result):
 
     Attributes:
         hypothesis: Answers any query over the domain, free of charge.
-        measurements: The queries chosen, with their noisy answers and the noise's standard deviation; one a
-            round.
-        gaps: |v - f(D)| of each round, fraction of records: noisy value against the hypothesis of that round.
+        measurements: The queries chosen, with noisy answers and standard deviations; one a round.
+        gaps: |noisy answer - f(hypothesis)| of each round, fraction of records.
         stopped: Whether a small gap ended the construction before its rounds were used up.
-        alpha: With probability 1 - beta no query of the class errs by more, known in advance; inf if nothing
-            is.
-        error_bound: The same from what was released, never larger; inf if nothing is known.
+        alpha: With probability 1 - beta no query of the class errs by more, known in advance; or inf.
+        error_bound: The same from what was released, never larger.
         grid_bits: Grid on which the class was rounded; below 20 for more than 2^32 records.
         plan: Rounds paid for, their noise and their price.
         budget: Spent as a whole, also where the construction stopped early.
@@ -184,9 +182,8 @@ def construct(
     Args:
         alpha: Gap that an update may rely on.
         stop: A noisy gap below it ends the construction, grid units.
-        tables: Release the table of a chosen query in the place of its number; the plan is for tables then.
-        observe: (round, hypothesis) -> None. Called before each round with the hypothesis that it chooses
-            against.
+        tables: Release the table of a chosen query in the place of its number.
+        observe: (round, hypothesis) -> None, before each round.
 
     Raises:
         InvalidParameterError: If `start` does not evaluate to one finite number a query; nothing was spent.

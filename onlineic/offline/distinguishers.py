@@ -51,10 +51,9 @@ def iterative_construction(
 ) -> Construction:
     """Return D with |f(x) - f(D)| <= alpha for every query f of a class, with probability 1 - beta.
 
-    In each of at most T(alpha_d) rounds the distinguisher chooses a query with a nearly largest gap, a fresh
-    answer v to it is drawn, and if |v - f(D)| is small D is returned, else the rule updates D. The whole is
-    (epsilon, delta)-private for every class, rule and accuracy: all rounds are paid for, and the round of the
-    stop is a function of released numbers.
+    In each round a query with a nearly largest gap is chosen and answered afresh; if the noisy gap is small D
+    is returned, else the rule updates D. The whole is (epsilon, delta)-private for every class, rule and
+    accuracy: all rounds are paid for (theory 12.10).
 
     Dwork & Roth (2014), Algorithm 8 and Theorems 5.5 to 5.7, with 32 and 64 for the printed constants 8 and
     16.
@@ -66,29 +65,23 @@ def iterative_construction(
             `rounds`, and is certified where it stops.
         alpha: Error to promise; None: the least that the budget allows.
         rounds: How many rounds to pay for, in place of alpha.
-        variant: book: Theorem 5.7 with its constants corrected: gaps above alpha/2 are repaired, it stops
-            below 3 alpha/4. tight: the margins of the noise actually drawn, certified as in a session; with
-            delta > 0 Gaussian answers and zero-concentrated accounting where that promises more. Several
-            times more accurate, and the default.
-        distinguisher: None: `NoisyMax`, and `ExponentialMechanism` under zero-concentrated accounting: there
-            it is cheaper.
+        variant: book: Theorem 5.7, gaps above alpha/2 are repaired, it stops below 3 alpha/4. tight: the
+            margins of the noise actually drawn, certified as in a session; several times more accurate.
+        distinguisher: None: `NoisyMax`, and `ExponentialMechanism` under zero-concentrated accounting.
         beta: In [1e-100, 1).
 
     Raises:
         InfeasibleAccuracyError: If alpha is below the least that the budget allows, which the message names.
 
     Examples:
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic.offline import iterative_construction
         >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
         >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
         >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
         >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
         >>> built = iterative_construction(data, ranges, ic.Budget(1.0, 1e-9))
-        >>> built.alpha < 0.08, built.error_bound <= built.alpha
-        (True, True)
         >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
-        >>> bool(np.abs(built.answers(ranges) - truth).max() < 0.08)
+        >>> bool(np.abs(built.answers(ranges) - truth).max() < built.error_bound <= built.alpha < 0.08)
         True
     """
     release = Release.of(data, budget, noise, beta, least=1e-100)

@@ -28,8 +28,7 @@ class LargeCounts(Result):
     """The counts that a run found large.
 
     Attributes:
-        counts: One entry a query, in order: the noisy count of a hit; None where the test said below, and for
-            all queries from `tested` on.
+        counts: One entry a query: the noisy count of a hit, else None.
         hits: Places of the queries that have a number.
         tested: Queries that were tested: all, or up to the last hit where the cutoff was used up.
         radius: Every number errs by at most this, with probability 1 - beta/2.
@@ -65,30 +64,26 @@ def range_queries(
 ) -> LargeCounts:
     """Return the counts of the first queries whose noisy count reaches a threshold: (epsilon, 0)-private.
 
-    epsilon/2 for `Sparse`, which says which queries reach the threshold; epsilon/2 for fresh discrete Laplace
-    noise on the counts of the h hits, of scale 2h/epsilon. h need not be known in advance (theory 12.6). The
-    value that was compared is never the number: it shares its noise with the outcome of the test.
-
-    Worth its noise where a few queries among very many are large and all others may stay unknown. Where all
-    answers matter, one noisy histogram or a session costs the same epsilon and answers everything.
+    epsilon/2 for `Sparse`, which says which queries hit; epsilon/2 for fresh discrete Laplace noise of scale
+    2h/epsilon on the counts of the h hits (theory 12.6). Worth it where a few queries among very many are
+    large and all others may stay unknown; else a session costs the same and answers everything.
 
     Dwork & Roth (2014), Algorithm 3 with equal shares; Theorems 3.25, 3.6 and 3.14.
 
     Args:
-        queries: Iterable of expressions, Query or arrays of weights. Any 0/1 conditions, one or more, in the
-            order of testing; fixed beforehand.
+        queries: Iterable of expressions, Query or arrays of weights. One or more 0/1 conditions, in the order
+            of testing; fixed beforehand.
         epsilon: In (0, 20]. Of everything together.
         threshold: In [-2^60, 2^60]. Records; public.
         cutoff: At least 1. c: after so many hits the run ends.
         allocation: Noise of the tests, see `Sparse`; "restarts" is the textbook's.
-        divide: "cutoff" is the textbook's scale 2c/epsilon of the numbers, larger where hits are fewer.
+        divide: "cutoff" is the textbook's scale 2c/epsilon of the numbers.
         beta: In [1e-200, 1).
 
     Raises:
         InvalidQueryError: If a query has fractional weights, does not fit the domain, or there is none.
 
     Examples:
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic.offline import range_queries
         >>> domain, ages = ic.Domain.of(age=range(17, 91)), 17 + np.arange(50_000) % 60
         >>> data = ic.PrivateData.from_records({"age": ages}, domain)

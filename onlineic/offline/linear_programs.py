@@ -1,7 +1,6 @@
 """Which of many linear programs have an optimum above a threshold, with private data in one side of each.
 
-`LinearPrograms` finds exact optima, and how far one record moves them: rational arithmetic, since no
-sensitivity is proven of the float within a tolerance that `scipy.optimize.linprog` returns.
+Rational arithmetic throughout: of a solver's floats no sensitivity is proven.
 
 Proof: docs/theory/offline.md, 12.7.
 """
@@ -106,57 +105,45 @@ class LinearPrograms:
 
     Without `objective` c = c(D) is the mean of the private records. With it c is public, and the mean h(D)
     of the records is added to every right-hand side: A x <= b_j + h(D). Opening checks, on public numbers
-    alone, that every v_j is finite whatever the data, and bounds how far one replaced record can move it:
-    for w = upper - lower, and least, most the data with all records at `lower`, at `upper`,
+    alone, that every v_j is finite whatever the data, and bounds how far one replaced record moves it
+    (theory 12.7): for w = upper - lower, and least, most the data with all records at `lower`, at `upper`,
 
         private c: (1/n) max w.x over {x in P_j: upper.x >= v_j(least)}, P_j = {x >= 0: A x <= b_j};
         private b: (1/n) max w.y over {y in Q: (b_j + lower).y <= v_j(most)}, Q = {y >= 0: A^T y >= c}.
 
-    Where the vertices of P_j or Q are few each v_j is a maximum over a public list. Elsewhere the maxima are
-    linear programs, and must be bounded: every private right-hand side then needs slack under `lower`.
-
-    Theory 12.7. Not in Dwork & Roth (2014), whose Algorithm 2 asks for sensitivity 1.
+    Where vertices are too many to list these maxima are linear programs, and must be bounded: every private
+    right-hand side then needs slack under `lower`.
 
     Args:
         matrix: Shape (m, d). A. A float stands for the rational that it is; everything is computed exactly.
         right_hand_sides: Shape (K, m). b_1, ..., b_K. An equation is a row and its negative.
         lower, upper: (d,) or (m,) integers. Box of a record: of the coefficients, or with `objective` of what
-            is added to each row; equal ends for what is not private (0 for a row that is public).
+            is added to each row; equal ends for what is public.
         n: At least 1. Number of records, public.
         objective: Shape (d,). c, if the private data are in the right-hand sides.
-        unit: Above 0. What one unit of a private column stands for: the step of a public grid of real numbers
-            (`on_grid`).
+        unit: Above 0. Step of the public grid that private columns are codes of (`on_grid`).
 
     Attributes:
-        sensitivities: How far one replaced record moves each v_j, at most: the bound above.
+        sensitivities: How far one replaced record moves each v_j, at most.
 
     Raises:
-        InvalidParameterError: If a program has no solution for some data, or an optimum without bound for
-            some data, or no finite sensitivity was found: for the data, not only for these data, which are
-            not read.
+        InvalidParameterError: If for some data a program has no solution or no bound, or no finite
+            sensitivity was found; the data are not read.
 
     Examples:
         Two treatments take 2 hours and 1 hour; each patient gets at most one of each. The private data are
         what each would bring every patient, 0 to 10; the candidates are hours per patient:
 
         >>> from onlineic.offline import LinearPrograms
-        >>> hours = [0, 0.5, 1, 2, 3]
         >>> programs = LinearPrograms(
         ...     matrix=[[2, 1], [1, 0], [0, 1]],
-        ...     right_hand_sides=[[budget, 1, 1] for budget in hours],
+        ...     right_hand_sides=[[hours, 1, 1] for hours in (0, 0.5, 1, 2, 3)],
         ...     lower=[0, 0],
         ...     upper=[10, 10],
         ...     n=10_000,
         ... )
         >>> [float(sensitivity) for sensitivity in programs.sensitivities]
         [0.0, 0.0005, 0.001, 0.0015, 0.002]
-
-        Without a limit on the hours there is no bound on what one record moves:
-
-        >>> LinearPrograms(matrix=[[0, 1]], right_hand_sides=[[1]], lower=[0, 0], upper=[10, 10], n=10_000)
-        Traceback (most recent call last):
-            ...
-        onlineic.errors.InvalidParameterError: matrix must bound every optimum for all data, got ...
     """
 
     matrix: tuple[Exact, ...] = attrs.field(converter=_matrix)
@@ -221,8 +208,7 @@ class LinearPrograms:
     def scores(self, totals: Ints | Sequence[int], threshold: float | Rational) -> Ints:
         """Return floor((v_j - threshold)/sensitivity_j), (K,) int64, PRIVATE: one record moves each by <= 1.
 
-        For `Sparse` with threshold 0, over records that no `PrivateData` holds. Where the sensitivity is 0
-        the optimum is public, and 1/n takes its place.
+        For `Sparse` with threshold 0, over records that no `PrivateData` holds. 1/n stands for sensitivity 0.
         """
         least = number("threshold", threshold)
         exact = [
@@ -322,16 +308,12 @@ def linear_programs_above(
 ) -> ProgramsAbove:
     """Return the first programs with v_j + nu_j >= threshold + rho, at most `cutoff`: (epsilon, 0)-private.
 
-    nu_j and rho are multiples of its own sensitivity. Programs are compared in their order:
-    with growing budgets and cutoff 1 the answer is the least budget that seems to do.
+    Noise is in multiples of each program's sensitivity. Programs are compared in their order: with growing
+    budgets and cutoff 1 the answer is the least budget that seems to do. Its time can depend on the data
+    where vertices are not listed (more than 5,000 bases). Where few columns are private, noisy column means
+    cost less, and every program can be solved from them in public.
 
-    No outcome but the indices and optima depends on the data: exact arithmetic cannot fail on some data
-    alone. Its time can depend on them where the vertices are not listed (more than 5,000 bases). Where few
-    columns are private, or a record can move all of them at once and prices are high, noisy column means cost
-    less, and every program can be solved from them in public.
-
-    Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; `radii` are (a + 1) sensitivity,
-    a = Sparse.radius(K, beta).
+    Dwork & Roth (2014), Algorithm 2, as `Sparse` with allocation "optimal"; theory 12.7.
 
     Args:
         attributes: Which attribute, a range of integers, gives each private entry; None where `lower` =
@@ -340,11 +322,9 @@ def linear_programs_above(
         threshold: In units of the objective.
         epsilon: In (0, 20].
         cutoff: At least 1.
-        optima: Release the optimum of every hit too: tests with one-sided noise then take the place of
-            `Sparse`, and the free gap that they pay for is the optimum (`sparse.ValueSparse`). The cost is
-            the same epsilon.
-        beta: In [1e-250, 1), with optima in [1e-9, 1). Failure probability of `radii`; privacy does not
-            depend on it.
+        optima: Release the optimum of every hit too, at the same epsilon, by tests with one-sided noise
+            (`sparse.ValueSparse`).
+        beta: In [1e-250, 1), with optima in [1e-9, 1). Failure probability of `radii`.
 
     Raises:
         InvalidQueryError: If an attribute is unknown, or is no range of integers.
@@ -353,7 +333,6 @@ def linear_programs_above(
         The least number of hours (see `LinearPrograms`) that brings patients 5 on average. Treatments bring 5
         and 4, so that the optima are 0, 2, 4, 6.5 and 9:
 
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic.offline import LinearPrograms, linear_programs_above
         >>> domain = ic.Domain.of(first=range(11), second=range(11))
         >>> benefits = {"first": np.full(10_000, 5), "second": np.arange(10_000) % 5 + 2}

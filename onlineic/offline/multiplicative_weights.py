@@ -51,46 +51,39 @@ def mwem(
 
     In each of R rounds a query with a nearly largest |f(x) - f(D)| is chosen, answered afresh, and D is
     updated from all answers so far. Pure: `NoisyMax` and Laplace answers at epsilon/(2R) each; delta > 0, if
-    that is less noise: the exponential mechanism and Gaussian answers at rho/(2R) each. That a query was
-    chosen is released, so leaving it out of later rounds would be free; it made no difference, and is not
-    done.
+    that is less noise: the exponential mechanism and Gaussian answers at rho/(2R) each (theory 12.10).
 
-    Hardt, Ligett & McSherry (2012), Figure 1; replays as in its section 2.3. Selection by noisy maxima, rate
-    4 for 1/2, zero-concentrated accounting (Cesar & Rogers 2021) and averages of the last half are not there.
-    A-priori bound at delta = 0: `bounds.mwem_error`, for one step a round and average=1.
+    Hardt, Ligett & McSherry (2012), Figure 1 and section 2.3, with noisy maxima, rate 4 for 1/2,
+    zero-concentrated accounting (Cesar & Rogers 2021) and averages of the last half. Bound beforehand, at
+    delta = 0, for one step a round and average=1: `bounds.mwem_error`.
 
     Args:
         queries: Iterable of Expression, Query or arrays of weights. The workload, public; copies and
             constants cost nothing.
-        rounds: R; None: `default_rounds`. Every round replays all measurements: time grows like R^2 replays.
-        release: partition: the chosen query's table is released in the place of its number, as in a session,
+        rounds: R; None: `default_rounds`. Time grows like R^2 replays.
+        release: partition: the chosen query's table is released in the place of its number, as in a session;
             a fifth of the price goes to the choice, and one round does the work of eight.
         update: Any rule; None: `MeasuredWeights` with these replays for answers, `MaximumEntropy` for
             partitions.
         replays: At least 1. Of all past measurements, in every round.
-        average: In [0, 1]. Share of the rounds, the last ones, whose hypotheses (each as its round found it)
-            are averaged; 1 is the theorem's, 0 the hypothesis after the last round. None: .5 for histograms,
-            else 0: the first rounds' hypotheses are far off.
+        average: In [0, 1]. Share of the rounds, the last ones, whose hypotheses are averaged; 1 is the
+            theorem's, 0 the last hypothesis. None: .5 for histograms, else 0.
         start: Public start, of full support.
         beta: In [1e-100, 1). Failure probability of `error_bound`.
 
     Returns:
-        Its `error_bound`, for an average of answered rounds, is the mean of their noisy gaps plus what choice
-        and answer can be off; without an average, or for tables, nothing is known: inf.
+        Its `error_bound` is known for an average of answered rounds, else inf.
 
     Raises:
         InvalidQueryError: If a query cannot be bound.
 
     Examples:
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic.offline import mwem
         >>> domain = ic.Domain.of(age=range(16), sex=["F", "M"])
         >>> ages = np.minimum(15, np.arange(200_000) % 37)  # more than half are 15
         >>> data = ic.PrivateData.from_records({"age": ages, "sex": ["F", "M"] * 100_000}, domain)
         >>> ranges = [ic.where(age=ic.below(a), sex=s) for a in range(1, 16) for s in ("F", "M")]
         >>> learned = mwem(data, ranges, ic.Budget(1.0, 1e-9))
-        >>> len(learned.measurements) == learned.plan.rounds, learned.private
-        (True, True)
         >>> truth = np.array([np.mean(ages < a) / 2 for a in range(1, 16) for s in ("F", "M")])
         >>> bool(np.abs(learned.answers(ranges) - truth).max() < learned.error_bound < 0.05)
         True
@@ -154,21 +147,18 @@ def default_rounds(
 ) -> int:
     """Return the largest R with R^(3/2) sigma(R) <= 9 n, at least 1, at most 1000 and |Q|.
 
-    sigma(R) is the standard deviation of an answer, counts, when R rounds share the budget: sqrt(8) R/epsilon
-    or sqrt(R/rho). The 9 was fitted to the best rounds on two Adult tables and NLTCS at epsilon from .1 to 3;
-    a factor of two in R costs little there. Tables take an eighth as many rounds.
+    sigma(R) is the standard deviation of an answer, counts, when R rounds share the budget. The 9 was fitted
+    to the best rounds on two Adult tables and NLTCS at epsilon from .1 to 3; a factor of two in R costs
+    little there. Tables take an eighth as many rounds.
 
     Args:
         n: At least 1.
         queries: At least 1. |Q|, distinct.
 
     Examples:
-        >>> import onlineic as ic
         >>> from onlineic.offline.multiplicative_weights import default_rounds
         >>> default_rounds(50_000, ic.Budget(1.0, 1e-9), queries=5000)
         234
-        >>> default_rounds(50_000, ic.Budget(1.0), queries=5000)
-        120
     """
     balanced = BALANCE * checked_integer("n", n, at_least=1)
     rounds = math.pow(balanced * budget.epsilon / math.sqrt(8.0), 0.4)

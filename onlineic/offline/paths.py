@@ -1,16 +1,12 @@
-"""Counting and drawing all distributions of m records on a line that stay near a given one.
+"""Counting and drawing all distributions of m records on a line that stay near a given one (theory 12.8).
 
-A database y of m records over ordered cells 0, ..., K - 1 is the same as the path G_0 <= ... <= G_(K-1) = m
-of its cumulative counts. Its level against n records with cumulative counts F is
+A database y of m records over ordered cells 0, ..., K - 1 is the path G_0 <= ... <= G_(K-1) = m of its
+cumulative counts. Its level against n records with cumulative counts F is
 
     L(G) = ceil(max_d |F_d - n G_d/m|),    so    L(G) <= t  iff  |m F_d - n G_d| <= t m for all d < K - 1:
 
-a strip around F. The level has sensitivity 1 (theory 12.8), and one record is the coarsest unit that costs
-nothing: rounded up to g records it would still move by one LEVEL, now worth g of them.
-
-Paths in strips are counted by dynamic programming, for all levels at once, in arrays whose shapes are public:
-the numbers are split into limbs, so that neither the work nor the size of anything depends on F. A path is
-read off the same arrays, whole rows at a time: a search that stops where it has found would time F.
+a strip around F. Paths are counted by dynamic programming, for all levels at once, in arrays whose shapes are
+public: numbers are split into limbs, and a path is read off whole rows at a time, so that nothing times F.
 """
 
 import math
@@ -52,8 +48,7 @@ def count_paths(below: Ints, n: int, rows: int, levels: Ints, width: int) -> lis
 def path_of_rank(below: Ints, n: int, rows: int, low: int, high: int, width: int, rank: int) -> Ints:
     """Return the path number `rank` among those with low < level <= high, as (K,) cumulative counts.
 
-    Any order of the paths will do for a uniform draw; this one is read off backwards. Tables of all prefixes
-    are held: a path that has not yet left the inner strip must have a prefix that does.
+    Any order will do for a uniform draw; this one is read off backwards.
 
     Args:
         below, n, rows: As in `count_paths`.

@@ -15,8 +15,7 @@ from onlineic.queries.expressions import where
 def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise | None = None) -> Counted:
     """Return M + Z for M records, Z discrete Laplace of scale 1/epsilon: (epsilon, 0)-private.
 
-    For `mean`, `quantile`, `median`, `most_popular` and baselines on the same table: their `counted`. It may
-    be told to all of them; budgets add.
+    For `mean`, `quantile`, `median`, `most_popular` and baselines on the same table: their `counted`.
 
     Dwork & Roth (2014), Theorem 3.6: a record that comes or goes moves M by one.
 
@@ -30,12 +29,10 @@ def count(data: PrivateData, epsilon: float, *, beta: float = 0.01, noise: Noise
         TooFewRecordsError: If what is released is below 1: nothing can be asked. Epsilon is spent.
 
     Examples:
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic import offline
-        >>> from onlineic.accounting import ADD_REMOVE
         >>> ages, domain = {"age": np.arange(9_000) % 90}, ic.Domain.of(age=range(90))
         >>> data = ic.PrivateData.from_records(ages, domain, neighbours="add-remove")
-        >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ADD_REMOVE)))
+        >>> data.draw_on(ic.TableBudget(ic.Budget(2.0, neighbours=ic.accounting.ADD_REMOVE)))
         >>> counted = offline.count(data, epsilon=0.2)
         >>> abs(counted.n - 9_000) < 110, counted.bound  # ln(100)/.2, which one of a hundred exceeds
         (True, 23)

@@ -1,7 +1,6 @@
 """What one round of an offline construction costs: choose the worst answered query, answer it afresh.
 
-Scores |f(x) - f(D)| do not all move the same way when a record is replaced (theory 12.10). All rounds are
-paid in advance, so that stopping early, a function of released numbers, costs nothing more.
+Proof: docs/theory/offline.md, 12.10.
 """
 
 import math
@@ -99,11 +98,9 @@ def paid_rounds(
         rounds: At least 1.
         sensitivity: At least 1. Of the queries' numbers, grid units.
         tested: At least 1. Of their gaps, the scores. None: the same.
-        distinguisher: None: `NoisyMax`, and under zcdp `ExponentialMechanism`, whose epsilon^2/8 no bound
-            that we know of noisy maxima matches (epsilon^2/2).
+        distinguisher: None: `NoisyMax`, and under zcdp the cheaper `ExponentialMechanism`.
         choice_share: In (0, 1). Of a round's price; advanced composition divides it in halves.
-        tables: Answers are block counts, which the budget's neighbours move, whatever the grid; or a number
-            in the place of a table, with the same noise in counts.
+        tables: Whether answers are block counts, or a number with the same noise in counts.
 
     Raises:
         InvalidParameterError: If a parameter is outside its range, or the noise leaves the range of the

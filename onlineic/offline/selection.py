@@ -66,17 +66,15 @@ def quantile(
     """Return y with #{< y} <= floor(q n) + r and #{> y} <= floor((1 - q) n) + r: (epsilon, 0)-private.
 
     With probability 1 - beta, r = n error_bound, about (2/epsilon) ln((m - 1)/(2 beta)) records over m
-    candidates, whatever n is. All values of the attribute are candidates, whether they occur or not. With a
-    missing cell n is the number of records that have a value; the bound stays a number of records over all n.
+    candidates, all values of the attribute, whether they occur or not. With a missing cell n is the number of
+    records that have a value; the bound stays a number of records over all n.
 
-    Dwork & Roth (2014), Theorem 3.10, or `NoisyMax`, on `quantile_scores`.
+    Dwork & Roth (2014), Theorem 3.10, or `NoisyMax`, on `quantile_scores` (theory 12.2).
 
     Args:
-        attribute: Ordered: a range of integers or bins. A continuous column is cut into bins, or rounded to a
-            grid, one record at a time (`domain.Grid`). On grids that are too fine for a table
-            `mechanisms.QuantileMechanism` draws from the same law as "exponential" here.
-        q: In [0, 1]. A float is read as the decimal that it prints as: .1 is 1/10. 0 and 1 are legal; every
-            value up to the least record is a 0-quantile.
+        attribute: Ordered: a range of integers or bins. Grids too fine for a table:
+            `mechanisms.QuantileMechanism`.
+        q: In [0, 1]. A float is read as the decimal that it prints as: .1 is 1/10.
         epsilon: In (0, 20].
         beta: In (0, 1). Failure probability of `error_bound`.
         counted: Where the number of records is private: as `count` released it. Its `beta` adds to this one.
@@ -86,15 +84,12 @@ def quantile(
         InvalidQueryError: If the attribute is unknown or has no order.
 
     Examples:
-        >>> import numpy as np, onlineic as ic
-        >>> from onlineic.offline.selection import quantile
+        >>> from onlineic.offline import quantile
         >>> ages = {"age": 20 + np.arange(60_000) % 60}  # uniform on 20, ..., 79
         >>> data = ic.PrivateData.from_records(ages, ic.Domain.of(age=range(0, 120)))
         >>> tenth = quantile(data, "age", 0.1, epsilon=1.0)
-        >>> tenth.value in (25, 26), tenth.private  # 6,000 records are below 26
-        (True, True)
-        >>> round(60_000 * tenth.error_bound)
-        14
+        >>> tenth.value in (25, 26), round(60_000 * tenth.error_bound)  # 6,000 records are below 26
+        (True, 14)
     """
     release, (n, off) = Release.pure(data, epsilon, noise, beta), records_of(data, counted)
     if isinstance(data.domain.attribute(attribute), Categorical):
@@ -120,12 +115,8 @@ def median(
 ) -> Choice:
     """Return a value with at most n/2 + r records on either side: (epsilon, 0)-private; `quantile` at 1/2.
 
-    The error in ranks does not depend on the range: one record can carry a median across all of it
-    (`sensitivity`), so that noise added to a median would hide it.
-
     Examples:
-        >>> import onlineic as ic
-        >>> from onlineic.offline.selection import median
+        >>> from onlineic.offline import median
         >>> grades = ic.Domain.of(grade=range(1, 11))
         >>> data = ic.PrivateData.from_counts({"grade": [3, 7]}, [400, 600], grades)
         >>> median(data, "grade", epsilon=1.0).value  # not between 3 and 7: more than half the records are 7
@@ -149,17 +140,14 @@ def most_popular(
 ) -> Choice:
     """Return a value whose count is within r of the largest: (epsilon, 0)-private.
 
-    With probability 1 - beta, r = n error_bound. Scores are the counts; only the value is released, not its
-    count. Parameters and errors as in `quantile`; the attribute may be of any kind. Where one person votes
-    for many of the candidates, count the votes yourself and hand them to `NoisyMax.select`: one vote a
-    candidate keeps the sensitivity at 1, however many votes a person has.
+    With probability 1 - beta, r = n error_bound. Arguments and errors as of `quantile`; the attribute may be
+    of any kind. Where one person votes for many candidates, count the votes yourself and hand them to
+    `NoisyMax.select`.
 
-    Dwork & Roth (2014), section 3.3; with replaced records the scale is 2/epsilon, see `NoisyMax`, and with
-    records that come or go half of that (theory 12.2).
+    Dwork & Roth (2014), section 3.3; theory 12.2.
 
     Examples:
-        >>> import onlineic as ic
-        >>> from onlineic.offline.selection import most_popular
+        >>> from onlineic.offline import most_popular
         >>> films = ic.Domain.of(film=["Metropolis", "Nosferatu", "Vampyr"])
         >>> votes = ic.PrivateData.from_counts({"film": ["Nosferatu", "Vampyr"]}, [700, 500], films)
         >>> most_popular(votes, "film", epsilon=1.0).value

@@ -39,12 +39,11 @@ class Statistic:
     """A number made of the exact counts of a table, and how far one replaced record moves it at most.
 
     Made by `fraction`, `column_mean`, `distinct_count` and `exceptions`, whose sensitivity is proved, or by
-    `statistic`, whose sensitivity is what the caller says: results then carry the claim.
+    `statistic`, whose sensitivity is what the caller says.
 
     Attributes:
         target: What is read.
-        compute: From counts to an integer, Fraction or float. Called with the exact counts, PRIVATE, inside
-            of the guard.
+        compute: From exact counts, PRIVATE, to an integer, Fraction or float.
         sensitivity: Above 0. In the units of the value.
         claimed: Whether the sensitivity is the caller's claim, which nothing has checked: also of one made by
             hand.
@@ -81,17 +80,10 @@ def statistic(
     Args:
         attributes: Of the table, in domain order.
         compute: From counts to an integer, Fraction or float. Of the (attributes' sizes) int64 table, a copy:
-            PRIVATE. It must keep nothing of it, and terminate for all tables alike. A float counts as the
-            rational that it is: the claim covers its rounding.
-        sensitivity: Above 0.
-
-    Raises:
-        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
+            PRIVATE. It must keep nothing of it, and terminate for all tables alike.
+        sensitivity: Above 0. It covers the rounding of a float.
 
     Examples:
-        Largest count of a label: replacing a record moves it by at most one.
-
-        >>> import onlineic as ic
         >>> domain = ic.Domain.of(city=["A", "B", "C"])
         >>> statistic(domain, ["city"], lambda counts: counts.max(), 1, "largest city")
         Statistic(largest city, sensitivity 1, CLAIMED by the caller)
@@ -117,9 +109,7 @@ def fraction(data: PrivateData, query: Any) -> Statistic:
         InvalidQueryError: If the query cannot be bound, or is constant.
 
     Examples:
-        >>> import onlineic as ic
-        >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(a=3))
-        >>> fraction(data, ic.where(a=1))
+        >>> fraction(ic.PrivateData([30, 50, 20], ic.Domain.of(a=3)), ic.where(a=1))
         Statistic(a fraction of records, sensitivity 0.01)
     """
     check_kind("data", data, PrivateData)
@@ -140,13 +130,10 @@ def column_mean(data: PrivateData, attribute: str) -> Statistic:
     """Return the mean of an attribute, a range of integers: sensitivity (largest - least value)/n (12.3).
 
     Raises:
-        InvalidQueryError: If the attribute is unknown, or not a range of two or more integers without a
-            missing cell.
+        InvalidQueryError: If the attribute is no such range of two or more values, or has a missing cell.
 
     Examples:
-        >>> import onlineic as ic
-        >>> data = ic.PrivateData([30, 50, 20], ic.Domain.of(score=range(3)))
-        >>> column_mean(data, "score")
+        >>> column_mean(ic.PrivateData([30, 50, 20], ic.Domain.of(score=range(3))), "score")
         Statistic(mean of score, sensitivity 0.02)
     """
     check_kind("data", data, PrivateData)
@@ -162,16 +149,9 @@ def column_mean(data: PrivateData, attribute: str) -> Statistic:
 
 
 def distinct_count(domain: Domain, *attributes: str, at_least: int = 1) -> Statistic:
-    """Return how many combinations of labels at least so many records have: sensitivity 1.
-
-    Replacing a record lowers one count and raises another, each by one: one combination may fall below the
-    mark, and one may reach it.
-
-    Raises:
-        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
+    """Return how many combinations of labels at least so many records have: sensitivity 1 (theory 12.11).
 
     Examples:
-        >>> import onlineic as ic
         >>> distinct_count(ic.Domain.of(city=["A", "B"], sex=["F", "M"]), "city", "sex", at_least=10)
         Statistic(distinct city and sex, sensitivity 1)
     """
@@ -185,19 +165,12 @@ def distinct_count(domain: Domain, *attributes: str, at_least: int = 1) -> Stati
 
 
 def exceptions(domain: Domain, given: Sequence[str], of: str) -> Statistic:
-    """Return the least number of records to remove until `given` settles `of`: sensitivity 1.
-
-    n minus the sum over the labels of `given` of the largest count of a label of `of`. Removing a record
-    lowers that sum by 0 or 1, and adding one raises it by 0 or 1, so replacing one moves it by at most 1.
+    """Return the least number of records to remove until `given` settles `of`: sensitivity 1 (theory 12.11).
 
     Args:
         of: Not among `given`.
 
-    Raises:
-        InvalidParameterError, InvalidQueryError: If an argument is outside its range.
-
     Examples:
-        >>> import onlineic as ic
         >>> exceptions(ic.Domain.of(postcode=100, region=10), ["postcode"], of="region")
         Statistic(exceptions to postcode -> region, sensitivity 1)
     """
@@ -216,9 +189,8 @@ def on_grid(values: Any, step: float | Rational, low: int, high: int) -> Ints:
     """Return real numbers as codes of a public grid for loading: round(value/step), brought into [low, high].
 
     Args:
-        values: Real numbers, shape (n,). Of a column; the codes are those of the attribute `range(low, high +
-            1)`.
-        step: Above 0. Public: chosen without a look at the values, as `low` and `high` are.
+        values: Real numbers, shape (n,). The codes are those of the attribute `range(low, high + 1)`.
+        step: Above 0. Public, as `low` and `high` are: chosen without a look at the values.
 
     Raises:
         InvalidDataError: If a value is no number.

@@ -31,8 +31,8 @@ class ValuesAbove(Compared):
 
     Attributes:
         values: Of the hits, with noise, in the units of each statistic.
-        value_bounds: For each statistic, in its units: within the same event its value, if released, is off
-            by at most this.
+        value_bounds: For each statistic: within the same event its value, if released, is off by at most
+            this.
         claimed: Statistics whose sensitivity is THE CALLER'S CLAIM: the budget covers them only if it is
             true.
     """
@@ -70,7 +70,7 @@ def numeric_sparse(
 
     Args:
         statistics: Compared in this order. A condition, `where(..)`, a text in SQL or a mapping as of JSON,
-            is the `fraction` of the records that meet it; thresholds and values of one are fractions too.
+            is the `fraction` of the records that meet it.
         threshold: Number, or one for each statistic. In their units, public.
         budget: For tests and values together, charged before anything is read.
         cutoff: At least 1. c; values cost more than indices, and the noise grows with it.
@@ -86,7 +86,6 @@ def numeric_sparse(
     Examples:
         How many records spoil "the postcode settles the region"? Sensitivity 1, and no linear query:
 
-        >>> import numpy as np, onlineic as ic
         >>> from onlineic.offline import distinct_count, exceptions, numeric_sparse
         >>> domain = ic.Domain.of(postcode=100, region=10)
         >>> codes = np.arange(20_000) % 100
@@ -96,10 +95,6 @@ def numeric_sparse(
         >>> found = numeric_sparse(data, asked, threshold=500, budget=ic.Budget(1.0), beta=1e-9)
         >>> found.above, abs(found.values[0] - 1000) < found.value_bounds[1] < 100
         ((1,), True)
-        >>> shares = [ic.where(region=place) for place in range(10)]  # a tenth of the records each, or nearly
-        >>> again = ic.PrivateData.from_records({"postcode": codes, "region": regions}, domain)
-        >>> numeric_sparse(again, shares, threshold=0.05, budget=ic.Budget(1.0)).above
-        (0,)
     """
     release = Release.of(data, budget, noise, beta, LEAST_BETA)
     listed = checked_list("statistics", statistics, remedy="write where(..) or a Statistic in brackets")
