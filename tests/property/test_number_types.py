@@ -317,6 +317,60 @@ SOLVER = {
 OFFLINE = {"n": sizes(10**9, 100, 20_000), "queries": sizes(1000, 100, 20_000, 2_000_000_000), "epsilon": 2.0}
 NET = {"size": sizes(48, 100, 20_000), "epsilon": 2.0, "beta": 0.05}
 WIDE = sizes(100, 20_000, 2_000_000_000)
+BY_NAME = {  # what numbers of a name are, where an example does not say
+    "epsilon": 1.0,
+    "beta": 0.05,
+    "alpha": 0.1,
+    "delta": 0.001,
+    "n": sizes(3000, 100, 20_000, 2_000_000_000),
+    "size": WIDE,
+    "max_queries": WIDE,
+    "grid_bits": sizes(20),
+    "cutoff": WIDE,
+    "threshold": 0.25,
+    "queries": WIDE,
+    "seed": WIDE,
+    "values": [-100, 120, 127],
+    "order": F(100, 33),
+    "low": sizes(-100),
+    "high": sizes(127),
+    "sensitivity": WIDE,
+    "scale": F(100, 3),
+    "count": WIDE,
+    "rows": WIDE,
+    "hard_answers": sizes(5, 100),
+    "code": sizes(1),
+    "rows_per_person": sizes(3, 100),
+    "q": 0.25,
+    "sigma": F(100),
+    "within": 0.25,
+    "counts": [100, 120, 127, 90],
+    "value": sizes(127, 255, 32_767, -128),
+    "scores": [-100, 120, 122, 60],
+    "candidates": WIDE,
+    "radius": 0.25,
+    "p2": 0.7,
+    "number_scale": F(100, 3),
+    "reserved": F(1, 100),
+    "restarts": sizes(3),
+    "misfit": 0.3,
+    "step": 100.0,
+    "p": 0.6,
+    "delta_prime": 0.001,
+    "spent_ticks": WIDE,
+    "points": WIDE,
+    "best": sizes(100),
+    "false_hits": 0.5,
+    "ratio": F(7, 2),
+    "bounds": [10, 20, 39],
+    "totals": [120],
+    "tests": WIDE,
+}
+
+
+def example(call, names="", *, slow=False, **own):
+    """Return an example with the arguments of `BY_NAME` that are named, and those that are its own."""
+    return Example(call, {name: BY_NAME[name] for name in names.split()} | own, slow)
 
 
 def in_step(mechanism):
@@ -330,38 +384,41 @@ def in_step(mechanism):
         return hits
 
     return {
-        "step": Example(step, {"gap": sizes(0, -128, 127, -32768, 255, 40_000), "sensitivity": sizes(1)}),
-        "step_many": Example(
+        "step": example(step, gap=sizes(0, -128, 127, -32768, 255, 40_000), sensitivity=sizes(1)),
+        "step_many": example(
             lambda gaps, sensitivities: mechanism.step_many(
                 mechanism.init(), np.asarray(gaps), np.asarray(sensitivities), noise()
             ),
-            {"gaps": [0, 1, -128, 127], "sensitivities": [1, 1, 1, 1]},
+            gaps=[0, 1, -128, 127],
+            sensitivities=[1, 1, 1, 1],
         ),
-        "step_table": Example(
+        "step_table": example(
             lambda largest_gap: mechanism.step_table(mechanism.init(), largest_gap, noise()),
-            {"largest_gap": sizes(0, 127, 255, 30_000, 40_000)},
+            largest_gap=sizes(0, 127, 255, 30_000, 40_000),
         ),
-        "measure": Example(
+        "measure": example(
             lambda guess, counts, excess: mechanism.measure(
                 sp.Hit(1, excess), BOUND[0], guess, counts, noise()
             ),
-            {"guess": sizes(3, 127, 2000), "counts": sizes(30, 127, 2000), "excess": sizes(3, 127)},
+            guess=sizes(3, 127, 2000),
+            counts=sizes(30, 127, 2000),
+            excess=sizes(3, 127),
         ),
-        "easy_radius": Example(mechanism.easy_radius, {"beta": 0.05, "tests": WIDE}),
-        "hard_radius": Example(
+        "easy_radius": example(mechanism.easy_radius, "beta tests"),
+        "hard_radius": example(
             lambda beta, answers, tests: (
                 mechanism.hard_radius(BOUND[0], beta, answers, tests),
                 mechanism.hard_radius(TARGET, beta, answers, tests),
             ),
-            {"beta": 0.05, "answers": sizes(3, 100, 20_000), "tests": WIDE},
+            "beta tests",
+            answers=sizes(3, 100, 20_000),
         ),
-        "sum_radius": Example(
+        "sum_radius": example(
             lambda weights, beta: mechanism.sum_radius(TARGET, np.asarray(weights), beta),
-            {"weights": [0.5, 0.1, 1.0, 0.0], "beta": 0.05},
+            "beta",
+            weights=[0.5, 0.1, 1.0, 0.0],
         ),
-        "margins": Example(
-            mechanism.margins, {"max_queries": WIDE, "beta": 0.05, "hard_answers": sizes(3, 100, 20_000)}
-        ),
+        "margins": example(mechanism.margins, "max_queries beta", hard_answers=sizes(3, 100, 20_000)),
     }
 
 
@@ -390,19 +447,15 @@ def given_back(make):
     return call
 
 
-DRAW = Example(
+DRAW = example(
     drawn(noise),
-    {
-        "size": sizes(100, 20_000),
-        "scale": F(100, 3),
-        "sigma": sizes(100, 20_000, 60_000_000),
-        "count": sizes(1),
-    },
+    "scale",
     slow=True,
+    size=sizes(100, 20_000),
+    sigma=sizes(100, 20_000, 60_000_000),
+    count=sizes(1),
 )
-COARSE = Example(
-    drawn(noise), {"size": sizes(3), "scale": F(30_001), "sigma": sizes(100), "count": sizes(0)}, slow=True
-)
+COARSE = example(drawn(noise), slow=True, size=sizes(3), scale=F(30_001), sigma=sizes(100), count=sizes(0))
 
 
 def shapes(size, scale, sigma, count):
@@ -431,594 +484,505 @@ def entered(spend, rows_per_person):
 
 EXAMPLES = {
     # domain, attributes, expressions
-    "Domain.of": Example(
-        lambda size, labels: Domain.of(a=size, b=labels), {"size": sizes(100, 20_000), "labels": [3, 5, 7]}
+    "Domain.of": example(
+        lambda size, labels: Domain.of(a=size, b=labels), size=sizes(100, 20_000), labels=[3, 5, 7]
     ),
-    "optional": Example(lambda kind: optional(kind), {"kind": sizes(100, 20_000)}),
-    "Binned": Example(
+    "optional": example(lambda kind: optional(kind), kind=sizes(100, 20_000)),
+    "Binned": example(
         lambda edges: (lambda d: (d.attributes, d.to_json(), d.digest(), d.encode({"a": [0.2, 1.0, 2.4]})))(
             Domain.of(a=at.Binned(edges))
         ),
-        {"edges": (0.1, 1.5, 3.0)},
+        edges=(0.1, 1.5, 3.0),
     ),
-    "Binned.label": Example(lambda code: at.binned([0, 1, 2]).label(code), {"code": sizes(1)}),
-    "Binned.bin_label": Example(lambda code: at.binned([0, 1, 2]).bin_label(code), {"code": sizes(1)}),
-    "FineBins": Example(
+    "Binned.label": example(lambda code: at.binned([0, 1, 2]).label(code), "code"),
+    "Binned.bin_label": example(lambda code: at.binned([0, 1, 2]).bin_label(code), "code"),
+    "FineBins": example(
         lambda steps: at.FineBins(at.number(0, 4, bins=2), steps).read(np.array([0.5, 3.0])).tolist(),
-        {"steps": sizes(64)},
+        steps=sizes(64),
     ),
-    "number": Example(
+    "number": example(
         lambda low, high, bins: (lambda d: (d.attributes, d.to_json(), d.encode({"a": [0.2, 2.4]})))(
             Domain.of(a=at.number(low, high, bins=bins))
         ),
-        {"low": sizes(0), "high": sizes(100), "bins": sizes(5)},
+        low=sizes(0),
+        high=sizes(100),
+        bins=sizes(5),
     ),
-    "Unit": Example(lambda units: ic.Unit("id", units=units), {"units": sizes(16, 64)}),
-    "Unit, at_most": Example(
-        lambda at_most: ic.Unit("id", weigh="rows", at_most=at_most), {"at_most": sizes(3, 100)}
+    "Unit": example(lambda units: ic.Unit("id", units=units), units=sizes(16, 64)),
+    "Unit, at_most": example(
+        lambda at_most: ic.Unit("id", weigh="rows", at_most=at_most), at_most=sizes(3, 100)
     ),
-    "PrivateData, n_at_most": Example(
+    "PrivateData, n_at_most": example(
         lambda n_at_most: repr(
             PrivateData(np.array(COUNTS), DOMAIN, neighbours="add-remove", n_at_most=n_at_most)
         ),
-        {"n_at_most": sizes(20_000)},
+        n_at_most=sizes(20_000),
     ),
-    "PrivateData.check_promised": Example(
-        lambda rows: PrivateData(np.array(COUNTS), DOMAIN).check_promised(rows), {"rows": sizes(3)}
+    "PrivateData.check_promised": example(
+        lambda rows: PrivateData(np.array(COUNTS), DOMAIN).check_promised(rows), rows=sizes(3)
     ),
-    "Binned.interval": Example(
+    "Binned.interval": example(
         lambda low, high: at.binned([0, 1, 100], integer=True).interval("a", low, high, True),
-        {"low": sizes(1), "high": sizes(99)},
+        low=sizes(1),
+        high=sizes(99),
     ),
-    "binned": Example(lambda edges: at.binned(edges), {"edges": [0.1, 1.5, 3.0]}),
-    "Categorical": Example(lambda labels: at.Categorical(labels), {"labels": (3, 5, 120)}),
-    "categorical": Example(lambda labels: at.categorical(labels, other=True), {"labels": [3, 5, 120]}),
-    "integers": Example(
-        lambda first, last: at.integers(first, last), {"first": sizes(-100), "last": sizes(100, 20_000)}
+    "binned": example(lambda edges: at.binned(edges), edges=[0.1, 1.5, 3.0]),
+    "Categorical": example(lambda labels: at.Categorical(labels), labels=(3, 5, 120)),
+    "categorical": example(lambda labels: at.categorical(labels, other=True), labels=[3, 5, 120]),
+    "integers": example(
+        lambda first, last: at.integers(first, last), first=sizes(-100), last=sizes(100, 20_000)
     ),
-    "Dates.label": Example(at.Dates("1000", "9000", "year").label, {"code": sizes(100, 2000)}),
-    "TableReport.curator_report": Example(
+    "Dates.label": example(at.Dates("1000", "9000", "year").label, code=sizes(100, 2000)),
+    "TableReport.curator_report": example(
         lambda values, lines: PrivateData.check({"a": [7] * 9 + [8]}, DOMAIN.project("a")).curator_report(
             values, lines
         ),
-        {"values": sizes(1), "lines": sizes(2)},
+        values=sizes(1),
+        lines=sizes(2),
     ),
-    "Categorical.label": Example(at.Categorical((3, 5, 120)).label, {"code": sizes(1)}),
-    "Categorical.code": Example(
-        lambda label: at.Categorical((3, 5, 120)).code("a", label), {"label": sizes(120)}
-    ),
-    "IntegerRange": Example(
+    "Categorical.label": example(at.Categorical((3, 5, 120)).label, "code"),
+    "Categorical.code": example(lambda label: at.Categorical((3, 5, 120)).code("a", label), label=sizes(120)),
+    "IntegerRange": example(
         lambda start, stop: at.IntegerRange(start, stop).read(np.array([0, 50])),
-        {"start": sizes(-100), "stop": sizes(100, 20_000, 2_000_000_000)},
+        start=sizes(-100),
+        stop=sizes(100, 20_000, 2_000_000_000),
     ),
-    "IntegerRange.label": Example(at.IntegerRange(100, 300).label, {"code": sizes(100, 120)}),
-    "IntegerRange.code": Example(
-        lambda label: at.IntegerRange(-100, 300).code("a", label), {"label": sizes(100, 120)}
+    "IntegerRange.label": example(at.IntegerRange(100, 300).label, code=sizes(100, 120)),
+    "IntegerRange.code": example(
+        lambda label: at.IntegerRange(-100, 300).code("a", label), label=sizes(100, 120)
     ),
-    "IntegerRange.interval": Example(
-        lambda low, high: at.IntegerRange(-100, 128).interval("a", low, high, True),
-        {"low": sizes(-100), "high": sizes(127)},
+    "IntegerRange.interval": example(
+        lambda low, high: at.IntegerRange(-100, 128).interval("a", low, high, True), "low high"
     ),
-    "Condition.codes": Example(
-        lambda low, high: ex.between(low, high).codes("a", at.IntegerRange(-100, 128)),
-        {"low": sizes(-100), "high": sizes(127)},
+    "Condition.codes": example(
+        lambda low, high: ex.between(low, high).codes("a", at.IntegerRange(-100, 128)), "low high"
     ),
-    "Expression.bind": Example(
-        lambda grid_bits: QUERIES[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(9)}
-    ),
-    "Query.bind": Example(lambda grid_bits: BOUND[-1].bind(DOMAIN, grid_bits), {"grid_bits": sizes(20)}),
-    "Queries.where": Example(
+    "Expression.bind": example(lambda grid_bits: QUERIES[-1].bind(DOMAIN, grid_bits), grid_bits=sizes(9)),
+    "Query.bind": example(lambda grid_bits: BOUND[-1].bind(DOMAIN, grid_bits), "grid_bits"),
+    "Queries.where": example(
         lambda grid_bits: Queries.where(DOMAIN, {"a": WEIGHTED}, grid_bits=grid_bits).bind(DOMAIN, grid_bits),
-        {"grid_bits": sizes(9)},
+        grid_bits=sizes(9),
     ),
-    "Queries.bind": Example(
-        lambda grid_bits: Queries.where(DOMAIN, {"a": WEIGHTED}).bind(DOMAIN, grid_bits),
-        {"grid_bits": sizes(20)},
+    "Queries.bind": example(
+        lambda grid_bits: Queries.where(DOMAIN, {"a": WEIGHTED}).bind(DOMAIN, grid_bits), "grid_bits"
     ),
-    "at_least": Example(ic.at_least, {"low": sizes(100, 20_000)}),
-    "below": Example(ic.below, {"high": sizes(100, 20_000)}),
-    "between": Example(ic.between, {"low": sizes(-100), "high": 1.5}),
-    "span": Example(ic.span, {"low": sizes(-100), "high": 1.5}),
-    "one_of": Example(lambda first, second: ic.one_of(first, second), {"first": sizes(100), "second": 1.5}),
-    "weights": Example(
-        lambda values: ic.where(a=ic.weights(values)).bind(DOMAIN), {"values": [0.1, 0.7, 0.0, 1.0]}
+    "at_least": example(ic.at_least, low=sizes(100, 20_000)),
+    "below": example(ic.below, high=sizes(100, 20_000)),
+    "between": example(ic.between, "low", high=1.5),
+    "span": example(ic.span, "low", high=1.5),
+    "one_of": example(lambda first, second: ic.one_of(first, second), first=sizes(100), second=1.5),
+    "weights": example(
+        lambda values: ic.where(a=ic.weights(values)).bind(DOMAIN), values=[0.1, 0.7, 0.0, 1.0]
     ),
-    "dense": Example(lambda values: ic.dense(values).bind(DOMAIN), {"values": [0.1] * 23 + [0.75]}),
-    "where": Example(lambda a: ic.where(a=a).bind(DOMAIN), {"a": sizes(3)}),
-    "Partition.block": Example(
-        lambda index, grid_bits: TARGET.block(index, grid_bits), {"index": sizes(3), "grid_bits": sizes(20)}
+    "dense": example(lambda values: ic.dense(values).bind(DOMAIN), values=[0.1] * 23 + [0.75]),
+    "where": example(lambda a: ic.where(a=a).bind(DOMAIN), a=sizes(3)),
+    "Partition.block": example(
+        lambda index, grid_bits: TARGET.block(index, grid_bits), "grid_bits", index=sizes(3)
     ),
-    "Partition": Example(
-        lambda axes, classes: Partition(DOMAIN, axes, (np.asarray(classes),)),
-        {"axes": (0,), "classes": [0, 1, 0, 1]},
+    "Partition": example(
+        lambda axes, classes: Partition(DOMAIN, axes, (np.asarray(classes),)), axes=(0,), classes=[0, 1, 0, 1]
     ),
-    "Partition.measure": Example(
-        lambda table: TARGET.measure(np.asarray(table)), {"table": [0.1, 0.2, 0.3, 0.4]}
-    ),
-    "Measurement": Example(
+    "Partition.measure": example(lambda table: TARGET.measure(np.asarray(table)), table=[0.1, 0.2, 0.3, 0.4]),
+    "Measurement": example(
         lambda values, scale: (
             ic.MaximumEntropy()
             .update(ic.MaximumEntropy().init(DOMAIN), (Measurement(TARGET, np.asarray(values), scale),), 0.1)
             .probabilities()
         ),
-        {"values": [0.1, 0.2, 0.3, 0.4], "scale": 0.01},
+        values=[0.1, 0.2, 0.3, 0.4],
+        scale=0.01,
     ),
     # data, noise
-    "PrivateData": Example(
-        lambda counts: PrivateData(counts, Domain.of(a=4)), {"counts": [100, 120, 127, 90]}
-    ),
-    "PrivateData.from_counts": Example(
+    "PrivateData": example(lambda counts: PrivateData(counts, Domain.of(a=4)), "counts"),
+    "PrivateData.from_counts": example(
         lambda column, counts: PrivateData.from_counts({"a": column}, counts, Domain.of(a=range(-100, 101))),
-        {"column": [-100, -100, 27, 100], "counts": [100, 120, 127, 90]},
+        "counts",
+        column=[-100, -100, 27, 100],
     ),
-    "PrivateData.from_records": Example(
+    "PrivateData.from_records": example(
         lambda column, edge: PrivateData.from_records(
             {"a": column, "b": edge}, Domain.of(a=range(-100, 128), b=ic.binned([0.0, 0.5, 1.0]))
         ),
-        {"column": [-100, -100, 27, 127], "edge": [0.1, 0.5, 0.499, 0.0]},
+        column=[-100, -100, 27, 127],
+        edge=[0.1, 0.5, 0.499, 0.0],
     ),
-    "Domain.encode": Example(
+    "Domain.encode": example(
         lambda a, b, c: Domain.of(
             a=[3, 5, 7], b=range(-100, 128), c=ic.binned([0, 100], integer=True)
         ).encode({"a": a, "b": b, "c": c}),
-        {"a": [3, 5, 7], "b": [-100, 0, 127], "c": [0, 50, 99]},
+        a=[3, 5, 7],
+        b=[-100, 0, 127],
+        c=[0, 50, 99],
     ),
     **{f"SimulatedNoise.{name}": DRAW for name in ("words", "geometric", "discrete_laplace")},
     **{f"SimulatedNoise.{name}": COARSE for name in ("discrete_gaussian", "unread")},
     **{
-        f"{kind}.{name}": Example(call, {**DRAW.arguments, "size": sizes(4)})
+        f"{kind}.{name}": example(call, **DRAW.arguments | {"size": sizes(4)})
         for kind, call in (("SystemNoise", shapes), ("ScriptedNoise", scripted))
         for name in ("words", "geometric", "discrete_laplace", "discrete_gaussian", "unread")
     },
     **{
-        f"{kind}.unread, since": Example(given_back(make), {"since": sizes(0)})
+        f"{kind}.unread, since": example(given_back(make), since=sizes(0))
         for kind, make in (
             ("SimulatedNoise", noise),
             ("SystemNoise", SystemNoise),
             ("ScriptedNoise", lambda: ScriptedNoise([1, 2, 3, 4])),
         )
     },
-    "SimulatedNoise": Example(lambda seed: SimulatedNoise(seed).discrete_laplace(F(1000), 5), {"seed": WIDE}),
-    "ScriptedNoise": Example(
-        lambda draws: ScriptedNoise(draws).discrete_laplace(F(1000), 4), {"draws": [1, -100, 127, 0]}
+    "SimulatedNoise": example(lambda seed: SimulatedNoise(seed).discrete_laplace(F(1000), 5), "seed"),
+    "ScriptedNoise": example(
+        lambda draws: ScriptedNoise(draws).discrete_laplace(F(1000), 4), draws=[1, -100, 127, 0]
     ),
-    "public_generator": Example(public_generator, {"seed": WIDE}),
-    "scale_at_least": Example(scale_at_least, {"scale": F(30_001, 32_749)}),
+    "public_generator": example(public_generator, "seed"),
+    "scale_at_least": example(scale_at_least, scale=F(30_001, 32_749)),
     # accounting
-    "Budget": Example(
+    "Budget": example(
         lambda epsilon, delta: (lambda b: (b, b.epsilon_exact, b.delta_exact))(ic.Budget(epsilon, delta)),
-        {"epsilon": 1.0, "delta": 0.001},
+        "epsilon delta",
     ),
-    "Budget, order": Example(lambda order: ic.Budget(1.0, 0.001, order=order).order, {"order": F(300, 7)}),
-    "TableCharge": Example(lambda apart: ac.TableCharge(ac.Charge(F(1), "x"), apart), {"apart": F(3, 1000)}),
-    "share_of": Example(ac.share_of, {"ticks": F(2**36), "order": F(30), "delta": 0.001}),
-    "per_row": Example(
-        lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), {"rows_per_person": sizes(3, 100)}
+    "Budget, order": example(lambda order: ic.Budget(1.0, 0.001, order=order).order, order=F(300, 7)),
+    "TableCharge": example(lambda apart: ac.TableCharge(ac.Charge(F(1), "x"), apart), apart=F(3, 1000)),
+    "share_of": example(ac.share_of, "delta", ticks=F(2**36), order=F(30)),
+    "per_row": example(lambda rows_per_person: ac.per_row(APPROXIMATE, rows_per_person), "rows_per_person"),
+    "per_person": example(
+        lambda rows_per_person: ac.per_person(APPROXIMATE, rows_per_person), "rows_per_person"
     ),
-    "per_person": Example(
-        lambda rows_per_person: ac.per_person(APPROXIMATE, rows_per_person),
-        {"rows_per_person": sizes(3, 100)},
+    "PrivateData.spend": example(
+        lambda rows_per_person: entered(PrivateData.spend, rows_per_person), "rows_per_person"
     ),
-    "PrivateData.spend": Example(
-        lambda rows_per_person: entered(PrivateData.spend, rows_per_person),
-        {"rows_per_person": sizes(3, 100)},
-    ),
-    "PrivateData.enter": Example(
+    "PrivateData.enter": example(
         lambda rows_per_person: entered(
             lambda data, budget, **more: data.enter(MemoryLedger(), budget, **more), rows_per_person
         ),
-        {"rows_per_person": sizes(3, 100)},
+        "rows_per_person",
     ),
-    "TableBudget": Example(
+    "TableBudget": example(
         lambda order, apart, rows_per_person: (
             lambda total: (total.order, total.left, total.apart_left, total.share(1))
         )(ic.TableBudget(ic.Budget(8.0, 0.001), order=order, apart=apart, rows_per_person=rows_per_person)),
-        {"order": F(30), "apart": F(1, 8), "rows_per_person": sizes(2, 3)},
+        order=F(30),
+        apart=F(1, 8),
+        rows_per_person=sizes(2, 3),
     ),
-    "TableBudget.share": Example(lambda part: ic.TableBudget(APPROXIMATE).share(part), {"part": 0.5}),
-    "Charge": Example(
-        lambda amount, order: ac.Charge(amount, "x", "ticks", order), {"amount": F(100, 3), "order": F(7, 2)}
+    "TableBudget.share": example(lambda part: ic.TableBudget(APPROXIMATE).share(part), part=0.5),
+    "Charge": example(
+        lambda amount, order: ac.Charge(amount, "x", "ticks", order), amount=F(100, 3), order=F(7, 2)
     ),
-    "Filter": Example(
+    "Filter": example(
         lambda capacity, spent, order: ac.Filter(capacity, "ticks", order, spent=spent).charge(
             ac.Charge(F(1), "y", "ticks", F(7, 2))
         ),
-        {"capacity": F(120), "spent": F(100, 3), "order": F(7, 2)},
+        capacity=F(120),
+        spent=F(100, 3),
+        order=F(7, 2),
     ),
-    "advanced_composition": Example(
-        ac.advanced_composition, {"epsilon": 0.01, "delta_prime": 0.001, "count": WIDE}
+    "advanced_composition": example(ac.advanced_composition, "delta_prime count", epsilon=0.01),
+    "advanced_share": example(ac.advanced_share, "epsilon delta_prime count"),
+    "exact_delta": example(ac.exact_delta, "epsilon", share=0.1, count=sizes(100, 120, 300)),
+    "exact_share": example(ac.exact_share, "epsilon delta", count=sizes(100, 120)),
+    "gaussian_charge": example(
+        ac.gaussian_charge, "sigma", order=F(100, 3), squared_sensitivity=sizes(100, 40_000)
     ),
-    "advanced_share": Example(ac.advanced_share, {"epsilon": 1.0, "delta_prime": 0.001, "count": WIDE}),
-    "exact_delta": Example(ac.exact_delta, {"share": 0.1, "count": sizes(100, 120, 300), "epsilon": 1.0}),
-    "exact_share": Example(ac.exact_share, {"epsilon": 1.0, "delta": 0.001, "count": sizes(100, 120)}),
-    "gaussian_charge": Example(
-        ac.gaussian_charge, {"order": F(100, 3), "sigma": F(100), "squared_sensitivity": sizes(100, 40_000)}
-    ),
-    "laplace_charge": Example(
-        ac.laplace_charge, {"order": F(100, 3), "scale": F(7, 2), "moved": sizes(6, 100)}
-    ),
-    "gumbel_charge": Example(
+    "laplace_charge": example(ac.laplace_charge, order=F(100, 3), scale=F(7, 2), moved=sizes(6, 100)),
+    "gumbel_charge": example(
         ac.gumbel_charge,
-        {
-            "order": F(100, 33),
-            "sensitivity": sizes(1, 100),
-            "scale": F(3000),
-            "sigma": F(100),
-            "squared_sensitivity": sizes(100, 40_000, 2_000_000_000),
-        },
+        "order sigma",
+        sensitivity=sizes(1, 100),
+        scale=F(3000),
+        squared_sensitivity=sizes(100, 40_000, 2_000_000_000),
     ),
-    "gaussian_delta": Example(ac.gaussian_delta, {"mu": 1.0, "epsilon": 1.0}),
-    "gaussian_mu": Example(ac.gaussian_mu, {"epsilon": 1.0, "delta": 0.001}),
-    "loss_bound": Example(ac.loss_bound, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
-    "renyi_capacity": Example(ac.renyi_capacity, {"order": F(100, 33), "epsilon": 1.0, "delta": 0.001}),
-    "renyi_epsilon": Example(ac.renyi_epsilon, {"order": F(100, 33), "spent_ticks": WIDE, "delta": 0.001}),
-    "zcdp_delta": Example(ac.zcdp_delta, {"rho": 0.1, "epsilon": 2.0}),
-    "zcdp_rho": Example(ac.zcdp_rho, {"epsilon": 2.0, "delta": 0.001}),
-    "zcdp_order": Example(ac.zcdp_order, {"epsilon": 2.0, "delta": 0.001}),
+    "gaussian_delta": example(ac.gaussian_delta, "epsilon", mu=1.0),
+    "gaussian_mu": example(ac.gaussian_mu, "epsilon delta"),
+    "loss_bound": example(ac.loss_bound, "order spent_ticks delta"),
+    "renyi_capacity": example(ac.renyi_capacity, "order epsilon delta"),
+    "renyi_epsilon": example(ac.renyi_epsilon, "order spent_ticks delta"),
+    "zcdp_delta": example(ac.zcdp_delta, rho=0.1, epsilon=2.0),
+    "zcdp_rho": example(ac.zcdp_rho, "delta", epsilon=2.0),
+    "zcdp_order": example(ac.zcdp_order, "delta", epsilon=2.0),
     # bounds
-    "certificate": Example(
-        lambda cutoff: bounds.certificate(tight, margins_at(10**8), cutoff),
-        {"cutoff": sizes(100, 20_000)},
+    "certificate": example(
+        lambda cutoff: bounds.certificate(tight, margins_at(10**8), cutoff), cutoff=sizes(100, 20_000)
     ),
-    "least_error": Example(
-        lambda most_cutoff: bounds.least_error(tight, margins_at(10**6), most_cutoff),
-        {"most_cutoff": WIDE},
+    "least_error": example(
+        lambda most_cutoff: bounds.least_error(tight, margins_at(10**6), most_cutoff), most_cutoff=WIDE
     ),
-    "least_accurate": Example(
+    "least_accurate": example(
         lambda n, epsilon: least_accurate(lambda updates: 1e-3 * updates, tight, n, epsilon),
-        {"n": WIDE, "epsilon": 1.0},
+        "epsilon",
+        n=WIDE,
     ),
-    "least_cutoff": Example(
-        lambda alpha, scale: least_cutoff(tight, alpha, scale), {"alpha": 0.125, "scale": 0.5}
+    "least_cutoff": example(lambda alpha, scale: least_cutoff(tight, alpha, scale), alpha=0.125, scale=0.5),
+    "least_feasible": example(
+        lambda low, high: least_feasible(lambda x: x * x >= 2, low, high), low=0.5, high=3.0
     ),
-    "least_feasible": Example(
-        lambda low, high: least_feasible(lambda x: x * x >= 2, low, high), {"low": 0.5, "high": 3.0}
+    "least_update_alpha": example(lambda cutoff: bounds.least_update_alpha(tight, cutoff), "cutoff"),
+    "mwem_error": example(
+        bounds.mwem_error, "size queries epsilon", n=sizes(10**6, 100, 20_000), rounds=sizes(10, 100)
     ),
-    "least_update_alpha": Example(lambda cutoff: bounds.least_update_alpha(tight, cutoff), {"cutoff": WIDE}),
-    "mwem_error": Example(
-        bounds.mwem_error,
-        {
-            "size": WIDE,
-            "queries": WIDE,
-            "n": sizes(10**6, 100, 20_000),
-            "epsilon": 1.0,
-            "rounds": sizes(10, 100),
-        },
+    "offline_ic_accuracy": example(
+        lambda **given: bounds.offline_ic_accuracy(tight, **given), "delta beta", alpha=0.7, **OFFLINE
     ),
-    "offline_ic_accuracy": Example(
-        lambda **given: bounds.offline_ic_accuracy(tight, **given),
-        {**OFFLINE, "delta": 0.001, "beta": 0.05, "alpha": 0.7},
+    "offline_ic_alpha": example(
+        lambda **given: bounds.offline_ic_alpha(tight, **given), "delta beta", **OFFLINE
     ),
-    "offline_ic_alpha": Example(
-        lambda **given: bounds.offline_ic_alpha(tight, **given), {**OFFLINE, "delta": 0.001, "beta": 0.05}
+    "offline_ic_composition": example(bounds.offline_ic_composition, "delta", updates=1000.0),
+    "offline_ic_error": example(bounds.offline_ic_error, "delta beta", updates=100.0, **OFFLINE),
+    "offline_ic_n": example(
+        lambda **given: bounds.offline_ic_n(tight, **given), "alpha queries epsilon delta beta"
     ),
-    "offline_ic_composition": Example(bounds.offline_ic_composition, {"updates": 1000.0, "delta": 0.001}),
-    "offline_ic_error": Example(
-        bounds.offline_ic_error, {"updates": 100.0, **OFFLINE, "delta": 0.001, "beta": 0.05}
+    "above_threshold_alpha": example(bounds.above_threshold_alpha, "queries epsilon beta"),
+    "laplace_bound": example(bounds.laplace_bound, "epsilon beta count", sensitivity=100.0),
+    "numeric_sparse_alpha": example(
+        bounds.numeric_sparse_alpha, "epsilon delta beta", cutoff=100.0, queries=120.0, n=WIDE
     ),
-    "offline_ic_n": Example(
-        lambda **given: bounds.offline_ic_n(tight, **given),
-        {"alpha": 0.1, "queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+    "numeric_sparse_branch": example(bounds.numeric_sparse_branch, "delta", cutoff=100.0),
+    "numeric_sparse_scales": example(bounds.numeric_sparse_scales, "cutoff epsilon delta"),
+    "records_for": example(bounds.records_for, number=100.5),
+    "sparse_alpha": example(bounds.sparse_alpha, "cutoff queries epsilon delta beta"),
+    "sparse_margin": example(bounds.sparse_margin, "cutoff queries beta", threshold_scale=100.0),
+    "best_net": example(
+        lambda **given: bounds.best_net(ranks, **given), slow=True, n=sizes(10**6, 100, 20_000), **NET
     ),
-    "above_threshold_alpha": Example(
-        bounds.above_threshold_alpha, {"queries": WIDE, "epsilon": 1.0, "beta": 0.05}
+    "least_net_n": example(lambda **given: bounds.least_net_n(ranks, **given), "alpha", slow=True, **NET),
+    "least_small_database_error": example(
+        bounds.least_small_database_error, "queries", n=sizes(10**6, 100, 20_000), **NET
     ),
-    "laplace_bound": Example(
-        bounds.laplace_bound, {"epsilon": 1.0, "beta": 0.05, "sensitivity": 100.0, "count": WIDE}
+    "multiset_radius": example(bounds.multiset_radius, "size queries", rows=sizes(50, 100)),
+    "multiset_rows": example(bounds.multiset_rows, "alpha size queries"),
+    "net_error": example(
+        bounds.net_error, radius=0.05, rows=sizes(50, 100, 20_000), n=sizes(10**6, 100, 20_000), **NET
     ),
-    "numeric_sparse_alpha": Example(
-        bounds.numeric_sparse_alpha,
-        {"cutoff": 100.0, "queries": 120.0, "epsilon": 1.0, "delta": 0.001, "beta": 0.05, "n": WIDE},
+    "small_database_alpha": example(
+        bounds.small_database_alpha, "queries", n=sizes(10**6, 100, 20_000), **NET
     ),
-    "numeric_sparse_branch": Example(bounds.numeric_sparse_branch, {"cutoff": 100.0, "delta": 0.001}),
-    "numeric_sparse_scales": Example(
-        bounds.numeric_sparse_scales, {"cutoff": WIDE, "epsilon": 1.0, "delta": 0.001}
+    "small_database_error": example(
+        bounds.small_database_error, "alpha queries", n=sizes(10**6, 100, 20_000), **NET
     ),
-    "records_for": Example(bounds.records_for, {"number": 100.5}),
-    "sparse_alpha": Example(
-        bounds.sparse_alpha, {"cutoff": WIDE, "queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05}
+    "small_database_n": example(bounds.small_database_n, "alpha queries", **NET),
+    "small_database_size": example(bounds.small_database_size, "alpha queries"),
+    "threshold_radius": example(bounds.threshold_radius, "rows"),
+    "threshold_rows": example(bounds.threshold_rows, alpha=0.01),
+    "log_multisets": example(bounds.log_multisets, "size rows"),
+    "median_book_bound": example(bounds.median_book_bound, "size alpha max_queries"),
+    "median_dimension_bound": example(bounds.median_dimension_bound, "size alpha"),
+    "median_sampling_bound": example(bounds.median_sampling_bound, "size alpha max_queries", n=WIDE),
+    "mw_book_bound": example(bounds.mw_book_bound, "size alpha"),
+    "mw_tight_bound": example(bounds.mw_tight_bound, "size alpha", divergence=3.0, width=0.7),
+    "perceptron_book_bound": example(bounds.perceptron_book_bound, "size alpha p2"),
+    "perceptron_centred_bound": example(bounds.perceptron_centred_bound, "size alpha p2"),
+    "least_alpha": example(lambda **given: bounds.least_alpha(tight, **given), "delta", **SOLVER),
+    "online_ic_accuracy": example(
+        lambda **given: bounds.online_ic_accuracy(tight, **given), "delta", alpha=0.5, **SOLVER
     ),
-    "sparse_margin": Example(
-        bounds.sparse_margin, {"cutoff": WIDE, "queries": WIDE, "threshold_scale": 100.0, "beta": 0.05}
-    ),
-    "best_net": Example(
-        lambda **given: bounds.best_net(ranks, **given), {"n": sizes(10**6, 100, 20_000), **NET}, slow=True
-    ),
-    "least_net_n": Example(
-        lambda **given: bounds.least_net_n(ranks, **given), {"alpha": 0.1, **NET}, slow=True
-    ),
-    "least_small_database_error": Example(
-        bounds.least_small_database_error, {"queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
-    ),
-    "multiset_radius": Example(
-        bounds.multiset_radius, {"rows": sizes(50, 100), "size": WIDE, "queries": WIDE}
-    ),
-    "multiset_rows": Example(bounds.multiset_rows, {"alpha": 0.1, "size": WIDE, "queries": WIDE}),
-    "net_error": Example(
-        bounds.net_error,
-        {"radius": 0.05, "rows": sizes(50, 100, 20_000), "n": sizes(10**6, 100, 20_000), **NET},
-    ),
-    "small_database_alpha": Example(
-        bounds.small_database_alpha, {"queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
-    ),
-    "small_database_error": Example(
-        bounds.small_database_error, {"alpha": 0.1, "queries": WIDE, "n": sizes(10**6, 100, 20_000), **NET}
-    ),
-    "small_database_n": Example(bounds.small_database_n, {"alpha": 0.1, "queries": WIDE, **NET}),
-    "small_database_size": Example(bounds.small_database_size, {"alpha": 0.1, "queries": WIDE}),
-    "threshold_radius": Example(bounds.threshold_radius, {"rows": WIDE}),
-    "threshold_rows": Example(bounds.threshold_rows, {"alpha": 0.01}),
-    "log_multisets": Example(bounds.log_multisets, {"size": WIDE, "rows": WIDE}),
-    "median_book_bound": Example(bounds.median_book_bound, {"size": WIDE, "alpha": 0.1, "max_queries": WIDE}),
-    "median_dimension_bound": Example(bounds.median_dimension_bound, {"size": WIDE, "alpha": 0.1}),
-    "median_sampling_bound": Example(
-        bounds.median_sampling_bound, {"size": WIDE, "alpha": 0.1, "max_queries": WIDE, "n": WIDE}
-    ),
-    "mw_book_bound": Example(bounds.mw_book_bound, {"size": WIDE, "alpha": 0.1}),
-    "mw_tight_bound": Example(
-        bounds.mw_tight_bound, {"size": WIDE, "alpha": 0.1, "divergence": 3.0, "width": 0.7}
-    ),
-    "perceptron_book_bound": Example(bounds.perceptron_book_bound, {"size": WIDE, "alpha": 0.1, "p2": 0.7}),
-    "perceptron_centred_bound": Example(
-        bounds.perceptron_centred_bound, {"size": WIDE, "alpha": 0.1, "p2": 0.7}
-    ),
-    "least_alpha": Example(lambda **given: bounds.least_alpha(tight, **given), {**SOLVER, "delta": 0.001}),
-    "online_ic_accuracy": Example(
-        lambda **given: bounds.online_ic_accuracy(tight, **given),
-        {**SOLVER, "delta": 0.001, "alpha": 0.5},
-    ),
-    "online_ic_accuracy, cutoff": Example(
+    "online_ic_accuracy, cutoff": example(
         lambda cutoff: bounds.online_ic_accuracy(
             tight, n=10**8, max_queries=1000, epsilon=2.0, delta=0.001, alpha=None, cutoff=cutoff
         ),
-        {"cutoff": sizes(20, 100)},
+        cutoff=sizes(20, 100),
     ),
-    "least_n": Example(
-        lambda **given: bounds.least_n(tight, **given),
-        {"alpha": 0.1, "max_queries": WIDE, "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+    "least_n": example(
+        lambda **given: bounds.least_n(tight, **given), "alpha max_queries epsilon delta beta"
     ),
-    "least_epsilon": Example(
+    "least_epsilon": example(
         lambda **given: bounds.least_epsilon(tight, **given),
-        {"alpha": 0.1, "n": sizes(10**7, 100), "max_queries": WIDE, "delta": 0.001, "beta": 0.05},
+        "alpha max_queries delta beta",
+        n=sizes(10**7, 100),
     ),
-    "most_queries": Example(
+    "most_queries": example(
         lambda **given: bounds.most_queries(tight, **given),
-        {"alpha": 0.2, "n": sizes(10**5, 100, 20_000), "epsilon": 1.0, "delta": 0.001, "beta": 0.05},
+        "epsilon delta beta",
+        alpha=0.2,
+        n=sizes(10**5, 100, 20_000),
     ),
     # grids of real numbers
-    "Grid": Example(
-        lambda **given: (lambda g: (g, g.step, g.rounding))(ic.Grid(**given)),
-        {"low": -1.5, "high": 100.0, "points": WIDE},
+    "Grid": example(
+        lambda **given: (lambda g: (g, g.step, g.rounding))(ic.Grid(**given)), "points", low=-1.5, high=100.0
     ),
-    "Grid.codes": Example(ic.Grid(-1, 127, points=2**40).codes, {"column": [-1, 100, 120, 127]}),
-    "Grid.value": Example(ic.Grid(-1, 1000, points=2**40).value, {"code": WIDE}),
-    "Grid.restored": Example(
-        ic.Grid(-1, 1000, points=2**40).restored, {"value": 100.25, "error_bound": 100.0}
-    ),
-    "rescaled": Example(lambda values: ic.rescaled(values), {"values": [-100, 100, 120, 127]}),
+    "Grid.codes": example(ic.Grid(-1, 127, points=2**40).codes, column=[-1, 100, 120, 127]),
+    "Grid.value": example(ic.Grid(-1, 1000, points=2**40).value, code=WIDE),
+    "Grid.restored": example(ic.Grid(-1, 1000, points=2**40).restored, value=100.25, error_bound=100.0),
+    "rescaled": example(lambda values: ic.rescaled(values), values=[-100, 100, 120, 127]),
     # mechanisms
-    "ExponentialMechanism": Example(
+    "ExponentialMechanism": example(
         lambda **given: (lambda m: (m, m.zcdp, m.radius(10, 0.05)))(mechanisms.ExponentialMechanism(**given)),
-        {"epsilon": 1.0, "sensitivity": WIDE},
+        "epsilon sensitivity",
     ),
-    "ExponentialMechanism.select": Example(
-        lambda scores: mechanisms.ExponentialMechanism(1.0).select(np.asarray(scores), noise()),
-        {"scores": [-100, 120, 122, 60]},
+    "ExponentialMechanism.select": example(
+        lambda scores: mechanisms.ExponentialMechanism(1.0).select(np.asarray(scores), noise()), "scores"
     ),
-    "ExponentialMechanism.probabilities": Example(
-        lambda scores: mechanisms.ExponentialMechanism(1.0).probabilities(np.asarray(scores)),
-        {"scores": [-100, 120, 122, 60]},
+    "ExponentialMechanism.probabilities": example(
+        lambda scores: mechanisms.ExponentialMechanism(1.0).probabilities(np.asarray(scores)), "scores"
     ),
-    "ExponentialMechanism.radius": Example(
-        mechanisms.ExponentialMechanism(1.0).radius, {"candidates": WIDE, "beta": 0.05, "best": sizes(100)}
+    "ExponentialMechanism.radius": example(
+        mechanisms.ExponentialMechanism(1.0).radius, "candidates beta best"
     ),
-    "GaussianMechanism": Example(
+    "GaussianMechanism": example(
         mechanisms.GaussianMechanism,
-        {"epsilon": 1.0, "delta": 0.001, "sensitivity": sizes(100, 1000), "moved": sizes(2, 100, 20_000)},
+        "epsilon delta",
+        sensitivity=sizes(100, 1000),
+        moved=sizes(2, 100, 20_000),
     ),
-    "GaussianMechanism.release": Example(
-        lambda values: mechanisms.GaussianMechanism(1.0, 0.001, 100).release(values, noise()),
-        {"values": [-100, 120, 127]},
+    "GaussianMechanism.release": example(
+        lambda values: mechanisms.GaussianMechanism(1.0, 0.001, 100).release(values, noise()), "values"
     ),
-    "GaussianMechanism.radius": Example(
-        mechanisms.GaussianMechanism(1.0, 0.001, 100).radius, {"beta": 0.05, "count": WIDE}
+    "GaussianMechanism.radius": example(mechanisms.GaussianMechanism(1.0, 0.001, 100).radius, "beta count"),
+    "LaplaceMechanism": example(mechanisms.LaplaceMechanism, "epsilon sensitivity"),
+    "LaplaceMechanism.release": example(
+        lambda values: mechanisms.LaplaceMechanism(1.0, 100).release(values, noise()), "values"
     ),
-    "LaplaceMechanism": Example(mechanisms.LaplaceMechanism, {"epsilon": 1.0, "sensitivity": WIDE}),
-    "LaplaceMechanism.release": Example(
-        lambda values: mechanisms.LaplaceMechanism(1.0, 100).release(values, noise()),
-        {"values": [-100, 120, 127]},
+    "LaplaceMechanism.tail": example(
+        mechanisms.LaplaceMechanism(1.0, 100).tail, distance=sizes(127, 255, 32_767, 65_535, 2**31 - 1)
     ),
-    "LaplaceMechanism.tail": Example(
-        mechanisms.LaplaceMechanism(1.0, 100).tail, {"distance": sizes(127, 255, 32_767, 65_535, 2**31 - 1)}
+    "LaplaceMechanism.radius": example(mechanisms.LaplaceMechanism(1.0, 100).radius, "beta count"),
+    "NoisyMax": example(mechanisms.NoisyMax, "epsilon sensitivity"),
+    "NoisyMax.select": example(
+        lambda scores: mechanisms.NoisyMax(1.0).select(np.asarray(scores), noise()), "scores"
     ),
-    "LaplaceMechanism.radius": Example(
-        mechanisms.LaplaceMechanism(1.0, 100).radius, {"beta": 0.05, "count": WIDE}
-    ),
-    "NoisyMax": Example(mechanisms.NoisyMax, {"epsilon": 1.0, "sensitivity": WIDE}),
-    "NoisyMax.select": Example(
-        lambda scores: mechanisms.NoisyMax(1.0).select(np.asarray(scores), noise()),
-        {"scores": [-100, 120, 122, 60]},
-    ),
-    "NoisyMax.radius": Example(mechanisms.NoisyMax(1.0).radius, {"candidates": WIDE, "beta": 0.05}),
-    "QuantileMechanism": Example(
+    "NoisyMax.radius": example(mechanisms.NoisyMax(1.0).radius, "candidates beta"),
+    "QuantileMechanism": example(
         lambda **given: (lambda m: (m, m.radius(0.05)))(mechanisms.QuantileMechanism(**given)),
-        {"epsilon": 1.0, "points": WIDE, "q": 0.25},
+        "epsilon points q",
     ),
-    "QuantileMechanism.select": Example(
+    "QuantileMechanism.select": example(
         lambda values: mechanisms.QuantileMechanism(1.0, 1000).select(np.asarray(values), noise()),
-        {"values": [0, 120, 127, 60]},
+        values=[0, 120, 127, 60],
     ),
-    "QuantileMechanism.radius": Example(mechanisms.QuantileMechanism(1.0, 1000).radius, {"beta": 0.05}),
-    "quantile_scores": Example(
-        lambda **given: mechanisms.quantile_scores(**given), {"counts": [100, 120, 127, 60], "q": 0.25}
+    "QuantileMechanism.radius": example(mechanisms.QuantileMechanism(1.0, 1000).radius, "beta"),
+    "quantile_scores": example(
+        lambda **given: mechanisms.quantile_scores(**given), "q", counts=[100, 120, 127, 60]
     ),
-    "discrete_gaussian_delta": Example(
-        mechanisms.discrete_gaussian_delta, {"sigma": sizes(100, 20_000), "shift": sizes(100), "epsilon": 1.0}
+    "discrete_gaussian_delta": example(
+        mechanisms.discrete_gaussian_delta, "epsilon", sigma=sizes(100, 20_000), shift=sizes(100)
     ),
-    "exponential_bound": Example(
-        mechanisms.exponential_bound,
-        {"epsilon": 1.0, "candidates": WIDE, "beta": 0.05, "sensitivity": 100.0, "best": sizes(100)},
+    "exponential_bound": example(
+        mechanisms.exponential_bound, "epsilon candidates beta best", sensitivity=100.0
     ),
     # sparse
-    "AboveThreshold": Example(
+    "AboveThreshold": example(
         lambda **given: (
             lambda m: (m, m.first(np.arange(0, 300, 20), noise()), m.step(m.init(), 120, noise()))
         )(sp.AboveThreshold(**given)),
-        {"epsilon": 0.5, "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1)},
+        epsilon=0.5,
+        threshold=sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
     ),
-    "AboveThreshold.step": Example(
-        lambda value: ABOVE.step(ABOVE.init(), value, noise()), {"value": sizes(127, 255, 32_767, -128)}
+    "AboveThreshold.step": example(lambda value: ABOVE.step(ABOVE.init(), value, noise()), "value"),
+    "AboveThreshold.first": example(
+        lambda values: ABOVE.first(np.asarray(values), noise()), values=[-128, 0, 3, 127, 127, 50]
     ),
-    "AboveThreshold.first": Example(
-        lambda values: ABOVE.first(np.asarray(values), noise()), {"values": [-128, 0, 3, 127, 127, 50]}
-    ),
-    "AboveThreshold.radius": Example(ABOVE.radius, {"queries": WIDE, "beta": 0.05}),
-    "ValueSparse": Example(
+    "AboveThreshold.radius": example(ABOVE.radius, "queries beta"),
+    "ValueSparse": example(
         lambda cutoff, shift: (
             lambda m: (m.cutoff, m.select([2**12, 100, 2**20], noise()), m.radii(9, 0.05))
         )(sp.ValueSparse(VALUES.mechanism, cutoff, shift)),
-        {"cutoff": sizes(1, 2), "shift": sizes(100, 127, 255, -128)},
+        cutoff=sizes(1, 2),
+        shift=sizes(100, 127, 255, -128),
     ),
-    "ValueSparse.calibrated": Example(
+    "ValueSparse.calibrated": example(
         lambda **given: sp.ValueSparse.calibrated(BUDGET, **given),
-        {"cutoff": sizes(1, 100), "max_values": sizes(9, 100, 20_000)},
+        cutoff=sizes(1, 100),
+        max_values=sizes(9, 100, 20_000),
     ),
-    "ValueSparse.score": Example(
-        VALUES.score,
-        {"value": sizes(100, 127, 20_000, 2**40), "threshold": sizes(5, 127, -128), "sensitivity": 0.25},
+    "ValueSparse.score": example(
+        VALUES.score, value=sizes(100, 127, 20_000, 2**40), threshold=sizes(5, 127, -128), sensitivity=0.25
     ),
-    "ValueSparse.step": Example(
-        lambda score: VALUES.step(VALUES.init(), score, noise()), {"score": sizes(127, 255, 32_767, -128)}
+    "ValueSparse.step": example(
+        lambda score: VALUES.step(VALUES.init(), score, noise()), score=sizes(127, 255, 32_767, -128)
     ),
-    "ValueSparse.select": Example(
-        lambda scores: VALUES.select(scores, noise()), {"scores": [-128, 0, 3, 127, 127, 50]}
+    "ValueSparse.select": example(
+        lambda scores: VALUES.select(scores, noise()), scores=[-128, 0, 3, 127, 127, 50]
     ),
-    "ValueSparse.radii": Example(VALUES.radii, {"values": sizes(9, 100, 20_000), "beta": 0.05}),
-    "Sparse": Example(
+    "ValueSparse.radii": example(VALUES.radii, "beta", values=sizes(9, 100, 20_000)),
+    "Sparse": example(
         lambda **given: (lambda m: (m, m.select(np.arange(0, 300, 20), noise()), m.radius(100, 0.05)))(
             sp.Sparse(**given)
         ),
-        {
-            "epsilon": 0.5,
-            "threshold": sizes(100, 127, 255, 32_767, 65_535),
-            "cutoff": sizes(100, 20_000),
-            "delta": 0.001,
-        },
+        "delta",
+        epsilon=0.5,
+        threshold=sizes(100, 127, 255, 32_767, 65_535),
+        cutoff=sizes(100, 20_000),
     ),
-    "Sparse.step": Example(
-        lambda value: SEVERAL.step(SEVERAL.init(), value, noise()), {"value": sizes(127, 255, 32_767, -128)}
+    "Sparse.step": example(lambda value: SEVERAL.step(SEVERAL.init(), value, noise()), "value"),
+    "Sparse.select": example(
+        lambda values: SEVERAL.select(np.asarray(values), noise()), values=[-128, 0, 3, 127, 127, 50]
     ),
-    "Sparse.select": Example(
-        lambda values: SEVERAL.select(np.asarray(values), noise()), {"values": [-128, 0, 3, 127, 127, 50]}
-    ),
-    "Sparse.radius": Example(SEVERAL.radius, {"queries": WIDE, "beta": 0.05}),
-    "Hit": Example(
+    "Sparse.radius": example(SEVERAL.radius, "queries beta"),
+    "Hit": example(
         lambda side, excess: EXPONENTIAL.measure(sp.Hit(side, excess), BOUND[0], 5, 5, noise()),
-        {"side": sizes(-1), "excess": sizes(100, 127, 20_000)},
+        side=sizes(-1),
+        excess=sizes(100, 127, 20_000),
     ),
-    "SparseState": Example(
+    "SparseState": example(
         lambda hits, threshold_noise: EXPONENTIAL.step(
             sp.SparseState(hits, threshold_noise), 100, 1, noise()
         ),
-        {"hits": sizes(1, 127), "threshold_noise": sizes(30, 127, 20_000)},
+        hits=sizes(1, 127),
+        threshold_noise=sizes(30, 127, 20_000),
     ),
-    "ExponentialSparse": Example(
+    "ExponentialSparse": example(
         using(sp.ExponentialSparse),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "epsilon": 1.0,
-            "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
-            "threshold_scale": F(100, 3),
-            "query_scale": F(120, 7),
-            "grid_bits": sizes(3),
-            "number_scale": F(100, 3),
-        },
+        "n epsilon number_scale",
+        threshold=sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
+        threshold_scale=F(100, 3),
+        query_scale=F(120, 7),
+        grid_bits=sizes(3),
     ),
-    "ExponentialSparse.calibrated": Example(
+    "ExponentialSparse.calibrated": example(
         lambda **given: used(sp.ExponentialSparse.calibrated(BUDGET, fresh=True, **given)),
-        {
-            "n": sizes(3000, 100, 20_000),
-            "hard_answers": sizes(5, 100),
-            "max_queries": sizes(100, 20_000, 2_000_000_000),
-            "grid_bits": sizes(20),
-            "alpha": 0.25,
-            "beta": 0.05,
-            "false_hits": 0.5,
-            "answer_share": F(1, 3),
-            "reserved": F(1, 100),
-            "restarts": sizes(3),
-        },
+        "hard_answers max_queries grid_bits beta false_hits reserved restarts",
+        n=sizes(3000, 100, 20_000),
+        alpha=0.25,
+        answer_share=F(1, 3),
     ),
-    "ExponentialSparse.calibrated, threshold": Example(
+    "ExponentialSparse.calibrated, threshold": example(
         lambda **given: used(
             sp.ExponentialSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)
         ),
-        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+        "threshold grid_bits",
+        n=sizes(3000, 100, 20_000),
     ),
-    "GumbelSparse": Example(
+    "GumbelSparse": example(
         using(sp.GumbelSparse),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "epsilon": 1.0,
-            "delta": 0.001,
-            "order": F(100, 9),
-            "scale": F(3000, 3),
-            "threshold": sizes(100, 127, 255, 20_000),
-            "grid_bits": sizes(3, 5),
-            "ratio": F(7, 2),
-        },
+        "n epsilon delta ratio",
+        order=F(100, 9),
+        scale=F(3000, 3),
+        threshold=sizes(100, 127, 255, 20_000),
+        grid_bits=sizes(3, 5),
     ),
-    "GumbelSparse.calibrated": Example(
+    "GumbelSparse.calibrated": example(
         lambda **given: used(sp.GumbelSparse.calibrated(APPROXIMATE, **given)),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "hard_answers": sizes(5, 100),
-            "max_queries": sizes(100, 20_000, 2_000_000_000),
-            "grid_bits": sizes(20),
-            "alpha": 0.25,
-            "beta": 0.05,
-            "false_hits": 0.5,
-            "ratio": F(7, 2),
-            "reserved": F(1, 100),
-        },
+        "n hard_answers max_queries grid_bits beta false_hits ratio reserved",
+        alpha=0.25,
     ),
-    "GumbelSparse.sigma": Example(GUMBEL.sigma, {"grid_bits": sizes(20)}),
-    "GumbelSparse.calibrated, threshold": Example(
+    "GumbelSparse.sigma": example(GUMBEL.sigma, "grid_bits"),
+    "GumbelSparse.calibrated, threshold": example(
         lambda **given: used(
             sp.GumbelSparse.calibrated(APPROXIMATE, hard_answers=5, max_queries=100, **given)
         ),
-        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+        "threshold grid_bits",
+        n=sizes(3000, 100, 20_000),
     ),
-    "LaplaceSparse": Example(
+    "LaplaceSparse": example(
         using(sp.LaplaceSparse),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "epsilon": 1.0,
-            "threshold": sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
-            "cutoff": sizes(5, 100),
-            "delta": 0.001,
-            "grid_bits": sizes(3, 20),
-        },
+        "n epsilon delta",
+        threshold=sizes(100, 127, 255, 32_767, 65_535, 2**31 - 1),
+        cutoff=sizes(5, 100),
+        grid_bits=sizes(3, 20),
     ),
-    "LaplaceSparse.calibrated": Example(
+    "LaplaceSparse.calibrated": example(
         lambda **given: used(sp.LaplaceSparse.calibrated(APPROXIMATE, **given)),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "hard_answers": sizes(5, 100),
-            "max_queries": sizes(100, 20_000, 2_000_000_000),
-            "grid_bits": sizes(20),
-            "alpha": 0.25,
-            "beta": 0.05,
-            "restarts": sizes(3),
-        },
+        "n hard_answers max_queries grid_bits beta restarts",
+        alpha=0.25,
     ),
-    "LaplaceSparse.calibrated, threshold": Example(
+    "LaplaceSparse.calibrated, threshold": example(
         lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)),
-        {"n": sizes(3000, 100, 20_000), "threshold": 0.25, "grid_bits": sizes(20)},
+        "threshold grid_bits",
+        n=sizes(3000, 100, 20_000),
     ),
-    "LaplaceSparse.calibrated, neither": Example(
+    "LaplaceSparse.calibrated, neither": example(
         lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, **given)),
-        {"n": sizes(3000, 100), "hard_answers": sizes(5, 100), "max_queries": sizes(100, 2_000_000_000)},
+        "hard_answers",
+        n=sizes(3000, 100),
+        max_queries=sizes(100, 2_000_000_000),
     ),
     **{
         f"{type(mechanism).__name__}.{name}": example
@@ -1026,108 +990,88 @@ EXAMPLES = {
         for name, example in in_step(mechanism).items()
     },
     **{
-        f"{type(mechanism).__name__}.stretched": Example(mechanism.stretched, {"cheaper": F(7, 2)})
+        f"{type(mechanism).__name__}.stretched": example(mechanism.stretched, cheaper=F(7, 2))
         for mechanism in (GUMBEL, EXPONENTIAL, UNCONDITIONAL)
     },
-    "UnconditionalNumbers": Example(
+    "UnconditionalNumbers": example(
         using(sp.UnconditionalNumbers),
-        {
-            "n": sizes(3000, 100, 20_000, 2_000_000_000),
-            "epsilon": 1.0,
-            "delta": 0.001,
-            "scale": F(300),
-            "order": F(100, 9),
-            "grid_bits": sizes(3, 5),
-        },
+        "n epsilon delta",
+        scale=F(300),
+        order=F(100, 9),
+        grid_bits=sizes(3, 5),
     ),
-    "UnconditionalNumbers.calibrated": Example(
+    "UnconditionalNumbers.calibrated": example(
         lambda **given: used(sp.UnconditionalNumbers.calibrated(APPROXIMATE, **given)),
-        {
-            "n": sizes(3000, 100, 20_000),
-            "answers": sizes(5, 100, 20_000),
-            "grid_bits": sizes(8),
-            "reserved": F(1, 100),
-        },
+        "reserved",
+        n=sizes(3000, 100, 20_000),
+        answers=sizes(5, 100, 20_000),
+        grid_bits=sizes(8),
     ),
-    "forecast": Example(
-        lambda **given: ic.forecast(DOMAIN, budget=APPROXIMATE, **given),
-        {"n": sizes(3000, 100, 20_000, 2_000_000_000), "max_queries": WIDE, "questions": WIDE},
+    "forecast": example(
+        lambda **given: ic.forecast(DOMAIN, budget=APPROXIMATE, **given), "n max_queries", questions=WIDE
     ),
-    "exponential_resolution": Example(
-        sp.exponential_resolution,
-        {"hard_answers": sizes(100, 20_000), "max_queries": WIDE, "epsilon": 1.0},
+    "exponential_resolution": example(
+        sp.exponential_resolution, "max_queries epsilon", hard_answers=sizes(100, 20_000)
     ),
-    "gumbel_resolution": Example(
-        sp.gumbel_resolution,
-        {"hard_answers": sizes(100, 20_000), "max_queries": WIDE, "epsilon": 1.0, "delta": 0.001},
+    "gumbel_resolution": example(
+        sp.gumbel_resolution, "max_queries epsilon delta", hard_answers=sizes(100, 20_000)
     ),
     # update rules and hypotheses
-    "MaximumEntropy": Example(
+    "MaximumEntropy": example(
         ic.MaximumEntropy,
-        {
-            "evaluations": sizes(100, 20_000),
-            "kl_weight": 0.1,
-            "misfit": 0.3,
-            "most_cells": sizes(100),
-            "dear_evaluations": sizes(100),
-        },
+        "misfit",
+        evaluations=sizes(100, 20_000),
+        kl_weight=0.1,
+        most_cells=sizes(100),
+        dear_evaluations=sizes(100),
     ),
-    "FittedTables": Example(
-        updates.FittedTables, {"evaluations": 100, "steps": 30, "dear_steps": 9, "most_cells": 1_000}
-    ),
-    "MixtureOfProducts": Example(
+    "FittedTables": example(updates.FittedTables, evaluations=100, steps=30, dear_steps=9, most_cells=1_000),
+    "MixtureOfProducts": example(
         ic.MixtureOfProducts,
-        {
-            "components": sizes(100, 20_000),
-            "first_steps": WIDE,
-            "steps": WIDE,
-            "rate": 0.1,
-            "misfit": 0.3,
-            "seed": WIDE,
-        },
+        "misfit seed",
+        components=sizes(100, 20_000),
+        first_steps=WIDE,
+        steps=WIDE,
+        rate=0.1,
     ),
-    "MeasuredSteps": Example(
-        lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), {"left_out": 3.0}
+    "MeasuredSteps": example(lambda left_out: updates.MeasuredSteps(ic.Perceptron(), left_out), left_out=3.0),
+    "FittedAt": example(
+        lambda first, second: updates.FittedAt(ic.MaximumEntropy(), (first, second)), first=3, second=100
     ),
-    "FittedAt": Example(
-        lambda first, second: updates.FittedAt(ic.MaximumEntropy(), (first, second)),
-        {"first": 3, "second": 100},
+    "FittedAt.update_bound": example(
+        lambda alpha: updates.FittedAt(ic.MaximumEntropy(), (1,)).update_bound(DOMAIN, alpha), "alpha"
     ),
-    "FittedAt.update_bound": Example(
-        lambda alpha: updates.FittedAt(ic.MaximumEntropy(), (1,)).update_bound(DOMAIN, alpha), {"alpha": 0.1}
+    "FittedStart": example(
+        lambda **given: updates.FittedStart(ic.Perceptron(), **given), "misfit", tables=sizes(3)
     ),
-    "FittedStart": Example(
-        lambda **given: updates.FittedStart(ic.Perceptron(), **given),
-        {"tables": sizes(3), "misfit": 0.3},
-    ),
-    "MeasuredWeights": Example(lambda replays: ic.MeasuredWeights("tight", replays), {"replays": sizes(3)}),
-    "Median": Example(
+    "MeasuredWeights": example(lambda replays: ic.MeasuredWeights("tight", replays), replays=sizes(3)),
+    "Median": example(
         lambda **given: (lambda m: (m, m.update_bound(Domain.of(a=3), 0.1)))(ic.Median("smaller", **given)),
-        {"size": sizes(40, 100), "max_queries": WIDE, "n": WIDE},
+        "max_queries",
+        size=sizes(40, 100),
+        n=WIDE,
     ),
-    "Median.for_stream": Example(
-        lambda **given: ic.Median().for_stream(**given).at(Domain.of(a=3), 0.1),
-        {"max_queries": WIDE, "n": WIDE},
+    "Median.for_stream": example(
+        lambda **given: ic.Median().for_stream(**given).at(Domain.of(a=3), 0.1), "max_queries", n=WIDE
     ),
     **{
-        f"Median.at{', ' * bool(variant) + variant}": Example(
+        f"Median.at{', ' * bool(variant) + variant}": example(
             lambda alpha, variant=variant: ic.Median(variant or "smaller", max_queries=3).at(
                 Domain.of(a=3), alpha
             ),
-            {"alpha": 0.3},
+            alpha=0.3,
         )
         for variant in ("", "sampling", "book")
     },
-    "MultiplicativeWeights": Example(
-        lambda rate: ic.MultiplicativeWeights(rate=rate).update(FLAT, MEASURED, 0.1), {"rate": 100.0}
+    "MultiplicativeWeights": example(
+        lambda rate: ic.MultiplicativeWeights(rate=rate).update(FLAT, MEASURED, 0.1), rate=100.0
     ),
-    "Perceptron": Example(
-        lambda p2: (lambda rule: (rule, rule.update_bound(DOMAIN, 0.1)))(ic.Perceptron(p2=p2)), {"p2": 0.7}
+    "Perceptron": example(
+        lambda p2: (lambda rule: (rule, rule.update_bound(DOMAIN, 0.1)))(ic.Perceptron(p2=p2)), "p2"
     ),
     **{
-        f"{type(rule).__name__}.update": Example(
-            lambda alpha, rule=rule: rule.update(rule.init(rule_domain(rule)), measured(rule), alpha),
-            {"alpha": 0.1},
+        f"{type(rule).__name__}.update": example(
+            lambda alpha, rule=rule: rule.update(rule.init(rule_domain(rule)), measured(rule), alpha), "alpha"
         )
         for rule in (
             ic.MaximumEntropy(),
@@ -1143,8 +1087,8 @@ EXAMPLES = {
         )
     },
     **{
-        f"{type(rule).__name__}.{name}": Example(
-            lambda alpha, rule=rule, name=name: getattr(rule, name)(rule_domain(rule), alpha), {"alpha": 0.1}
+        f"{type(rule).__name__}.{name}": example(
+            lambda alpha, rule=rule, name=name: getattr(rule, name)(rule_domain(rule), alpha), "alpha"
         )
         for rule in (
             ic.MultiplicativeWeights(),
@@ -1154,8 +1098,8 @@ EXAMPLES = {
         for name in ("update_bound", "exact_update_bound")
     },
     **{
-        f"{type(rule).__name__}.update_bound": Example(
-            lambda alpha, rule=rule: rule.update_bound(DOMAIN, alpha), {"alpha": 0.1}
+        f"{type(rule).__name__}.update_bound": example(
+            lambda alpha, rule=rule: rule.update_bound(DOMAIN, alpha), "alpha"
         )
         for rule in (
             ic.MaximumEntropy(),
@@ -1166,210 +1110,201 @@ EXAMPLES = {
             updates.FittedStart(ic.MultiplicativeWeights(), 1),
         )
     },
-    "ReplaceRows": Example(
+    "ReplaceRows": example(
         lambda rows: (lambda near: (near, near.table_l1(), near.table_squared()))(ac.ReplaceRows(rows)),
-        {"rows": 3},
+        rows=3,
     ),
-    "BlockAccount": Example(
-        lambda rows: ac.BlockAccount(ac.Filter(Fraction(1)), {}, rows).rows_in(2), {"rows": 3}
+    "BlockAccount": example(
+        lambda rows: ac.BlockAccount(ac.Filter(Fraction(1)), {}, rows).rows_in(2), rows=3
     ),
-    "BlockAccount.rows_in": Example(
-        lambda blocks: ac.BlockAccount(ac.Filter(Fraction(1)), {}, 3).rows_in(blocks), {"blocks": 2}
+    "BlockAccount.rows_in": example(
+        lambda blocks: ac.BlockAccount(ac.Filter(Fraction(1)), {}, 3).rows_in(blocks), blocks=2
     ),
-    "MultiplicativeWeights.bound_from": Example(
-        lambda **given: ic.MultiplicativeWeights().bound_from(DOMAIN, **given),
-        {"alpha": 0.1, "divergence": 100.0},
+    "MultiplicativeWeights.bound_from": example(
+        lambda **given: ic.MultiplicativeWeights().bound_from(DOMAIN, **given), "alpha", divergence=100.0
     ),
-    "Answer.interval": Example(
+    "Answer.interval": example(
         lambda confidence: Answer(0.2, 20.0, "easy", 0.1, True, 0.21, 0.01).interval(confidence),
-        {"confidence": 0.5},
+        confidence=0.5,
     ),
-    "quantile, of a session": Example(
-        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).quantile("b", q).value, {"q": 0.3}
+    "quantile, of a session": example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).quantile("b", q).value, q=0.3
     ),
-    "Cdf.quantile": Example(
-        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).cdf("b").quantile(q).value, {"q": 0.3}
+    "Cdf.quantile": example(
+        lambda q: ic.OnlineIC(DATA, APPROXIMATE, noise=noise()).cdf("b").quantile(q).value, q=0.3
     ),
-    "Histogram": Example(
-        lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), {"prior": [0.1, 0.2, 0.3, 0.4]}
+    "Histogram": example(
+        lambda prior: hypothesis.Histogram(Domain.of(a=4), np.asarray(prior)), prior=[0.1, 0.2, 0.3, 0.4]
     ),
-    "Histogram.tilted": Example(lambda step: FLAT.tilted(BOUND[-1], step), {"step": 100.0}),
-    "ProductHistogram": Example(
+    "Histogram.tilted": example(lambda step: FLAT.tilted(BOUND[-1], step), "step"),
+    "ProductHistogram": example(
         lambda factors: hypothesis.ProductHistogram(Domain.of(a=4), [np.asarray(factors)]),
-        {"factors": [0.1, 0.2, 0.3, 0.4]},
+        factors=[0.1, 0.2, 0.3, 0.4],
     ),
-    "ProductHistogram.sample": Example(
-        hypothesis.ProductHistogram(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
+    "ProductHistogram.sample": example(hypothesis.ProductHistogram(DOMAIN).sample, "seed", size=sizes(100)),
+    "Mixture.sample": example(
+        ic.MixtureOfProducts(components=20).init(DOMAIN).sample, "seed", size=sizes(100)
     ),
-    "Mixture.sample": Example(
-        ic.MixtureOfProducts(components=20).init(DOMAIN).sample, {"size": sizes(100), "seed": WIDE}
-    ),
-    "LocalFits.sample": Example(
+    "LocalFits.sample": example(
         hypothesis.LocalFits(ic.MixtureOfProducts(components=20).init(DOMAIN), ()).sample,
-        {"size": sizes(100), "seed": WIDE},
+        "seed",
+        size=sizes(100),
     ),
-    "Histogram.sample": Example(FLAT.sample, {"size": sizes(100), "seed": WIDE}),
-    "SignedHistogram": Example(
+    "Histogram.sample": example(FLAT.sample, "seed", size=sizes(100)),
+    "SignedHistogram": example(
         lambda cells: hypothesis.SignedHistogram(Domain.of(a=4), np.asarray(cells)),
-        {"cells": [0.1, 0.2, 0.3, 0.4]},
+        cells=[0.1, 0.2, 0.3, 0.4],
     ),
-    "SignedHistogram.shifted": Example(
+    "SignedHistogram.shifted": example(
         lambda step: hypothesis.SignedHistogram(DOMAIN, np.zeros(DOMAIN.shape)).shifted(
             BOUND[-1], step, centre=True
         ),
-        {"step": 100.0},
+        "step",
     ),
     # partitions, marginals
-    "PartitionRule": Example(
+    "PartitionRule": example(
         lambda **given: (lambda rule: (rule, rule.partition(BOUND[4]), rule.table(AGES, (0,))))(
             partitions.PartitionRule(**given)
         ),
-        {
-            "parts": sizes(8, 100),
-            "fine": sizes(16, 100),
-            "blocks": sizes(100, 20_000),
-            "most_blocks": sizes(100, 20_000),
-            "most_spread": 3.0,
-        },
+        parts=sizes(8, 100),
+        fine=sizes(16, 100),
+        blocks=sizes(100, 20_000),
+        most_blocks=sizes(100, 20_000),
+        most_spread=3.0,
     ),
-    "PartitionRule.partition": Example(
-        lambda low, high: RULE.partition(BOUND[4], frozenset({(low, high)})),
-        {"low": sizes(0), "high": sizes(1)},
+    "PartitionRule.partition": example(
+        lambda low, high: RULE.partition(BOUND[4], frozenset({(low, high)})), low=sizes(0), high=sizes(1)
     ),
-    "PartitionRule.table": Example(lambda axes: RULE.table(DOMAIN, axes), {"axes": (0, 1)}),
-    "one_way": Example(lambda axis: partitions.one_way(DOMAIN, axis), {"axis": sizes(1)}),
-    "BoundMarginal.table": Example(
-        lambda blocks: marginal("a").bind(DOMAIN).table(np.asarray(blocks)), {"blocks": [0.1, 0.2, 0.3, 0.4]}
+    "PartitionRule.table": example(lambda axes: RULE.table(DOMAIN, axes), axes=(0, 1)),
+    "one_way": example(lambda axis: partitions.one_way(DOMAIN, axis), axis=sizes(1)),
+    "BoundMarginal.table": example(
+        lambda blocks: marginal("a").bind(DOMAIN).table(np.asarray(blocks)), blocks=[0.1, 0.2, 0.3, 0.4]
     ),
     # offline
-    "auto_avg": Example(
-        offline_release(offline.auto_avg, OLD, "age"),
-        {"epsilon": 1.0, "bounds": [10, 20, 39], "threshold": sizes(-100), "beta": 0.05},
+    "auto_avg": example(
+        offline_release(offline.auto_avg, OLD, "age"), "epsilon bounds beta", threshold=sizes(-100)
     ),
-    "clipping_bound": Example(
-        offline_release(offline.clipping_bound, OLD, "age"),
-        {"epsilon": 1.0, "bounds": [10, 20, 39], "threshold": sizes(-100), "beta": 0.05},
+    "clipping_bound": example(
+        offline_release(offline.clipping_bound, OLD, "age"), "epsilon bounds beta", threshold=sizes(-100)
     ),
-    "private_cdf": Example(
-        offline_release(offline.private_cdf, OLD, "age"),
-        {"epsilon": 1.0, "levels": sizes(2), "beta": 0.05},
-        slow=True,
+    "private_cdf": example(
+        offline_release(offline.private_cdf, OLD, "age"), "epsilon beta", slow=True, levels=sizes(2)
     ),
-    "PrivateCdf.at": Example(lambda label: CDF.at(label), {"label": sizes(30)}),
-    "PrivateCdf.quantile": Example(lambda q: CDF.quantile(q), {"q": 0.7}),
-    "iterative_construction": Example(
-        offline_release(offline.iterative_construction, DATA, QUERIES, BUDGET),
-        {"rounds": sizes(3, 100), "beta": 0.05},
+    "PrivateCdf.at": example(lambda label: CDF.at(label), label=sizes(30)),
+    "PrivateCdf.quantile": example(lambda q: CDF.quantile(q), q=0.7),
+    "iterative_construction": example(
+        offline_release(offline.iterative_construction, DATA, QUERIES, BUDGET), "beta", rounds=sizes(3, 100)
     ),
-    "iterative_construction, alpha": Example(
-        offline_release(offline.iterative_construction, LARGE, QUERIES, ic.Budget(10.0)),
-        {"alpha": 0.4},
-        slow=True,
+    "iterative_construction, alpha": example(
+        offline_release(offline.iterative_construction, LARGE, QUERIES, ic.Budget(10.0)), slow=True, alpha=0.4
     ),
-    "linear_programs_above": Example(
+    "linear_programs_above": example(
         lambda programs=None, **given: offline.linear_programs_above(
             OLD, ["age"], PROGRAMS, noise=noise(), **given
         ),
-        {"threshold": 0.25, "epsilon": 1.0, "cutoff": sizes(1, 100), "beta": 0.05},
+        "threshold epsilon beta",
+        cutoff=sizes(1, 100),
     ),
-    "LinearPrograms": Example(
+    "LinearPrograms": example(
         offline.LinearPrograms,
-        {
-            "matrix": [[2, 1], [1, 0], [0, 1]],
-            "right_hand_sides": [[1, 1, 1], [2, 1, 1]],
-            "lower": [0, 0],
-            "upper": [10, 100],
-            "n": sizes(100, 20_000, 2_000_000_000),
-            "unit": 0.25,
-        },
+        matrix=[[2, 1], [1, 0], [0, 1]],
+        right_hand_sides=[[1, 1, 1], [2, 1, 1]],
+        lower=[0, 0],
+        upper=[10, 100],
+        n=sizes(100, 20_000, 2_000_000_000),
+        unit=0.25,
     ),
-    "distinct_count": Example(
+    "distinct_count": example(
         lambda at_least: offline.distinct_count(AGES, "age", at_least=at_least).compute(np.arange(40)),
-        {"at_least": sizes(3, 20)},
+        at_least=sizes(3, 20),
     ),
-    "statistic": Example(
-        lambda sensitivity: offline.statistic(AGES, ["age"], len, sensitivity).sensitivity,
-        {"sensitivity": 0.25},
+    "statistic": example(
+        lambda sensitivity: offline.statistic(AGES, ["age"], len, sensitivity).sensitivity, sensitivity=0.25
     ),
-    "on_grid": Example(
+    "on_grid": example(
         lambda **given: offline.on_grid([-3.0, 0.1, 7.5, 60.0], **given),
-        {"step": 0.25, "low": sizes(-3, 0), "high": sizes(20, 100)},
+        step=0.25,
+        low=sizes(-3, 0),
+        high=sizes(20, 100),
     ),
-    "numeric_sparse": Example(
+    "numeric_sparse": example(
         lambda **given: offline.numeric_sparse(OLD, AGED, budget=BUDGET, noise=noise(), **given),
-        {"threshold": sizes(15, 100), "cutoff": sizes(1, 2), "beta": 0.05},
+        "beta",
+        threshold=sizes(15, 100),
+        cutoff=sizes(1, 2),
     ),
-    "LinearPrograms.optima": Example(lambda totals: PROGRAMS.optima(totals), {"totals": [120]}),
-    "LinearPrograms.scores": Example(
-        lambda totals, threshold: PROGRAMS.scores(totals, threshold), {"totals": [120], "threshold": 0.25}
+    "LinearPrograms.optima": example(lambda totals: PROGRAMS.optima(totals), "totals"),
+    "LinearPrograms.scores": example(
+        lambda totals, threshold: PROGRAMS.scores(totals, threshold), "totals threshold"
     ),
-    "count": Example(
+    "count": example(
         offline_release(offline.count, PrivateData(np.array(COUNTS), DOMAIN, neighbours="add-remove")),
-        {"epsilon": 1.0, "beta": 0.05},
+        "epsilon beta",
     ),
-    "mean": Example(offline_release(offline.mean, OLD, "age"), {"epsilon": 1.0, "beta": 0.05}),
-    "mwem": Example(
+    "mean": example(offline_release(offline.mean, OLD, "age"), "epsilon beta"),
+    "mwem": example(
         offline_release(offline.mwem, DATA, QUERIES, BUDGET),
-        {"rounds": sizes(3, 20), "replays": sizes(2, 20), "average": 0.5, "beta": 0.05},
+        "beta",
         slow=True,
+        rounds=sizes(3, 20),
+        replays=sizes(2, 20),
+        average=0.5,
     ),
-    "range_queries": Example(
+    "range_queries": example(
         offline_release(offline.range_queries, DATA, QUERIES[:5]),
-        {"epsilon": 1.0, "threshold": sizes(100, 127, 255), "cutoff": sizes(3, 100), "beta": 0.05},
+        "epsilon beta",
+        threshold=sizes(100, 127, 255),
+        cutoff=sizes(3, 100),
     ),
     **{
-        function.__name__: Example(offline_release(function, OLD, "age"), {"epsilon": 1.0, "beta": 0.05})
+        function.__name__: example(offline_release(function, OLD, "age"), "epsilon beta")
         for function in (offline.median, offline.most_popular)
     },
-    "sensitivity": Example(
-        lambda n: offline.sensitivity("mean", Domain.of(x=101).attribute("x"), n), {"n": WIDE}
-    ),
-    "quantile": Example(
+    "sensitivity": example(lambda n: offline.sensitivity("mean", Domain.of(x=101).attribute("x"), n), n=WIDE),
+    "quantile": example(
         lambda q, epsilon, beta: offline.quantile(OLD, "age", q, epsilon, beta=beta, noise=noise()),
-        {"q": F(1, 4), "epsilon": 1.0, "beta": 0.05},
+        "epsilon beta",
+        q=F(1, 4),
     ),
-    "small_database": Example(
+    "small_database": example(
         offline_release(offline.small_database, PrivateData([50, 30, 90], Domain.of(a=3)), [ic.where(a=1)]),
-        {
-            "epsilon": 1.0,
-            "size": sizes(5, 100),
-            "candidates": sizes(100, 20_000),
-            "seed": WIDE,
-            "beta": 0.05,
-        },
+        "epsilon seed beta",
+        size=sizes(5, 100),
+        candidates=sizes(100, 20_000),
     ),
-    "small_database, alpha": Example(
+    "small_database, alpha": example(
         lambda queries, **given: offline.small_database(
             PrivateData([50, 30, 90], Domain.of(a=3)), list(map(np.asarray, queries)), noise=noise(), **given
         ),
-        {"queries": [[0.1, 0.7, 1.0]], "epsilon": 1.0, "alpha": 0.3},
+        "epsilon",
+        queries=[[0.1, 0.7, 1.0]],
+        alpha=0.3,
     ),
-    "threshold_database, alpha": Example(
-        offline_release(offline.threshold_database, OLD, "age"), {"epsilon": 1.0, "alpha": 0.3}
+    "threshold_database, alpha": example(
+        offline_release(offline.threshold_database, OLD, "age"), "epsilon", alpha=0.3
     ),
-    "threshold_database": Example(
-        offline_release(offline.threshold_database, OLD, "age"),
-        {"epsilon": 1.0, "size": sizes(5, 100), "beta": 0.05},
-        slow=True,
+    "threshold_database": example(
+        offline_release(offline.threshold_database, OLD, "age"), "epsilon beta", slow=True, size=sizes(5, 100)
     ),
     # baselines, evaluation
-    "NoisyTables": Example(
+    "NoisyTables": example(
         lambda beta: baselines.NoisyTables(DATA, BUDGET, [["a"]], beta=beta, noise=noise()).answer(
             QUERIES[0]
         ),
-        {"beta": 0.05},
+        "beta",
     ),
-    "PerQueryNoise": Example(
+    "PerQueryNoise": example(
         lambda answers, beta: baselines.PerQueryNoise(
             DATA, APPROXIMATE, answers=answers, noise_law="gaussian", beta=beta, noise=noise()
         ).answer_many(QUERIES),
-        {"answers": sizes(100, 20_000), "beta": 0.05},
+        "beta",
+        answers=sizes(100, 20_000),
     ),
-    "noisy_histogram": Example(
+    "noisy_histogram": example(
         lambda beta: baselines.noisy_histogram(DATA, BUDGET, beta=beta, noise=noise()).answer(QUERIES[0]),
-        {"beta": 0.05},
+        "beta",
     ),
-    "trace": Example(
+    "trace": example(
         lambda truths, seed: evaluate.trace(
             "x",
             baselines.PerQueryNoise(DATA, APPROXIMATE, answers=10, noise=noise()),
@@ -1378,157 +1313,161 @@ EXAMPLES = {
             truths=np.asarray(truths),
             seed=seed,
         ),
-        {"truths": [0.5, 0.2, 0.1, 0.1, 0.1, 0.9], "seed": sizes(100, 20_000)},
+        truths=[0.5, 0.2, 0.1, 0.1, 0.1, 0.9],
+        seed=sizes(100, 20_000),
     ),
-    "known_baselines": Example(
+    "known_baselines": example(
         lambda stream: evaluate.known_baselines(DATA, BUDGET, stream)["per-query Laplace"](
             noise()
         ).statistics(),
-        {"stream": sizes(5, 100, 20_000)},
+        stream=sizes(5, 100, 20_000),
     ),
-    "compare": Example(
+    "compare": example(
         lambda seeds: evaluate.compare(
             DATA, BUDGET, QUERIES, {"default": None}, seeds, baselines=False, max_queries=10
         ),
-        {"seeds": [1, 100]},
         slow=True,
+        seeds=[1, 100],
     ),
-    "random_stream": Example(
-        lambda size, seed: evaluate.random_stream(DOMAIN, size, seed), {"size": sizes(5, 100), "seed": WIDE}
+    "random_stream": example(
+        lambda size, seed: evaluate.random_stream(DOMAIN, size, seed), "seed", size=sizes(5, 100)
     ),
-    "factorisation_bound": Example(
+    "factorisation_bound": example(
         lambda n, seed: evaluate.factorisation_bound(DOMAIN, n, ic.Budget(1, 1e-6), QUERIES, seed),
-        {"n": sizes(100, 20_000), "seed": WIDE},
+        "seed",
+        n=sizes(100, 20_000),
     ),
     # audit, testing
-    "Law": Example(
+    "Law": example(
         lambda scale, sign: audit.Law("geometric", scale, sign).log_at_least(np.arange(3.0)),
-        {"scale": F(100, 3), "sign": sizes(-1)},
+        "scale",
+        sign=sizes(-1),
     ),
     **{
-        f"Law.{name}": Example(
+        f"Law.{name}": example(
             lambda z, name=name: [
                 getattr(audit.Law(method, F(2), sign), name)(np.asarray(z))
                 for method in ("discrete_laplace", "geometric", "none")
                 for sign in (1, -1)
             ],
-            {"z": [-100.0, -1.0, 0.0, 3.0, 100.0]},
+            z=[-100.0, -1.0, 0.0, 3.0, 100.0],
         )
         for name in ("log_mass", "log_at_least", "log_below")
     },
-    "ThresholdRule": Example(
+    "ThresholdRule": example(
         lambda threshold, cutoff: (
             lambda rule: (rule, audit.transcript_law(rule, [threshold, 0]), audit.worst_loss(rule))
         )(audit.ThresholdRule(threshold, LAW, LAW, cutoff)),
-        {"threshold": sizes(100, 127, 255, 32_767, 65_535), "cutoff": sizes(2, 100)},
         slow=True,
+        threshold=sizes(100, 127, 255, 32_767, 65_535),
+        cutoff=sizes(2, 100),
     ),
-    "black_box_epsilon": Example(
+    "black_box_epsilon": example(
         lambda delta, alpha: audit.black_box_epsilon(
             ["a"] * 90 + ["b"] * 10, ["b"] * 100, delta=delta, alpha=alpha
         ),
-        {"delta": 0.001, "alpha": 0.05},
+        "delta",
+        alpha=0.05,
     ),
-    "epsilon_lower_bound": Example(
+    "epsilon_lower_bound": example(
         audit.epsilon_lower_bound,
-        {
-            "hits": sizes(100, 127, 20_000),
-            "runs": sizes(127, 32_767, 2_000_000_000),
-            "other_hits": sizes(3, 127),
-            "other_runs": sizes(127, 32_767, 2_000_000_000),
-            "delta": 0.001,
-            "alpha": 0.05,
-        },
+        "delta",
+        hits=sizes(100, 127, 20_000),
+        runs=sizes(127, 32_767, 2_000_000_000),
+        other_hits=sizes(3, 127),
+        other_runs=sizes(127, 32_767, 2_000_000_000),
+        alpha=0.05,
     ),
-    "first_hit_delta": Example(
+    "first_hit_delta": example(
         lambda values, others, epsilon: audit.first_hit_delta(SVT, values, others, epsilon),
-        {"values": [3, 0, 120], "others": [2, 1, 121], "epsilon": 0.5},
+        values=[3, 0, 120],
+        others=[2, 1, 121],
+        epsilon=0.5,
     ),
-    "goodness_of_fit": Example(
+    "goodness_of_fit": example(
         lambda first, second, p: audit.goodness_of_fit({"0": first, "1": second}, {"0": p, "1": 1 - p}),
-        {"first": sizes(100, 127), "second": sizes(100, 127, 20_000), "p": 0.5},
+        first=sizes(100, 127),
+        second=sizes(100, 127, 20_000),
+        p=0.5,
     ),
-    "hockey_stick": Example(
-        lambda p, epsilon: audit.hockey_stick({**LAWS[0], "1": p}, LAWS[1], epsilon),
-        {"p": 0.6, "epsilon": 0.1},
+    "hockey_stick": example(
+        lambda p, epsilon: audit.hockey_stick({**LAWS[0], "1": p}, LAWS[1], epsilon), "p", epsilon=0.1
     ),
-    "hockey_stick_with_numbers": Example(
+    "hockey_stick_with_numbers": example(
         lambda p, epsilon, number_scale, cutoff: audit.hockey_stick_with_numbers(
             {**LAWS[0], "1": p}, LAWS[1], epsilon, number_scale, cutoff
         ),
-        {"p": 0.6, "epsilon": 0.1, "number_scale": F(100, 3), "cutoff": sizes(2, 100)},
+        "p number_scale",
+        epsilon=0.1,
+        cutoff=sizes(2, 100),
     ),
-    "observe": Example(
+    "observe": example(
         lambda largest: audit.observe(ABOVE.init(), ABOVE.step, largest=largest),
-        {"largest": sizes(20_000, 30_000)},
+        largest=sizes(20_000, 30_000),
     ),
-    "transcript_law": Example(lambda values: audit.transcript_law(SVT, values), {"values": [-128, 0, 127]}),
-    "worst_loss": Example(
+    "transcript_law": example(lambda values: audit.transcript_law(SVT, values), values=[-128, 0, 127]),
+    "worst_loss": example(
         lambda sensitivity, number_scale, copies: audit.worst_loss(
             SVT, sensitivity, number_scale=number_scale, copies=copies
         ),
-        {"sensitivity": sizes(1, 3), "number_scale": F(100, 3), "copies": [0, 3, 100]},
+        "number_scale",
         slow=True,
+        sensitivity=sizes(1, 3),
+        copies=[0, 3, 100],
     ),
-    "check_hypothesis": Example(lambda seed: testing.check_hypothesis(FLAT, seed=seed), {"seed": WIDE}),
-    "check_update_rule": Example(
+    "check_hypothesis": example(lambda seed: testing.check_hypothesis(FLAT, seed=seed), "seed"),
+    "check_update_rule": example(
         lambda alpha, steps, seed: testing.check_update_rule(
             BOOK, domain=Domain.of(a=2), truths=[[0.9, 0.1]], alpha=alpha, steps=steps, seed=seed
         ),
-        {"alpha": 0.5, "steps": sizes(2), "seed": sizes(100)},
         slow=True,
+        alpha=0.5,
+        steps=sizes(2),
+        seed=sizes(100),
     ),
     # session
-    "OnlineIC": Example(
+    "OnlineIC": example(
         lambda **given: opened(budget=APPROXIMATE, release="answer", sparse="gumbel", **given),
-        {
-            "hard_answers": sizes(3, 100),
-            "max_queries": sizes(100, 20_000, 2_000_000_000),
-            "beta": 0.05,
-            "threshold": 0.25,
-            "restarts": sizes(3),
-        },
+        "max_queries beta threshold restarts",
+        hard_answers=sizes(3, 100),
     ),
     **{
-        f"OnlineIC, {name}": Example(
+        f"OnlineIC, {name}": example(
             lambda name=name, **given: opened(budget=BUDGET, release="answer", sparse=name, **given),
-            {"certify": 0.9, "max_queries": sizes(100, 20_000, 2_000_000_000)},
+            "max_queries",
+            certify=0.9,
         )
         for name in ("exponential", "laplace")
     },
-    "OnlineIC, rows of a person": Example(
+    "OnlineIC, rows of a person": example(
         lambda rows_per_person: opened(budget=BUDGET, rows_per_person=rows_per_person),
-        {"rows_per_person": sizes(2, 5)},
+        rows_per_person=sizes(2, 5),
     ),
-    "OnlineIC, partitions": Example(
+    "OnlineIC, partitions": example(
         lambda **given: opened(budget=BUDGET, **given),
-        {"max_queries": sizes(100, 20_000), "questions": sizes(3, 100, 20_000)},
+        max_queries=sizes(100, 20_000),
+        questions=sizes(3, 100, 20_000),
     ),
-    "OnlineIC, within": Example(lambda within: opened(budget=APPROXIMATE, within=within), {"within": 0.25}),
-    "OnlineIC.answer": Example(lambda within: wished().answer(QUERIES[0], within=within), {"within": 0.25}),
-    "OnlineIC.answer_many": Example(
-        lambda within: wished().answer_many(QUERIES, within=within), {"within": 0.25}
+    "OnlineIC, within": example(lambda within: opened(budget=APPROXIMATE, within=within), "within"),
+    "OnlineIC.answer": example(lambda within: wished().answer(QUERIES[0], within=within), "within"),
+    "OnlineIC.answer_many": example(lambda within: wished().answer_many(QUERIES, within=within), "within"),
+    "OnlineIC.explain": example(lambda within: wished().explain(QUERIES[0], within=within), "within"),
+    "Within": example(lambda **given: ic.queries.Within(**given), "radius", parts=sizes(2, 100), steepness=3),
+    "Within.at_least": example(lambda radius: ic.queries.Within(0.125).at_least(radius), "radius"),
+    "Within.meets": example(lambda bound: ic.queries.Within(0.25).meets(bound, None), bound=0.125),
+    "expected": example(ic.queries.expected, "within"),
+    "OnlineIC.summary": example(
+        lambda answers: str(answered().summary(answers)), answers=sizes(2, 100, 10_000)
     ),
-    "OnlineIC.explain": Example(lambda within: wished().explain(QUERIES[0], within=within), {"within": 0.25}),
-    "Within": Example(
-        lambda **given: ic.queries.Within(**given), {"radius": 0.25, "parts": sizes(2, 100), "steepness": 3}
-    ),
-    "Within.at_least": Example(lambda radius: ic.queries.Within(0.125).at_least(radius), {"radius": 0.25}),
-    "Within.meets": Example(lambda bound: ic.queries.Within(0.25).meets(bound, None), {"bound": 0.125}),
-    "expected": Example(ic.queries.expected, {"within": 0.25}),
-    "OnlineIC.summary": Example(
-        lambda answers: str(answered().summary(answers)), {"answers": sizes(2, 100, 10_000)}
-    ),
-    "OnlineIC.synthetic": Example(
-        lambda **given: answered().synthetic(**given), {"rows": sizes(100), "seed": WIDE}
-    ),
-    "OnlineIC.textbook, alpha": Example(
+    "OnlineIC.synthetic": example(lambda **given: answered().synthetic(**given), "seed", rows=sizes(100)),
+    "OnlineIC.textbook, alpha": example(
         lambda alpha: session(ic.OnlineIC.textbook(LARGE, epsilon=10.0, alpha=alpha, noise=noise())),
-        {"alpha": 0.9},
+        alpha=0.9,
     ),
-    "OnlineIC.textbook": Example(
+    "OnlineIC.textbook": example(
         lambda **given: session(ic.OnlineIC.textbook(LARGE, noise=noise(), **given)),
-        {"epsilon": 10.0, "delta": 0.001, "beta": 0.05, "max_queries": sizes(100, 20_000, 2_000_000_000)},
+        "delta beta max_queries",
+        epsilon=10.0,
     ),
 }
 
