@@ -99,11 +99,7 @@ def checked_progress(progress: object) -> Progress | None:
 
 @final
 class Bars:
-    """Bars of tqdm, on a terminal or in a notebook, one a stage: each is shown once it has taken two seconds.
-
-    Raises:
-        MissingExtraError: If tqdm is not installed.
-    """
+    """Bars of tqdm, on a terminal or in a notebook, one a stage: each is shown after two seconds."""
 
     __slots__ = ("_bars", "_make")
 

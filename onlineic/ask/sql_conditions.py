@@ -61,7 +61,6 @@ def condition(
     Raises:
         InvalidQueryError: If the text is not understood, or does not fit the domain.
         TooLargeError: If a comparison ties more than 2^22 joint cells.
-        MissingExtraError: Without the extra `onlineic[sql]`.
 
     Examples:
         >>> from onlineic.domain import Domain

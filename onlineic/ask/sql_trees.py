@@ -208,7 +208,6 @@ class Trees:
 
         Raises:
             InvalidParameterError: If there is no such dialect.
-            MissingExtraError: If sqlglot is not installed.
         """
         try:
             import sqlglot

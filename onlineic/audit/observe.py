@@ -143,9 +143,6 @@ def black_box_epsilon(
         runs, other: Sequences of transcripts. Independent runs of the mechanism on two neighbouring inputs,
             in the order of drawing.
         delta, alpha: As in `epsilon_lower_bound`.
-
-    Raises:
-        InvalidParameterError: If delta or alpha is outside its range.
     """
     return max(
         _one_direction(list(runs), list(other), delta, alpha / 2),

@@ -38,7 +38,6 @@ def read_table(
     """Return the codes of a table's rows or groups, how many records each is, and how that was done.
 
     Raises:
-        InvalidParameterError: If an argument cannot be used.
         InvalidDataError: If there is no such table or column, or a value lies outside the domain.
     """
     source, driver = checked_source(connection, table, domain, quote)

@@ -555,7 +555,6 @@ class PrivateData(metaclass=Spelled):
                 itself when it changes.
 
         Raises:
-            InvalidParameterError: If an argument cannot be used.
             InvalidDataError: If the database refuses, a column is absent, or a value lies outside the domain.
         """
         from onlineic.data.databases import read_table

@@ -62,7 +62,6 @@ def of_database(
             back.
 
     Raises:
-        InvalidParameterError: If an argument cannot be used.
         InvalidDataError: If there is no such table or column.
     """
     _check(version)

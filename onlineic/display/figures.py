@@ -31,11 +31,7 @@ WRITTEN = 150  # cells of a map that carry their number
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure of this size in inches.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Return an empty figure of this size in inches."""
     try:
         from onlineic.display.pictures import Picture
     except ImportError:
@@ -83,7 +79,6 @@ def axes_for(ax: "Axes | None") -> "Axes":
 
     Raises:
         InvalidParameterError: If it is something else than axes.
-        MissingExtraError: If matplotlib is not installed.
     """
     if ax is None:
         return new_figure(7.0, 4.2).add_subplot()

@@ -18,20 +18,12 @@ class Framed(abc.ABC):
 
     @final
     def to_pandas(self) -> Any:
-        """Return `to_dict` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
+        """Return `to_dict` as a pandas DataFrame."""
         return pandas_frame(self.to_dict())
 
     @final
     def to_polars(self) -> Any:
-        """Return `to_dict` as a polars DataFrame.
-
-        Raises:
-            MissingExtraError: If polars is not installed.
-        """
+        """Return `to_dict` as a polars DataFrame."""
         return polars_frame(self.to_dict())
 
 
@@ -39,9 +31,6 @@ def pandas_frame(columns: Mapping[str, Any], note: str = "") -> Any:
     """Return a pandas DataFrame of these columns; `note` goes into its `attrs`.
 
     Labels keep their types: where one is missing beside whole numbers, the column holds objects.
-
-    Raises:
-        MissingExtraError: If pandas is not installed.
     """
     try:
         import pandas
@@ -63,11 +52,7 @@ def pandas_frame(columns: Mapping[str, Any], note: str = "") -> Any:
 
 
 def polars_frame(columns: Mapping[str, Any]) -> Any:
-    """Return a polars DataFrame of these columns.
-
-    Raises:
-        MissingExtraError: If polars is not installed.
-    """
+    """Return a polars DataFrame of these columns."""
     try:
         import polars
     except ImportError:

@@ -113,9 +113,6 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
     Args:
         counts: Shape (m,), at least 0. Records in each ordered cell; n is their sum.
         q: In [0, 1].
-
-    Raises:
-        InvalidParameterError: If q is outside its range.
     """
     share, held = exact_share(q), exact_integers("counts", counts)  # unsigned differences would wrap
     upto = np.cumsum(held)

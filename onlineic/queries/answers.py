@@ -538,19 +538,11 @@ class Answer(Combined):
         return held
 
     def to_pandas(self) -> Any:
-        """Return `columns` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
+        """Return `columns` as a pandas DataFrame."""
         return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
-        """Return `columns` as a polars DataFrame.
-
-        Raises:
-            MissingExtraError: If polars is not installed.
-        """
+        """Return `columns` as a polars DataFrame."""
         return polars_frame(self.columns())
 
     def plot(self, ax: "Axes | None" = None, kind: FigureKind | None = None) -> "Axes":
@@ -565,7 +557,6 @@ class Answer(Combined):
 
         Raises:
             InvalidParameterError: If the answer is no such table, or the kind does not suit it.
-            MissingExtraError: If matplotlib is not installed.
         """
         question = self.query
         if not isinstance(question, BoundMarginal) or len(question.names) > 2:
@@ -761,6 +752,11 @@ class MadeOfAnswers:
     def cost(self) -> float | None:
         """Part of the budget that its answers took, as of `Answer`."""
         return cost_of(self.answers)
+
+    @property
+    def of_what(self) -> str:
+        """What is counted: "records", or "persons", weighed."""
+        return self.answers[0].of_what if self.answers else "records"
 
 
 def made_of(answers: Sequence[Answer]) -> str:

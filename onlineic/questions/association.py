@@ -37,7 +37,6 @@ from onlineic.questions.linear import (
     check_answering,
     checked_condition,
     counted,
-    of_what,
     too_few,
 )
 from onlineic.questions.moments import (
@@ -104,11 +103,6 @@ class Statistic(MadeOfAnswers):
     basis: Basis
     outside: bool = False
     few_records: bool = False
-
-    @property
-    def of_what(self) -> str:
-        """What is counted: "records", or "persons", weighed."""
-        return of_what(self.answers)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -178,13 +172,6 @@ def covariance(session: AnsweringLinear, first: Scored, second: Scored, where: W
     Over all of these records, and not one less (COVAR_POP). With z and z' the attributes scaled to [-1, 1]
     about the middle of their public ends, it is the product of half their widths with E[z z'] - E[z] E[z'].
 
-    Args:
-        session: What answers.
-        first: Name of an attribute of numbers or booleans; or {attribute: label}, 1 of those with the label
-            and 0 of the others.
-        second: Another.
-        where: Among whom; by default all records.
-
     Raises:
         TooFewRecordsError: If fewer than two records count, or no more than their bound and no error is
             expected of them; the answers are paid.
@@ -207,18 +194,10 @@ def covariance(session: AnsweringLinear, first: Scored, second: Scored, where: W
 def correlation(session: AnsweringLinear, first: Scored, second: Scored, where: Where = None) -> Statistic:
     """Return Pearson's correlation of two attributes among the records that meet a condition and have both.
 
-    Args:
-        session: What answers.
-        first: As of `covariance`.
-        second: Another.
-        where: Among whom; by default all records.
-
     Raises:
         IllConditionedError: If a variance is no more than twice its usual error: the answers are paid, and
             stand in the exception.
-        TooFewRecordsError: As of `covariance`.
-        InvalidQueryError: As of `covariance`.
-        TooLargeError: As of `covariance`.
+        TooFewRecordsError, InvalidQueryError, TooLargeError: As of `covariance`.
     """
     name, pair = _pair(session, "correlation", first, second, where)
     _check_varied(name, pair)
@@ -369,12 +348,12 @@ class ChiSquare(MadeOfAnswers):
         stamp = "" if self.private else ", NOT PRIVATE"
         said = "; ".join(f"{name} {text}" for name, text in self._said())
         notes = "".join(f"; {one}" for one in self.remarks)
-        made = f"{self.count:.1f} {of_what(self.answers)}, {counted(self.answers)}"
+        made = f"{self.count:.1f} {self.of_what}, {counted(self.answers)}"
         return f"{self.name}: {said}, {made}{stamp}{notes}"
 
     def _repr_html_(self) -> str:
         said = [*self._said(), *(("note", one) for one in self.remarks)]
-        said.append(("about", f"{records(self.count)} {of_what(self.answers)}"))
+        said.append(("about", f"{records(self.count)} {self.of_what}"))
         return card(
             shortened(self.name, LONGEST_QUERY), facts(said), made_of(self.answers), private=self.private
         )
@@ -386,12 +365,6 @@ def chi_square(session: AnsweringLinear, first: str, second: str, where: Where =
     Noise makes every table look dependent. So noise is drawn to the expected errors of the cells, what it
     adds to the statistic in the mean is taken off, and the p-value compares with tables of independent
     attributes that were drawn with the same noise (Gaboardi, Lim, Rogers and Vadhan 2016).
-
-    Args:
-        session: What answers.
-        first: Name of an attribute.
-        second: Another.
-        where: Among whom; by default all records.
 
     Raises:
         TooFewRecordsError: If fewer records than cells are in the table; the answers are paid.

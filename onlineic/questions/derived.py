@@ -150,11 +150,10 @@ class Answering(AnsweringLinear):
     def covariance(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
         """Return the covariance of two attributes among the records that have both values.
 
-            onlineic.questions.covariance: How it is worked out, and what is refused.
+        See `onlineic.questions.covariance`: how it is worked out, and what is refused.
 
         Args:
-            first: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of the others.
-            second: Another.
+            first, second: A number or a boolean; or {attribute: label}, 1 of those with it, 0 of others.
             where: Among whom; by default all records.
 
         Examples:
@@ -167,12 +166,10 @@ class Answering(AnsweringLinear):
     def correlation(self, first: Scored, second: Scored, where: Where = None) -> Statistic:
         """Return Pearson's correlation of two attributes among the records that have both values.
 
-            onlineic.questions.correlation: How it is worked out, and what is refused.
+        See `onlineic.questions.correlation`: how it is worked out, and what is refused.
 
         Args:
-            first: As of `covariance`.
-            second: Another.
-            where: Among whom; by default all records.
+            first, second, where: As of `covariance`.
 
         Examples:
             >>> session.correlation("education_num", {"income": ">50K"})
@@ -191,7 +188,7 @@ class Answering(AnsweringLinear):
     ) -> LeastSquares:
         """Return the least squares of a number on one or several others, with an intercept.
 
-            onlineic.questions.least_squares: How it is worked out, bounded, and what is refused.
+        See `onlineic.questions.least_squares`: how it is worked out, bounded, and what is refused.
 
         Args:
             outcome: A number or a boolean; or {attribute: label}, 1 of those with the label, 0 of others.
@@ -222,14 +219,11 @@ class Answering(AnsweringLinear):
     ) -> LeastSquaresByGroup:
         """Return least squares in each group by the label of an attribute; all are asked at once.
 
-            onlineic.questions.least_squares_by: What is refused.
+        See `onlineic.questions.least_squares_by`: what is refused.
 
         Args:
-            outcome: As of `least_squares`.
-            on: As of `least_squares`.
-            by: Attribute of at most 100 labels.
-            where: Among whom.
-            ridge: As of `least_squares`.
+            outcome, on, where, ridge: As of `least_squares`.
+            by: Attribute of at most 100 labels; of a number each bin is a group.
 
         Examples:
             >>> session.least_squares_by("education_num", "age", by="sex")["Male"].slopes
@@ -241,11 +235,10 @@ class Answering(AnsweringLinear):
     def chi_square(self, first: str, second: str, where: Where = None) -> ChiSquare:
         """Return chi-square and Cramer's V of the table of two attributes; nothing bounds them.
 
-            onlineic.questions.chi_square: What is done about noise.
+        See `onlineic.questions.chi_square`: what is done about noise, and what is refused.
 
         Args:
-            first: An attribute.
-            second: Another.
+            first, second: The attributes.
             where: Among whom; by default all records.
 
         Examples:

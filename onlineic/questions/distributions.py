@@ -56,7 +56,6 @@ from onlineic.questions.linear import (
     known_error,
     narrowing,
     nobody,
-    of_what,
     too_few,
 )
 from onlineic.questions.means import Derived, Made
@@ -137,7 +136,7 @@ class Quantile(MadeOfAnswers):
         between = f"{shortened(self.low)} to {shortened(self.high)}"
         said = [
             ("between", f"{between}, with probability {probability(self.confidence)}"),
-            ("rank", f"± {upward(self.rank_error)} of the {of_what(self.answers)} that count"),
+            ("rank", f"± {upward(self.rank_error)} of the {self.of_what} that count"),
             (
                 "error of the rank",
                 usually_and_provably(self.expected_rank_error, self.rank_error, self.confidence),
@@ -157,28 +156,16 @@ def quantile(
 ) -> Quantile | list[Quantile]:
     """Return where a share q of the records that meet a condition and have a value lies at or below.
 
-    The exact quantile is the first label up to and with which there are at least q of them. It is searched
-    among the cuts between labels: at most ceil(log2(labels)) answers, and one for the condition. The range
-    of labels reaches from cut to cut of those that were asked, so it is wide where the last of them lie
-    within their errors of q, unless more of them are asked.
-
-    The search ends between two cuts, of which the lower one was released below q f_1 and the upper one at or
-    above it, or is an end: so the exact shares there miss q by no more than the errors of that cut and q
-    times that of f_1. A label is excluded only by a cut whose release says so with both errors added. Which
-    cuts are asked follows from releases alone, and the bounds hold at once for whichever are.
+    It is searched among the cuts between labels: at most ceil(log2(labels)) answers, and one for the
+    condition. The search ends between two cuts, of which the lower one was released below q f_1 and the upper
+    one at or above it, or is an end: so the exact shares there miss q by no more than the errors of that cut
+    and q times that of f_1. A label is excluded only by a cut whose release says so with both errors added.
+    The bounds hold at once for whichever cuts are asked. Arguments and errors: `Answering.quantile`.
 
     Args:
-        attribute: Ordered.
-        q: In (0, 1), or several. Of several shares a list, in their order; what one search asked is free for
-            the others.
         narrow: Whether to ask more cuts, on both sides of the label, until the range ends beside cuts that
             are certainly off: at most 4 log2(labels) answers more. Where the session has no bounds that hold
             for all its answers at once, none are asked.
-
-    Raises:
-        TooFewRecordsError: If the share that counts is no more than twice its error, or no more than that of
-            a rank. Where everybody counts it is never raised: the range then is all that it can be.
-        InvalidQueryError: If the attribute has no order, or nobody can meet the condition.
     """
     check_answering(session)
     several = isinstance(q, Iterable) and not isinstance(q, str)
@@ -491,9 +478,6 @@ class Cdf(MadeOfAnswers):
 
         Args:
             ax: None: of a new figure, `ax.figure`.
-
-        Raises:
-            MissingExtraError: If matplotlib is not installed.
         """
         axes = axes_for(ax)
         place = np.arange(len(self.labels) + 1)  # a share holds from its label to the next
@@ -520,7 +504,7 @@ class Cdf(MadeOfAnswers):
         said = [
             ("band", f"holds all shares at once, with probability {probability(self.confidence)}"),
             *([("each share", usual)] if (usual := usually(float(self.expected_errors.max()))) else []),
-            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {of_what(self.answers)}"),
+            ("about", f"{records(self.count)} ± {records_bound(self.count_bound)} {self.of_what}"),
         ]
         title = shortened(self.name, LONGEST_QUERY)
         return card(title, drawing, facts(said), made_of(self.answers), private=self.private)

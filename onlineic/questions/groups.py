@@ -56,7 +56,6 @@ from onlineic.questions.linear import (
     event_of,
     known_error,
     narrowing,
-    of_what,
 )
 from onlineic.questions.means import Aggregate, Asks, Derived, Made, Numbers, leaf_of, worked_out
 from onlineic.questions.ranks import Top
@@ -279,7 +278,6 @@ class Groups(MadeOfAnswers, Combined, Framed):
 
         Raises:
             InvalidParameterError: If there are more than two keys, or the kind does not suit them.
-            MissingExtraError: If matplotlib is not installed.
         """
         if len(self.keys) > 2:
             raise InvalidParameterError(
@@ -291,7 +289,7 @@ class Groups(MadeOfAnswers, Combined, Framed):
         kind = suited(kind, list(zip(sizes, self.ordered, strict=True)))
         axes = axes_for(ax)
         what = self.name.partition(" by ")[0]
-        unit = of_what(self.answers) if what == "count" else what
+        unit = self.of_what if what == "count" else what
         known = np.isfinite(self.error_bounds) & np.isfinite(self.values)
         if kind == "map":
             draw_map(axes, dict(zip(self.keys, self.labels, strict=True)), self.values, unit)
@@ -370,22 +368,14 @@ def group_by(
 
     Counts are one question, the cross table of the attributes among the records that meet the condition,
     which costs what a single count does; where the condition is no conjunction, or the session answers no
-    cross tables, they are one question each.
-    Means and sums are two questions a group, variances three.
+    cross tables, they are one question each. Means and sums are two questions a group, variances three.
+    Arguments and errors: `Answering.group_by`.
 
     Args:
-        keys: Str or Grouping, or iterable of these. Different attributes, or groupings of them, with at most
-            10,000 groups. Of a number its bins.
-        of: The attribute of all but a count.
-        unbiased: Of counts: what the released tables say of each group by themselves, where they say
-            something, with its standard error. Such counts can be below 0. Those of the fit are never, so
-            that small ones are too large in the mean, and their sum by that times their number. Errors of
-            groups are not independent: for the standard error of a sum see `OnlineIC.unprojected`.
-
-    Raises:
-        InvalidQueryError: If an attribute is unknown or named twice, or has no mean, or nobody can meet the
-            condition.
-        TooLargeError: If there are more groups.
+        unbiased: Of counts: what the released tables say of each group by themselves, with its standard
+            error. Such counts can be below 0. Those of the fit are never, so that small ones are too large in
+            the mean, and their sum by that times their number. Errors of groups are not independent: for the
+            standard error of a sum see `OnlineIC.unprojected`.
     """
     check_answering(session)
     check_choice("aggregate", aggregate, *AGGREGATES)

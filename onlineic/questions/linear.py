@@ -279,11 +279,6 @@ def too_few(n: int, name: str, share: float, bound: float, answers: tuple[Answer
     return error
 
 
-def of_what(answers: Sequence[Answer]) -> str:
-    """Return what the answers count: "records" or "persons"."""
-    return answers[0].of_what if answers else "records"
-
-
 def counted(answers: Sequence[Answer]) -> str:
     """Return how many answers these are, in words."""
     return f"{len(answers)} answer{'s' * (len(answers) != 1)}"

@@ -52,7 +52,6 @@ from onlineic.questions.linear import (
     most_allowed,
     narrowing,
     nobody,
-    of_what,
     too_few,
 )
 from onlineic.slips import public
@@ -107,11 +106,6 @@ class Derived(MadeOfAnswers, Combined):
     part: float | None = None
     part_bound: float | None = None
     number: Number | None = attrs.field(default=None, eq=False, repr=False)
-
-    @property
-    def of_what(self) -> str:
-        """What is counted: "records", or "persons", weighed."""
-        return of_what(self.answers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that it says as plain values, which `json.dumps` takes, but for its answers.
@@ -212,21 +206,9 @@ def mean(session: AnsweringLinear, attribute: str, where: Where = None) -> Deriv
     """Return the mean of an attribute among the records that meet a condition and have a value.
 
     Two linear queries are asked, or one for the mean of all records: with u = (v - lo)/(hi - lo) for the
-    values lo .. hi that the condition allows, a = E[u] and b = E[1 - u], both over the records that count.
-    The mean is lo + (hi - lo) a/(a + b).
-
-    With true a', b' and |a - a'|, |b - b'| <= e the ratio r' = a'/(a' + b') lies in [0, 1], and
-    (a + b)(r - r') = (a - a')(1 - r') - (b - b') r', so that |r - r'| <= e/(a + b). With expected errors e_a,
-    e_b that of r is hypot(e_a (1 - r), e_b r)/(a + b).
-
-    Args:
-        attribute: A range of integers, or a number in bins, which stand for their midpoints.
-
-    Raises:
-        TooFewRecordsError: If a + b is no more than twice its error, and either no error is expected of it,
-            or it is fewer than half a record. The answers are paid, and stand in the exception. Else such a
-            mean is told without a bound, as one over `few_records`.
-        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
+    values lo .. hi that the condition allows, a = E[u] and b = E[1 - u] over the records that count, it is
+    lo + (hi - lo) a/(a + b). With |a - a'|, |b - b'| <= e the ratio r is off by at most e/(a + b); with
+    expected errors e_a, e_b by hypot(e_a (1 - r), e_b r)/(a + b). Arguments: `Answering.mean`.
     """
     return _of_numbers(session, "mean", attribute, where)
 
@@ -236,9 +218,6 @@ def total(session: AnsweringLinear, attribute: str, where: Where = None) -> Deri
 
     With u as in `mean` and f_1 the share of the records that count, it is n ((hi - lo) E[u] + lo f_1), off by
     at most n ((hi - lo) e_u + |lo| e_1). The second query is not needed for the sum over all records.
-
-    Raises:
-        InvalidQueryError: If the attribute has no numbers, or nobody can meet the condition.
     """
     return _of_numbers(session, "sum", attribute, where)
 
@@ -248,19 +227,12 @@ def variance(session: AnsweringLinear, attribute: str, where: Where = None) -> D
 
     The mean square distance from the mean, over all of them and not one less (VAR_POP). With u, a and b as in
     `mean` and s = E[u^2], over the records that count, it is (hi - lo)^2 (s/(a + b) - (a/(a + b))^2). Two
-    linear queries are asked of all records, three of others.
+    linear queries are asked of all records, three of others. Arguments and errors: `Answering.variance`.
 
-    Of a number with two ends a bin the square is known at the ends, and taken linear between them: of a bin
-    of width h too large by (v - l)(u - v), at most h^2/4. Half of that is taken off, and `bias` is the other
-    half, with what the rounding of records to parts can move (theory 1.8). A value that stands for those
-    within h of it, as a midpoint does, has a standard deviation that is off by h at most: `bias` is
-    2 h sd + h^2.
-
-    With r and r' as in `mean`, t = s/(a + b) <= r, and errors e_s, e_r of s and r: (a + b)(t - t') =
-    (s - s') - t' ((a + b) - (a' + b')), and r^2 - r'^2 = (r - r')(r + r').
-
-    Raises:
-        TooFewRecordsError, InvalidQueryError: As `mean`.
+    Of a number with two ends a bin the square is known at the ends, and taken linear between them, which is
+    too large by at most h^2/4, h the width: half of that is taken off, and `bias` is the other half, with
+    what the rounding of records to parts can move (theory 1.8). A value that stands for those within h of it,
+    as a midpoint does, has a standard deviation that is off by h at most: `bias` is 2 h sd + h^2.
     """
     return _of_numbers(session, "variance", attribute, where)
 

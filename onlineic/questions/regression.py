@@ -57,7 +57,6 @@ from onlineic.questions.linear import (
     check_answering,
     checked_condition,
     counted,
-    of_what,
 )
 from onlineic.questions.moments import Moments, Released, Scored, Sums, asked_of, moments_of, sums_of, usual
 from onlineic.slips import public
@@ -119,11 +118,6 @@ class LeastSquares(MadeOfAnswers, Framed):
     answers: tuple[Answer, ...]
     outside: bool = False
     few_records: bool = False
-
-    @property
-    def of_what(self) -> str:
-        """What is counted: "records", or "persons", weighed."""
-        return of_what(self.answers)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -301,14 +295,10 @@ def least_squares(
     those with the outcome, and what may be wrong with them bounded by E and f cell by cell, the slopes
     x = A^-1 b are off by at most (I - |A^-1| E)^-1 |A^-1| (f + E |x|), if the powers of |A^-1| E vanish.
 
-        Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the
-        budget on the least eigenvalue; here the released matrix tells it, and its error is simulated.
+    Wang, Y.-X. (2018), Revisiting differentially private linear regression. It spends a part of the budget on
+    the least eigenvalue; here the released matrix tells it, and its error is simulated.
 
     Args:
-        session: What answers.
-        outcome: Name of an attribute of numbers or booleans, or {attribute: label} for 1 and 0.
-        on: The regressors, one or a list, each as the outcome.
-        where: Among whom; by default all records. Those without one of the values are left out.
         ridge: "adaptive": as much as brings the least eigenvalue of A to twice the size of its error, nothing
             if that is more already (AdaSSP). A number: that, and an error where it is too little.
 
@@ -337,14 +327,6 @@ def least_squares_by(
     ridge: Ridge = "adaptive",
 ) -> LeastSquaresByGroup:
     """Return least squares in each group by the label of an attribute; all are asked at once.
-
-    Args:
-        session: What answers.
-        outcome: As of `least_squares`.
-        on: As of `least_squares`.
-        by: Attribute of at most 100 labels; of a number each bin is a group.
-        where: Among whom.
-        ridge: As of `least_squares`.
 
     Raises:
         InvalidQueryError: As of `least_squares`, or if the attribute is one of those.

@@ -18,11 +18,7 @@ def series(
     aggregate: Aggregate = "count",
     of: str | None = None,
 ) -> Groups:
-    """Return a number for every period of a date, which `plot` draws as a line with its band.
-
-    Raises:
-        InvalidQueryError: As of `group_by`, or if the attribute holds no dates.
-    """
+    """Return a number for every period of a date, which `plot` draws as a line with its band."""
     check_answering(session)
     kind = session.domain.attribute(attribute)
     if not isinstance(kind, Dates):

@@ -97,17 +97,7 @@ def share(
 
     Two questions are asked: who meets both, and who meets the second one alone; one of all records. By group
     it is one cross table if the first condition is about one attribute, two if it is a conjunction, else two
-    questions a group.
-
-    Args:
-        session: Asked.
-        cond: Who is counted: an expression, a text in SQL or a dict.
-        where: Among whom; by default all records.
-        by: Attributes or groupings whose values make the groups.
-
-    Raises:
-        TooFewRecordsError: If less than half a record meets `where`; the answers are paid.
-        InvalidQueryError: If a condition is none, or nobody can meet `where`.
+    questions a group. Arguments and errors: `Answering.share`.
     """
     check_answering(session)
     domain = session.domain

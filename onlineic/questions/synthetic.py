@@ -57,19 +57,11 @@ class Synthetic:
             writer.writerows(zip(*columns.values(), strict=True))
 
     def to_pandas(self) -> Any:
-        """Return `to_dict` as a pandas DataFrame, with a note in its `attrs`.
-
-        Raises:
-            MissingExtraError: If pandas is not installed.
-        """
+        """Return `to_dict` as a pandas DataFrame, with a note in its `attrs`."""
         return pandas_frame(self.to_dict(), NOTE)
 
     def to_polars(self) -> Any:
-        """Return `to_dict` as a polars DataFrame.
-
-        Raises:
-            MissingExtraError: If polars is not installed.
-        """
+        """Return `to_dict` as a polars DataFrame."""
         return polars_frame(self.to_dict())
 
     def __repr__(self) -> str:
