@@ -21,7 +21,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import Neighbours
-from onlineic.errors import InvalidParameterError, InvalidQueryError, shown
+from onlineic.errors import InternalError, InvalidParameterError, InvalidQueryError, checked_integer, shown
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import Noise
 from onlineic.queries.batch import Queries
@@ -31,6 +31,7 @@ from onlineic.queries.query import Query
 from onlineic.sparse.calibration import Calibration
 
 Units = TypeVar("Units", int, Ints)
+Law = DiscreteGaussian | DiscreteLaplace
 Asked = Callable[..., Calibration]  # what a mechanism alone knows -> the plan of its user
 SCALAR = 4  # up to so many values plain integers are faster than arrays
 
@@ -97,6 +98,16 @@ def check_measurable(target: object) -> None:
             f"target must be a Query or a Partition, got a {type(target).__name__}; an integer of bounded "
             "sensitivity is tested and released by ValueSparse."
         )
+
+
+def checked_grid(n: int, grid_bits: int) -> dict[str, int]:
+    """Return n and K as Python's integers, which do not wrap around, if n 2^K is exact as a float."""
+    n, bits = checked_integer("n", n, at_least=1), checked_integer("grid_bits", grid_bits, at_least=0)
+    if n << bits > 2**53:
+        raise InvalidParameterError(
+            f"n 2^grid_bits must be <= 2^53, got n={n}, grid_bits={bits}; lower grid_bits."
+        )
+    return {"n": n, "grid_bits": bits}
 
 
 class NumericSparse(abc.ABC):
@@ -317,43 +328,65 @@ class NumericSparse(abc.ABC):
             largest_gap: Units 1/(n 2^K); replacing one record moves it by at most one count. PRIVATE.
         """
 
-    @abc.abstractmethod
+    def _law(self, target: Query | Partition) -> Law:
+        """Return the law of fresh noise in each value of a target, in units of its own grid, `bits_of`."""
+        raise InternalError(f"{type(self).__name__} must have a law of fresh answers.")
+
+    def _tested(self, target: Query) -> int:
+        """Return `tested_by` of a query that is no constant."""
+        tested = self.tested_by(target)
+        if tested < 1:
+            raise InvalidQueryError(
+                f"query must have sensitivity >= 1, got sensitivity={tested}; answer a constant "
+                "query without a test."
+            )
+        return tested
+
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        """Return the released answer of a hit.
+        """Return the released answer of a hit: by default a fresh one, whose noise is never the test's.
 
         Args:
             guess: The public integer that was tested, units 1/(n 2^k).
             counts: Exact n 2^k f(D) of a query, or block counts of a partition. PRIVATE.
         """
+        check_measurable(target)
+        bits, law = self.bits_of(target), self._law(target)
+        exact = np.atleast_1d(np.asarray(counts, dtype=np.int64)) >> target.grid_bits - bits
+        records = self.n << bits
+        return Measurement(target, (exact + law.draw(noise, len(exact))) / records, law.deviation / records)
 
-    @abc.abstractmethod
     def noise_of(self, target: Query | Partition) -> float:
         """Return the standard deviation of the noise in each value that `measure` releases, fraction."""
+        return self._law(target).deviation / (self.n << self.bits_of(target))
 
     @abc.abstractmethod
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return r: every easy answer among `tests` has |f(D) - guess| <= r, but with probability beta."""
 
-    @abc.abstractmethod
     def hard_radius(
         self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
     ) -> float:
         """Return r: each value of `answers` hard answers is within r, given that they are hard, but for beta.
 
+        By default of fresh answers, around their counts rounded to the grid.
+
         Args:
             tests: Most tests that come before them, over which a union stands in for the condition, if that
                 is made.
         """
+        beta, answers = checked_tail(beta, answers)
+        values = target.blocks if isinstance(target, Partition) else 1
+        return self._law(target).radius(beta / (answers * values)) / (self.n << self.bits_of(target))
 
-    @abc.abstractmethod
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
         """Return r: the sum of weights times the noises of a measured partition is within r, but for beta.
 
         Args:
             weights: Shape (blocks,).
         """
+        return self._law(target).sum_radius(weights, beta) / self.n
 
     @abc.abstractmethod
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
@@ -397,34 +430,3 @@ def first_reaching(
     first = int(above[0])
     noise.unread(len(values) - 1 - first, since)  # after the first hit: never looked at
     return first, int(values[first]) + int(nu[first]) - level
-
-
-def fresh_answer(
-    law: DiscreteGaussian | DiscreteLaplace,
-    n: int,
-    target: Query | Partition,
-    bits: int,
-    counts: int | Ints,
-    noise: Noise,
-) -> Measurement:
-    """Return exact counts (PRIVATE) plus fresh noise of the law, never the test's, as fractions of n.
-
-    The noise is on a grid of so many `bits`, no finer than that of the target: counts are rounded down to it.
-    """
-    exact = np.atleast_1d(np.asarray(counts, dtype=np.int64)) >> target.grid_bits - bits
-    records = n << bits
-    return Measurement(target, (exact + law.draw(noise, len(exact))) / records, law.deviation / records)
-
-
-def fresh_radius(
-    law: DiscreteGaussian | DiscreteLaplace,
-    n: int,
-    target: Query | Partition,
-    bits: int,
-    beta: float,
-    answers: int,
-) -> float:
-    """Return r: each value of so many `fresh_answer`s is within r of its rounded count, but for beta."""
-    beta, answers = checked_tail(beta, answers)
-    values = target.blocks if isinstance(target, Partition) else 1
-    return law.radius(beta / (answers * values)) / (n << bits)

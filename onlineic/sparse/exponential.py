@@ -12,7 +12,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.errors import (
@@ -34,9 +34,8 @@ from onlineic.sparse.base import (
     NumericSparse,
     SparseState,
     check_measurable,
+    checked_grid,
     first_reaching,
-    fresh_answer,
-    fresh_radius,
 )
 from onlineic.sparse.calibration import hits_paid
 
@@ -87,17 +86,12 @@ class ExponentialSparse(NumericSparse):
         set_fields(
             self,
             epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
-            n=checked_integer("n", self.n, at_least=1),
             # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
             threshold=checked_integer("threshold", self.threshold, at_least=1, at_most=2**62),
-            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+            **checked_grid(self.n, self.grid_bits),
             threshold_scale=_checked_scale("threshold_scale", self.threshold_scale),
             query_scale=_checked_scale("query_scale", self.query_scale),
         )
-        if self.n << self.grid_bits > 2**53:
-            raise InvalidParameterError(
-                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
-            )
         if self.number_scale is not None:
             set_fields(self, number_scale=_checked_scale("number_scale", self.number_scale, self._most_fresh))
 
@@ -165,12 +159,7 @@ class ExponentialSparse(NumericSparse):
             # the test is that of a 0/1 query or of the largest block gap
             table = self.neighbours.table_l1(1 << target.grid_bits) / self._fresh_scale(target)
             return Charge(2 * most / self.query_scale + table, "exponential test and Laplace partition")
-        tested = self.tested_by(target)
-        if tested < 1:
-            raise InvalidQueryError(
-                f"query must have sensitivity >= 1, got sensitivity={tested}; answer a constant "
-                "query without a test."
-            )
+        tested = self._tested(target)
         test = (most + tested) / self.query_scale
         if self.number_scale is None:
             return Charge(test, "exponential test with its free gap")
@@ -210,9 +199,8 @@ class ExponentialSparse(NumericSparse):
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
         check_measurable(target)
-        if self.number_scale is not None or isinstance(target, Partition):
-            law = DiscreteLaplace(self._fresh_scale(target))
-            return fresh_answer(law, self.n, target, self.bits_of(target), counts, noise)
+        if self._is_fresh(target):
+            return super().measure(hit, target, guess, counts, noise)
         if hit.excess is None or hit.side == 0:
             raise InternalError("a number needs the side and the free gap of its hit.")
         gap = self.threshold + hit.excess - self._centre()
@@ -221,8 +209,8 @@ class ExponentialSparse(NumericSparse):
         return Measurement(target, values, self.noise_of(target))
 
     def noise_of(self, target: Query | Partition) -> float:
-        if self.number_scale is not None or isinstance(target, Partition):
-            return DiscreteLaplace(self._fresh_scale(target)).deviation / (self.n << self.bits_of(target))
+        if self._is_fresh(target):
+            return super().noise_of(target)
         noises = Geometric(self.threshold_scale), Geometric(self.query_scale)
         return math.hypot(*(law.deviation for law in noises)) / (self.n << self.grid_bits)
 
@@ -245,9 +233,8 @@ class ExponentialSparse(NumericSparse):
         less its mean, and hits choose the large nu (theory 6.4a). Of several answers among at most `tests`
         the upper tail is a union over the tests.
         """
-        if self.number_scale is not None or isinstance(target, Partition):
-            law = DiscreteLaplace(self._fresh_scale(target))
-            return fresh_radius(law, self.n, target, self.bits_of(target), beta, answers)
+        if self._is_fresh(target):
+            return super().hard_radius(target, beta, answers)
         beta, answers = checked_tail(beta, answers)
         if tests is not None and answers > 1:  # one event for all of them, whatever their shares
             over = self._upper(tests, beta / 2.0)
@@ -256,9 +243,6 @@ class ExponentialSparse(NumericSparse):
         under = float(self.threshold_scale) * math.log(2.0 / beta)
         error = max(over - self._centre(), under + self._centre())
         return error * (1.0 + 1e-12) / (self.n << self.grid_bits)
-
-    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return DiscreteLaplace(self._fresh_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return the margins. Free gaps err only where a test would; fresh numbers take .1 beta."""
@@ -298,6 +282,12 @@ class ExponentialSparse(NumericSparse):
                 "calibrate with fresh=True."
             )
         return scale_at_least(self.number_scale * units)
+
+    def _is_fresh(self, target: Query | Partition) -> bool:
+        return self.number_scale is not None or isinstance(target, Partition)
+
+    def _law(self, target: Query | Partition) -> DiscreteLaplace:
+        return DiscreteLaplace(self._fresh_scale(target))
 
     def _fresh_scale(self, target: Query | Partition) -> Fraction:
         near, unit = self.neighbours, 1 << self.bits_of(target)

@@ -23,7 +23,6 @@ from onlineic.errors import (
     InfeasibleAccuracyError,
     InternalError,
     InvalidParameterError,
-    InvalidQueryError,
     checked_integer,
     checked_ratio,
     checked_real,
@@ -32,17 +31,9 @@ from onlineic.errors import (
 from onlineic.noise.gumbel import SCALE_LIMIT, fires_exactly, fires_one, screen
 from onlineic.noise.laws import DiscreteGaussian, checked_tail, normal_quantile
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import (
-    Asked,
-    Hit,
-    NumericSparse,
-    SparseState,
-    check_measurable,
-    fresh_answer,
-    fresh_radius,
-)
+from onlineic.sparse.base import Asked, Hit, NumericSparse, SparseState, checked_grid
 from onlineic.sparse.calibration import Calibration, hits_paid
 
 STEEPEST = 26  # largest T/b: then the rare slow path of a test tells nothing beyond its label
@@ -103,13 +94,8 @@ class GumbelSparse(NumericSparse):
             self,
             epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
             delta=budget.delta,
-            n=checked_integer("n", self.n, at_least=1),
-            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+            **checked_grid(self.n, self.grid_bits),
         )
-        if self.n << self.grid_bits > 2**53:
-            raise InvalidParameterError(
-                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
-            )
         for name in ("order", "scale", "ratio"):
             value = getattr(self, name)
             if not isinstance(value, Fraction) or value <= 0:
@@ -219,13 +205,7 @@ class GumbelSparse(NumericSparse):
             table = self.neighbours.table_squared(1 << target.grid_bits)
             ticks = self._ticks(self.widest, target.grid_bits, table)
             return Charge(Fraction(ticks), "Gumbel test and Gaussian partition", "ticks", self.order)
-        tested = self.tested_by(target)
-        if tested < 1:
-            raise InvalidQueryError(
-                f"query must have sensitivity >= 1, got sensitivity={tested}; answer a constant "
-                "query without a test."
-            )
-        ticks = self._ticks(tested, self.bits_of(target), self.moved_by(target) ** 2)
+        ticks = self._ticks(self._tested(target), self.bits_of(target), self.moved_by(target) ** 2)
         return Charge(Fraction(ticks), "Gumbel test and Gaussian number", "ticks", self.order)
 
     def step(
@@ -268,28 +248,11 @@ class GumbelSparse(NumericSparse):
     ) -> tuple[SparseState, Hit | None]:
         return self.step(state, largest_gap, self.neighbours.largest_gap(1 << self.grid_bits), noise)
 
-    def measure(
-        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
-    ) -> Measurement:
-        check_measurable(target)
-        return fresh_answer(self._law(target), self.n, target, self.bits_of(target), counts, noise)
-
-    def noise_of(self, target: Query | Partition) -> float:
-        return self._law(target).deviation / (self.n << self.bits_of(target))
-
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return (T + b ln ln(tests/beta)) / (n 2^K): P(easy and |gap| > T + t b) <= exp(-e^t)."""
         beta, tests = checked_tail(beta, tests)
         radius = self.threshold + float(self.scale) * math.log(math.log(tests / beta))
         return max(0.0, radius) * (1.0 + 1e-12) / (self.n << self.grid_bits)
-
-    def hard_radius(
-        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
-    ) -> float:
-        return fresh_radius(self._law(target), self.n, target, self.bits_of(target), beta, answers)
-
-    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return self._law(target).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return the margins, of shares .8, .1 and .1 of beta."""

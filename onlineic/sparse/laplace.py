@@ -14,7 +14,7 @@ from typing import Literal, final
 import attrs
 import numpy as np
 
-from onlineic._typing import Floats, Ints
+from onlineic._typing import Ints
 from onlineic.accounting.budget import Budget, Charge, Filter
 from onlineic.accounting.neighbours import REPLACE_ONE, Neighbours
 from onlineic.accounting.rounding import float_up
@@ -29,19 +29,10 @@ from onlineic.errors import (
 )
 from onlineic.noise.laws import DiscreteLaplace, checked_tail
 from onlineic.noise.sources import RATIO_LIMIT, Noise, scale_at_least
-from onlineic.queries.partitions import Measurement, Partition
+from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.sparse.above_threshold import first_above
-from onlineic.sparse.base import (
-    SCALAR,
-    Asked,
-    Hit,
-    NumericSparse,
-    SparseState,
-    check_measurable,
-    fresh_answer,
-    fresh_radius,
-)
+from onlineic.sparse.base import SCALAR, Asked, Hit, NumericSparse, SparseState, checked_grid
 
 FALSE_HITS = 0.2  # tolerated share of the hard answers that tests of right guesses may use up
 SCALE_BITS = RATIO_LIMIT.bit_length() - 2  # scales in grid units stay below the samplers' limit
@@ -91,16 +82,11 @@ class LaplaceSparse(NumericSparse):
             self,
             epsilon=budget.epsilon,  # Python numbers: those of numpy wrap around
             delta=budget.delta,
-            n=checked_integer("n", self.n, at_least=1),
             # no gap plus noise comes near 2^62, and sums with it stay inside 64 bits
             threshold=checked_integer("threshold", self.threshold, at_least=1, at_most=2**62),
             cutoff=checked_integer("cutoff", self.cutoff, at_least=1),
-            grid_bits=checked_integer("grid_bits", self.grid_bits, at_least=0),
+            **checked_grid(self.n, self.grid_bits),
         )
-        if self.n << self.grid_bits > 2**53:
-            raise InvalidParameterError(
-                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
-            )
         counts = numeric_sparse_scales(self.cutoff, self.epsilon, self.delta, self.branch)
         share = Fraction(self.epsilon) / self.cutoff
         set_fields(
@@ -210,35 +196,16 @@ class LaplaceSparse(NumericSparse):
             raise SessionExhaustedError(f"LaplaceSparse must not be asked after its {self.cutoff} hits.")
         return first_above(state, values, self.threshold, self.threshold_scale, self.query_scale, noise)
 
-    def measure(
-        self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
-    ) -> Measurement:
-        check_measurable(target)
-        law = DiscreteLaplace(self._number_scale(target))
-        return fresh_answer(law, self.n, target, self.bits_of(target), counts, noise)
-
-    def _number_scale(self, target: Query | Partition) -> Fraction:
+    def _law(self, target: Query | Partition) -> DiscreteLaplace:
         near, unit = self.neighbours, 1 << self.bits_of(target)
         moved = near.table_l1(unit) if isinstance(target, Partition) else near.number(0, unit)
-        return scale_at_least(self.number_scale * moved)
-
-    def noise_of(self, target: Query | Partition) -> float:
-        return DiscreteLaplace(self._number_scale(target)).deviation / (self.n << self.bits_of(target))
+        return DiscreteLaplace(scale_at_least(self.number_scale * moved))
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         beta, tests = checked_tail(beta, tests)
         tests *= 1 + self.pair
         margin = _margin(self.cutoff, tests, self.threshold_scale, self.query_scale, beta)
         return (self.threshold + margin + 1) / (self.n << self.grid_bits)
-
-    def hard_radius(
-        self, target: Query | Partition, beta: float, answers: int = 1, tests: int | None = None
-    ) -> float:
-        law = DiscreteLaplace(self._number_scale(target))
-        return fresh_radius(law, self.n, target, self.bits_of(target), beta, answers)
-
-    def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return DiscreteLaplace(self._number_scale(target)).sum_radius(weights, beta) / self.n
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return the margins: of .9 beta for both sides of tests, one event, and .1 for numbers."""

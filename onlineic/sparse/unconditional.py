@@ -21,12 +21,13 @@ from onlineic.errors import (
     InvalidQueryError,
     checked_integer,
     checked_ratio,
+    set_fields,
 )
 from onlineic.noise.laws import DiscreteGaussian, DiscreteLaplace, checked_tail
 from onlineic.noise.sources import SIGMA_LIMIT, Noise, scale_at_least
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query
-from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_up
+from onlineic.sparse.base import Hit, NumericSparse, SparseState, checked_grid, steps_up
 
 MOST_ORDERS = 200  # that are tried
 
@@ -62,14 +63,8 @@ class UnconditionalNumbers(NumericSparse):
 
     def __attrs_post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta, allow_large_epsilon=True)
-        object.__setattr__(self, "epsilon", budget.epsilon)  # Python numbers: those of numpy wrap around
-        object.__setattr__(self, "delta", budget.delta)
-        for name, least in (("n", 1), ("grid_bits", 0)):
-            object.__setattr__(self, name, checked_integer(name, getattr(self, name), at_least=least))
-        if self.n << self.grid_bits > 2**53:
-            raise InvalidParameterError(
-                f"n 2^grid_bits must be <= 2^53, got n={self.n}, grid_bits={self.grid_bits}; lower grid_bits."
-            )
+        # Python numbers: those of numpy wrap around
+        set_fields(self, epsilon=budget.epsilon, delta=budget.delta, **checked_grid(self.n, self.grid_bits))
         if (self.order is None) != (self.delta == 0.0):
             raise InvalidParameterError(
                 f"order must be given with delta > 0 and only then, got order={self.order}, "
@@ -127,7 +122,7 @@ class UnconditionalNumbers(NumericSparse):
     @property
     def deviation(self) -> float:
         """Standard deviation of a number of full range, fraction of records."""
-        return self._law(False).deviation / (self.n << self.grid_bits)
+        return self._noise(False).deviation / (self.n << self.grid_bits)
 
     def stretched(self, cheaper: Fraction) -> "UnconditionalNumbers":
         cheaper = checked_ratio("cheaper", cheaper, at_least=1.0)
@@ -185,7 +180,7 @@ class UnconditionalNumbers(NumericSparse):
     def measure(
         self, hit: Hit, target: Query | Partition, guess: int, counts: int | Ints, noise: Noise
     ) -> Measurement:
-        law = self._law(isinstance(target, Partition))
+        law = self._noise(isinstance(target, Partition))
         bits = self.bits_of(target)
         exact = (
             np.atleast_1d(np.asarray(counts, np.int64)) >> target.grid_bits - bits << self.grid_bits - bits
@@ -195,7 +190,7 @@ class UnconditionalNumbers(NumericSparse):
         return Measurement(target, noisy / records, law.deviation / records)
 
     def noise_of(self, target: Query | Partition) -> float:
-        return self._law(isinstance(target, Partition)).deviation / (self.n << self.grid_bits)
+        return self._noise(isinstance(target, Partition)).deviation / (self.n << self.grid_bits)
 
     def easy_radius(self, beta: float, tests: int = 1) -> float:
         """Return 0: no answer is easy."""
@@ -208,16 +203,16 @@ class UnconditionalNumbers(NumericSparse):
         beta, answers = checked_tail(beta, answers)
         table = isinstance(target, Partition)
         values = target.blocks if isinstance(target, Partition) else 1
-        return self._law(table).radius(beta / (answers * values)) / (self.n << self.grid_bits)
+        return self._noise(table).radius(beta / (answers * values)) / (self.n << self.grid_bits)
 
     def sum_radius(self, target: Partition, weights: Floats, beta: float) -> float:
-        return self._law(True).sum_radius(weights, beta) / (self.n << self.grid_bits)
+        return self._noise(True).sum_radius(weights, beta) / (self.n << self.grid_bits)
 
     def margins(self, max_queries: int, beta: float, hard_answers: int) -> tuple[float, float, float]:
         """Return (0, 0, a_num): there are no tests, and c numbers share beta."""
         beta, _ = checked_tail(beta, max_queries)
         answers = checked_integer("hard_answers", hard_answers, at_least=1)
-        return 0.0, 0.0, self._law(False).radius(beta / answers) / (self.n << self.grid_bits)
+        return 0.0, 0.0, self._noise(False).radius(beta / answers) / (self.n << self.grid_bits)
 
     def _spread(self, table: bool) -> Fraction:
         """Scale of the noise of a number, or of each block of a table, which then costs no more."""
@@ -229,7 +224,7 @@ class UnconditionalNumbers(NumericSparse):
         square = math.ceil(self.scale**2 * near.table_squared() / number**2)
         return Fraction(math.isqrt(square - 1) + 1)
 
-    def _law(self, table: bool) -> DiscreteGaussian | DiscreteLaplace:
+    def _noise(self, table: bool) -> DiscreteGaussian | DiscreteLaplace:
         scale = self._spread(table)
         return DiscreteLaplace(scale) if self.order is None else DiscreteGaussian(int(scale))
 

@@ -310,7 +310,7 @@ def test_the_margin_of_numbers_is_that_of_the_noise_drawn_for_every_grid_of_a_qu
         for own in range(bits + 1):
             query = where(age=weights([0.5**own, 0.0, 0.0, 1.0])).bind(DOMAIN, bits)
             assert own == query.grid_bits
-            drawn = sparse._number_scale(query) / (1 << own)
+            drawn = sparse._law(query).scale / (1 << own)
 
             assert float(drawn) * math.log(count / 0.005) <= number * sparse.n - 1 + 1e-3
 
