@@ -4,8 +4,8 @@ All arithmetic is on integers. A mechanism compares gaps in units of 1/(n 2^grid
 a query on a coarser grid has its gap multiplied up, one on a finer grid has it rounded down. The number of a
 hard answer is on the query's own grid, or on the session's if that is coarser.
 
-Proof: docs/theory/accuracy.md, 6.4; docs/theory/ledger-and-restarts.md, 5.4; docs/theory/queries.md,
-1.3, 1.4; docs/theory/session.md, 4.5.
+Proof: docs/theory/accuracy.md, 6.2, 6.4; docs/theory/ledger-and-restarts.md, 5.4; docs/theory/noise.md, 3.4,
+6.2a; docs/theory/queries.md, 1.3, 1.4; docs/theory/session.md, 4.5; docs/theory/sparse.md, 3.3, 5.3.
 """
 
 import abc

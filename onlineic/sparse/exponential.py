@@ -1,6 +1,6 @@
 """`ExponentialSparse`: pure differential privacy from one kept threshold and one-sided noises.
 
-Proof: docs/theory/accuracy.md, 6.2, 6.4, 6.4a; docs/theory/sparse.md, 5.1.
+Proof: docs/theory/accuracy.md, 6.4, 6.4a; docs/theory/sparse.md, 5.1.
 """
 
 import math

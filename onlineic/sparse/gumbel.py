@@ -3,8 +3,7 @@
 The planning below the class predicts scales in floats and counts. It decides nothing about privacy: the class
 rounds every scale up and prices it exactly.
 
-Proof: docs/theory/accuracy.md, 6.1, 6.2, 6.4; docs/theory/noise.md, 3.4,
-3.5, 6.2a; docs/theory/sparse.md, 3.2, 3.3.
+Proof: docs/theory/accuracy.md, 6.1, 6.4; docs/theory/noise.md, 3.5; docs/theory/sparse.md, 3.2, 3.3.
 """
 
 import math
