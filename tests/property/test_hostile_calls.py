@@ -41,17 +41,7 @@ WINGS = (
 # what wings call of each other, with what a face has checked: no second check in the inner loop
 BETWEEN_WINGS = {
     "onlineic": (),
-    "accounting": ("FirstRelease", "TableCharge", "per_row", "share_of", "table_charge"),
-    "data": (
-        "charged",
-        "check_types",
-        "checked_noise",
-        "checked_release",
-        "guarded",
-        "log_failure",
-        "released",
-        "stamp",
-    ),
+    "accounting": ("TableCharge", "per_row", "share_of", "table_charge"),
     "domain": ("Misfit", "column_array"),
     "queries": (
         "AnswerMemory",
@@ -72,21 +62,11 @@ BETWEEN_WINGS = {
     ),
     "session": (
         "AnswerBook",
-        "Answering",
         "Answers",
         "Belief",
         "Core",
-        "Facts",
-        "FirstChoices",
         "Prices",
-        "PurchaseRule",
-        "Spent",
-        "Plan",
-        "Spending",
-        "measured",
         "replay",
-        "session_plan",
-        "textbook_plan",
     ),
     "updates": ("FittedAt", "FittedStart", "MeasuredSteps"),
 }

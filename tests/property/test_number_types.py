@@ -1480,10 +1480,7 @@ MODULES = (
     "session",
 )  # fmt: skip
 OTHERWISE = {  # varied under another name, or holding queries and laws rather than numbers
-    "condition": {"params"},  # values of SQL, beside texts: in test_sql
-    "statement": {"params"},
     "OnlineIC.sql": {"params", "within"},  # as of `answer_many`
-    "Asking.sql": {"params"},
     # places of attributes, as the session hands them on: in test_tables_that_stay
     "Reach": {"cells", "sets"},
     "Reach.holds": {"shape", "axes"},
@@ -1550,37 +1547,22 @@ OTHERWISE = {  # varied under another name, or holding queries and laws rather t
     "run_audit": {"runs"},  # in test_gates: it takes seconds
     "hockey_stick_with_numbers": {"law", "other"},
     "PartitionRule.partition": {"measured"},
-    # through the session that they plan
-    "session_plan": {"n", "beta", "max_queries", "certify", "hard_answers", "threshold", "restarts"},
-    "textbook_plan": {"n", "beta", "max_queries", "alpha"},
 }
 MADE = {  # by the package itself, from numbers that it has checked; a caller only reads them
-    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "AnswerBook.released", "Core",
-    "Core.affords", "Facts", "Outcome", "View",
-    "Prices.hard_left", "Prices.restarts_left", "Spent",
-    "Answer", "AnswerMemory.recall", "AnswerMemory.recall_many", "AnswerMemory.remember",
-    "AnswerMemory.remember_many", "Answers", "Answers.of", "Boxes", "Queries", "Queries.recorded",
-    "Queries.totals", "Dates.begins", "Dates.holding",
-    "AutoAverage", "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "Synthetic",
-    "Aggregate", "AnswerTable", "AnswerTable.written", "Statement",
-    "TotalReport",
-    "EngineForecast", "Forecast", "Spending", "Spending.at",
-    "Answer.deferred", "Answer.costing", "Price", "WishSpending",
-    "Belief.learned", "Cdf", "Derived", "Explanation", "Groups", "Plan", "Quantile", "Row",
-    "SessionStatistics", "new_figure", "plot_marginal",
-    "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
-    "Construction", "Estimates", "Expression", "Factor", "Family", "Gate", "LargeCounts", "Mean",
-    "LocalFits.boxes", "Mixture", "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run",
-    "ThresholdBreach",
+    "AnswerBook", "AnswerBook.count_untaken", "AnswerBook.latest", "AnswerBook.released", "Core", "Outcome",
+    "View", "Prices.hard_left", "Prices.restarts_left", "Answer", "AnswerMemory.recall",
+    "AnswerMemory.recall_many", "AnswerMemory.remember", "AnswerMemory.remember_many", "Answers", "Boxes",
+    "Queries", "Queries.recorded", "Queries.totals", "Dates.begins", "Dates.holding", "AutoAverage",
+    "BaselineStatistics", "Belief", "BelievedMarginal", "Summary", "TotalReport", "Answer.deferred",
+    "Answer.costing", "Price", "WishSpending", "Belief.learned", "Explanation", "Row", "SessionStatistics",
+    "new_figure", "plot_marginal", "replay", "BoundMarginal", "Certificate", "Choice", "ClippingBound",
+    "Construction", "Expression", "Factor", "Gate", "LargeCounts", "Mean", "LocalFits.boxes", "Mixture",
+    "Mixture.boxes", "OfflineAccuracy", "SessionBreach", "SessionBreach.run", "ThresholdBreach",
     "Belief.restored", "ExponentialSparse.unfinished", "FactorisationBound", "LedgerReport", "RecordBreach",
-    "MaximumEntropy.restored",
-    "OnlineAccuracy",
-    "PrivateCdf", "ProgramsAbove", "Query", "Query.possible", "Query.total",
-    "Rescaled", "SparseScales", "Statistic",
-    "TableDesign", "TableDesign.nats", "TableDesign.precision_in", "TableDesign.set_nats",
-    "TableDesign.sources", "Trace",
-    "ValuesAbove", "VersionSpace", "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread",
-    "TableReport", "encoded", "settled", "short",
+    "MaximumEntropy.restored", "OnlineAccuracy", "PrivateCdf", "ProgramsAbove", "Query", "Query.possible",
+    "Query.total", "Rescaled", "SparseScales", "Statistic", "Trace", "ValuesAbove", "VersionSpace",
+    "block_guesses", "canonical", "grid_guesses", "inside", "shown", "spread", "TableReport", "settled",
+    "short",
 }  # fmt: skip
 
 
