@@ -186,17 +186,6 @@ def described(written: Any, domain: Domain) -> Expression | Marginal:
         ) from None
 
 
-def share_written(share: Share) -> dict[str, Any]:
-    """Return the object of JSON that `shared` reads back as the same rate.
-
-    Raises:
-        InvalidQueryError: If a condition or a key has no such form.
-    """
-    said: dict[str, Any] = {"share": written(share.cond)}
-    said |= {} if share.where is None else {"where": written(share.where)}
-    return said if share.by is None else {**said, "by": [key_written(key, written) for key in share.by]}
-
-
 def written(question: Expression | Marginal) -> dict[str, Any]:
     """Return the object of JSON that `described` reads back as the same question.
 

@@ -28,9 +28,7 @@ LARGEST_ROWS = 2**40
 def small_database_size(alpha: float, queries: int) -> int:
     """Return m = ln|Q| / alpha^2, rounded down where that is still an alpha-net, else the least such m.
 
-    m records drawn from x are a net of |Q| queries for m > ln(2|Q|)/(2 alpha^2). The logarithm matters:
-    |Q|/alpha^2 records, as one published program takes, are |Q|/ln|Q| times as many, and the bound pays for
-    every record.
+    m records drawn from x are a net of |Q| queries for m > ln(2|Q|)/(2 alpha^2).
 
     Dwork & Roth (2014), Theorem 4.2 and Algorithm 4. Rounded up, the net would be larger than the
     |X|^(ln|Q|/alpha^2) that Proposition 4.4 counts with; rounded down it is a net from 15 queries on.
@@ -52,7 +50,7 @@ def small_database_error(
 
     Args:
         alpha: In (0, 1]. Radius of the net; `least_small_database_error` takes the best one.
-        size, queries, n, epsilon, beta: As above, queries >= 3.
+        queries: At least 3.
     """
     alpha = _alpha(alpha)
     return _net_error(alpha, _logs(size, queries) / alpha**2, n, epsilon, beta)
@@ -86,18 +84,16 @@ def small_database_n(alpha: float, size: int, queries: int, epsilon: float, beta
 
     Args:
         alpha: In (0, 1]. Wanted error of every query.
-        size, queries, epsilon, beta: As above, queries >= 3.
+        queries: At least 3.
     """
     needed = 16 * _logs(size, queries) - 4 * math.log(checked_beta(beta))
     return records_for(needed / (_epsilon(epsilon) * _alpha(alpha) ** 3))
 
 
 def multiset_rows(alpha: float, size: int, queries: int) -> int:
-    """Return the least m known to make all multisets of m records an alpha-net of |Q| queries.
+    """Return the least m known to make all multisets of m records an alpha-net of |Q| queries (theory 12.8).
 
     The smaller of floor(ln(2|Q|)/(2 alpha^2)) + 1 (sampling) and ceil(|X|/(4 alpha)) (rounding).
-
-    Theory 12.8.
     """
     alpha = _alpha(alpha)
     sampling = _sampling_rows(alpha, checked_integer("queries", queries, at_least=1))
@@ -105,10 +101,7 @@ def multiset_rows(alpha: float, size: int, queries: int) -> int:
 
 
 def multiset_radius(rows: int, size: int, queries: int) -> float:
-    """Return min(1, sqrt(ln(2|Q|)/(2m)), |X|/(4m)): radius of all multisets of m records for |Q| queries.
-
-    Theory 12.8.
-    """
+    """Return min(1, sqrt(ln(2|Q|)/(2m)), |X|/(4m)): radius of all multisets of m records for |Q| queries."""
     rows = checked_integer("rows", rows, at_least=1)
     size, queries = checked_integer("size", size, at_least=1), checked_integer("queries", queries, at_least=1)
     return min(1.0, math.sqrt(math.log(2 * queries) / (2 * rows)), size / (4 * rows) if size > 1 else 0.0)
@@ -122,8 +115,7 @@ def threshold_rows(alpha: float) -> int:
 def threshold_radius(rows: int) -> float:
     """Return 1/(2m): every distribution function is this near to that of some m records, at every threshold.
 
-    Theory 12.8. No m records do better if F takes the value 1/(2m). Compare sqrt(ln(2|Q|)/(2m)) for a general
-    class of |Q| queries.
+    No m records do better if F takes the value 1/(2m) (theory 12.8).
     """
     return 1 / (2 * checked_integer("rows", rows, at_least=1))
 
@@ -135,7 +127,6 @@ def net_error(radius: float, rows: int, size: int, n: int, epsilon: float, beta:
 
     Args:
         radius: In [0, 1]. Of this net for the class: `multiset_radius` or `threshold_radius`.
-        rows, size, n, epsilon, beta: As above.
     """
     radius = checked_real("radius", radius, at_least=0.0, at_most=1.0)
     return _net_error(radius, log_multisets(size, rows), n, epsilon, beta)
@@ -145,12 +136,10 @@ def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.
     """Return (m, error) of the least `net_error` found over m.
 
     Every m is valid, so the bound is too: up to 1,000 all are tried, beyond steps of 1 % and the neighbours
-    of the best. No m above n is tried: n records hold every database exactly.
+    of the best; none above n, which records hold every database exactly.
 
     Args:
-        radius: rows -> float. Such as ``threshold_radius`` or ``lambda m: multiset_radius(m, size,
-            queries)``.
-        size, n, epsilon, beta: As above.
+        radius: rows -> float, such as `threshold_radius`.
     """
 
     def error(rows: int) -> float:
@@ -171,15 +160,13 @@ def best_net(radius: Radius, size: int, n: int, epsilon: float, beta: float = 0.
 def least_net_n(radius: Radius, alpha: float, size: int, epsilon: float, beta: float = 0.05) -> int:
     """Return the least n found over m with `net_error` <= alpha.
 
-    n = 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon (alpha - radius)). For threshold functions it grows
-    as ln|X|/(alpha^2 epsilon), for a general class as ln|X| ln|Q|/(alpha^3 epsilon).
+    n = 2 (ln C(|X|+m-1, m) + ln(1/beta))/(epsilon (alpha - radius)).
 
     Dwork & Roth (2014), Theorem 4.5 with the nets above.
 
     Args:
         radius: rows -> float. As in `best_net`.
         alpha: In (0, 1]. Wanted error of every query.
-        size, epsilon, beta: As above.
 
     Raises:
         InfeasibleAccuracyError: If that n exceeds 2^63, or no m below 2^40 has a radius below alpha.

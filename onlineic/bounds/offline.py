@@ -67,7 +67,6 @@ def offline_ic_error(
 
     Args:
         updates: At least 1. T, real for a solver's sake.
-        queries, n, epsilon, delta, beta: As above.
         composition: None: the smaller, `offline_ic_composition`.
     """
     updates = checked_real("updates", updates, at_least=1.0)
@@ -99,7 +98,6 @@ def offline_ic_alpha(
 
     Args:
         update_bound: Where it jumps, the solution may sit on the jump.
-        queries, n, epsilon, delta, beta, composition: As in `offline_ic_error`.
 
     Raises:
         InfeasibleAccuracyError: If no alpha below 10^6 will do.
@@ -126,7 +124,6 @@ def offline_ic_n(
 
     Args:
         alpha: Above 0.
-        update_bound, queries, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
 
     Raises:
         InfeasibleAccuracyError: If that n exceeds 2^63.
@@ -150,11 +147,7 @@ def offline_ic_accuracy(
     alpha: float | None = None,
     composition: Composition | None = None,
 ) -> OfflineAccuracy:
-    """Return what the construction promises at the given alpha, or at the least feasible one.
-
-    Args:
-        alpha: Above 0.
-        update_bound, queries, n, epsilon, delta, beta, composition: As in `offline_ic_alpha`.
+    """Return what the construction promises at the given alpha, above 0, or at the least feasible one.
 
     Raises:
         InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.

@@ -107,14 +107,11 @@ def online_ic_accuracy(
     numeric_sparse_alpha(c) and the smallest alpha with T(alpha) <= c.
 
     Args:
-        alpha: Above 0.
-        cutoff: At least 1. At most one of the two.
-        update_bound, n, max_queries, epsilon, delta, beta, branch, pair: As in `least_alpha`.
+        alpha, cutoff: Above 0, and at least 1; at most one of the two. The rest is as of `least_alpha`.
 
     Raises:
         InfeasibleAccuracyError: If alpha is below the least feasible one, which the message names.
-        InvalidParameterError: Also if alpha and cutoff are both given, or the branch asked for costs more
-            than epsilon.
+        InvalidParameterError: Also if the branch asked for costs more than epsilon.
     """
     if alpha is not None and cutoff is not None:
         raise InvalidParameterError(
@@ -122,20 +119,11 @@ def online_ic_accuracy(
         )
     update_bound, queries = checked_bound(update_bound), _comparisons(max_queries, pair)
 
-    def least(hits: int, which: Branch | None) -> float:
+    def least(hits: float, which: Branch | None) -> float:
         return numeric_sparse_alpha(hits, queries, epsilon, delta, beta, n, which)
 
     def smallest() -> float:
-        return least_alpha(
-            update_bound,
-            n=n,
-            max_queries=max_queries,
-            epsilon=epsilon,
-            delta=delta,
-            beta=beta,
-            branch=branch,
-            pair=pair,
-        )
+        return least_accurate(lambda hits: least(hits, branch), update_bound, n, epsilon)
 
     if cutoff is not None:
         hits = checked_integer("cutoff", cutoff, at_least=1)
@@ -168,8 +156,7 @@ def least_n(
     """Return the least n with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k); T must not contain n.
 
     Args:
-        alpha: Above 0. Wanted; the error bound of every answer is 3 alpha.
-        update_bound, max_queries, epsilon, delta, beta, branch, pair: As in `least_alpha`.
+        alpha: Above 0. Wanted; the error bound of every answer is 3 alpha. The rest is as of `least_alpha`.
 
     Raises:
         InfeasibleAccuracyError: If that n exceeds 2^63.
@@ -196,8 +183,7 @@ def least_epsilon(
 ) -> float:
     """Return the least epsilon with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k).
 
-    Args:
-        update_bound, alpha, n, max_queries, delta, beta, branch, pair: As in `least_n` and `least_alpha`.
+    Arguments as of `least_n`.
 
     Raises:
         InvalidParameterError: Also if Corollary 3.21 fails at that epsilon.
@@ -224,9 +210,7 @@ def most_queries(
 ) -> int:
     """Return the largest Q with alpha >= numeric_sparse_alpha(max(T(alpha), 1), k), at most 2^63 - 1.
 
-    Args:
-        update_bound, alpha, n, epsilon, delta, beta, branch, pair: As in `least_n` and `least_alpha`; T must
-            not contain Q.
+    Arguments as of `least_n`; T must not contain Q.
 
     Raises:
         InfeasibleAccuracyError: If not even one query is; the message names the alpha that one query needs.

@@ -61,6 +61,26 @@ class SupportsMany(Protocol):
         """Whether `evaluate` takes all of these queries."""
 
 
+class HasDomain(Protocol):
+    """What has a domain."""
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the queries."""
+
+
+class OverDomain:
+    """What a hypothesis says that takes all queries of its domain."""
+
+    __slots__ = ()
+
+    def supports(self: HasDomain, query: Query) -> bool:
+        return query.domain is self.domain or query.domain == self.domain
+
+    def supports_many(self: HasDomain, queries: Queries) -> bool:
+        return queries.domain == self.domain
+
+
 def check_answers(hypothesis: Hypothesis, question: Question | Queries) -> None:
     """Raise `InvalidQueryError` unless a hypothesis answers a question, or all of a batch."""
     if isinstance(question, BoundMarginal):

@@ -10,6 +10,7 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
+from onlineic.hypothesis.base import OverDomain
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
@@ -33,7 +34,7 @@ class Held(Sums, Protocol):
 
 
 @attrs.frozen(eq=False, repr=False)
-class BySets(ABC):
+class BySets(OverDomain, ABC):
     """Tables of sets of attributes, each made when its set is first asked for.
 
     Two sets agree on the attributes that they share but for noise: this is no joint distribution. Synthetic
@@ -57,12 +58,6 @@ class BySets(ABC):
         """The domain of the queries."""
         domain: Domain = self.beneath.domain
         return domain
-
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         held = self._table(query.axes)

@@ -9,9 +9,8 @@ import numpy as np
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError
-from onlineic.hypothesis.base import check_size
+from onlineic.hypothesis.base import OverDomain, check_size
 from onlineic.noise.sources import public_generator
-from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query, grids, totals
 from onlineic.queries.tables import Sums, Tables, spread
@@ -27,7 +26,7 @@ MIN_PRIOR = 1e-90  # leaves room for 500 nats above the smallest double that kee
 
 @public
 @final
-class Histogram:
+class Histogram(OverDomain):
     """A probability distribution over the cells: prior(x) * exp(sum_i step_i f_i(x)), normalised.
 
     A query is evaluated by slices of marginal tables, and an update touches its support only. `tilted`
@@ -60,12 +59,6 @@ class Histogram:
         self._nats = 0.0  # total |step| since the last rebase
         self._logs: Floats | None = None  # log-weights at the last rebase, if there was one
         self._gathered: Floats | None = None  # factors since the last rebase
-
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         tables = self._held()

@@ -11,7 +11,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
-from onlineic.hypothesis.base import Hypothesis, cells_of_all
+from onlineic.hypothesis.base import Hypothesis, OverDomain, cells_of_all
 from onlineic.noise.sources import public_generator
 from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
@@ -27,7 +27,7 @@ UNTHREADED = 2**18  # rows x columns x inner length up to which OpenBLAS multipl
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class Mixture:
+class Mixture(OverDomain):
     """h(x) = sum_k w_k prod_a p_ka(x_a): attributes are independent in each component, and not in their sum.
 
     Boxes, weights and tables of few attributes follow from K vectors for each attribute, so the cost of an
@@ -77,12 +77,6 @@ class Mixture:
     def _areas(self) -> dict[tuple[int, ...], SummedArea | None]:
         """What `_area` has returned."""
         return {}
-
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         if query.constant is not None:

@@ -19,12 +19,11 @@ from onlineic._typing import Floats, Ints
 from onlineic.domain.attributes import IntegerRange
 from onlineic.domain.domain import Domain
 from onlineic.errors import TooLargeError
-from onlineic.hypothesis.base import check_size
+from onlineic.hypothesis.base import OverDomain, check_size
 from onlineic.hypothesis.histogram import fractions
 from onlineic.hypothesis.local_fits import LocalFits
 from onlineic.hypothesis.mixture import Mixture
 from onlineic.noise.sources import public_generator
-from onlineic.queries.batch import Queries
 from onlineic.queries.cuts import LONG, Cut, long_axes, shortened, uncut
 from onlineic.queries.partitions import Measurement, Partition
 from onlineic.queries.query import Query, canonical
@@ -333,7 +332,7 @@ class _Inner:
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class PiecewiseHistogram:
+class PiecewiseHistogram(OverDomain):
     """A distribution over a domain with long attributes, even within pieces of their codes; never changes.
 
     Args:
@@ -353,12 +352,6 @@ class PiecewiseHistogram:
         """Sums of its masses over boxes and weighted boxes of codes."""
         held = self.inner if isinstance(self.inner, Mixture | LocalFits) else None
         return _PieceSums(self.pieces, self.inner.sums if held is None else _Inner(held))
-
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self.sums, 1.0) / (1 << query.grid_bits)

@@ -15,7 +15,7 @@ import numpy as np
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
 from onlineic.errors import InvalidParameterError, set_fields
-from onlineic.hypothesis.base import cells_of_all, check_cells, check_size
+from onlineic.hypothesis.base import OverDomain, cells_of_all, check_cells, check_size
 from onlineic.hypothesis.histogram import (
     PLANE_CELLS,
     PREFIX_CELLS,
@@ -25,7 +25,6 @@ from onlineic.hypothesis.histogram import (
     fractions,
 )
 from onlineic.noise.sources import public_generator
-from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import CORNER_AXES, SummedArea, Sums, contract, spread, sum_classes
@@ -36,7 +35,7 @@ CUT_AXES = 4  # a box has up to 4^axes corners where its ends lie within classes
 
 
 @final
-class ProductHistogram:
+class ProductHistogram(OverDomain):
     """A probability distribution over a domain of any size, in product form; never changes.
 
     Queries are evaluated without writing cells: boxes by the corners of the prefix sums of R, which are
@@ -127,12 +126,6 @@ class ProductHistogram:
     def factors(self) -> tuple[Floats, ...] | None:
         """The distribution of each attribute if they are independent, with one class each; else None."""
         return None if self._axes else self._within
-
-    def supports(self, query: Query) -> bool:
-        return query.domain is self.domain or query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._sums, 1.0) / (1 << query.grid_bits)

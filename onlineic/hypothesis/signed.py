@@ -7,16 +7,15 @@ import numpy as np
 
 from onlineic._typing import Floats
 from onlineic.domain.domain import Domain
-from onlineic.hypothesis.base import check_size
+from onlineic.hypothesis.base import OverDomain, check_size
 from onlineic.hypothesis.histogram import PLANE_CELLS, PREFIX_CELLS, box_slices, fractions, relative_weights
-from onlineic.queries.batch import Queries
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 from onlineic.queries.tables import Tables
 
 
 @final
-class SignedHistogram:
+class SignedHistogram(OverDomain):
     """Signed cell weights, only ever added to; `evaluate` clips to [0, 1], the state is never clipped.
 
     Args:
@@ -31,12 +30,6 @@ class SignedHistogram:
         self.domain = domain
         self._cells = np.ascontiguousarray(cells, dtype=np.float64).reshape(domain.shape)
         self._tables = Tables(self._cells, PREFIX_CELLS, PLANE_CELLS)
-
-    def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         value = query.total(self._tables, self._tables.total()) / (1 << query.grid_bits)

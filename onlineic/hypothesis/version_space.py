@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from onlineic._typing import Floats, Ints
 from onlineic.domain.domain import Domain
-from onlineic.queries.batch import Queries
+from onlineic.hypothesis.base import OverDomain
 from onlineic.queries.partitions import Partition
 from onlineic.queries.query import Query
 
@@ -21,7 +21,7 @@ COUNTED = 2**16  # largest value of which a histogram is made to find the median
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class VersionSpace:
+class VersionSpace(OverDomain):
     """All small databases that agree with the answers so far: the median rule's hypothesis.
 
     Args:
@@ -39,12 +39,6 @@ class VersionSpace:
     def candidates(self) -> int:
         """How many databases are left."""
         return int(self.databases.shape[1])
-
-    def supports(self, query: Query) -> bool:
-        return query.domain == self.domain
-
-    def supports_many(self, queries: Queries) -> bool:
-        return queries.domain == self.domain
 
     def evaluate(self, query: Query) -> float:
         return _lower_median(self._values(query)) / (self.size << query.grid_bits)

@@ -221,12 +221,6 @@ class Predictor:
         """Return the root of the mean squared error of the questions that a demand expects."""
         return math.sqrt(float((demand.weights / self.known(demand.subspaces)).sum()))
 
-    def expected_with(self, demand: Demand, parts: Iterable[float]) -> list[float]:
-        """Return the same with each of these parts of the precision of what is planned."""
-        known = self.known(demand.subspaces, len(self.releases))
-        more = self.known(demand.subspaces) - known
-        return [math.sqrt(float((demand.weights / (known + part * more)).sum())) for part in parts]
-
     def _of(self, axes: Axes, purchases: int | None) -> Floats | None:
         """Return the variance of what is known of each combination of levels, one axis an attribute."""
         # what is planned comes after all that was released

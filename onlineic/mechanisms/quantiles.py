@@ -28,9 +28,8 @@ MOST_POINTS = 2**62  # values and points stay inside int64
 class QuantileMechanism:
     """P(y) proportional to exp(epsilon u(y)/2), y = 0, ..., points - 1, drawn exactly: (epsilon, 0)-private.
 
-    u are the `quantile_scores` on ALL points of the grid, whether a value lies there or not. The work grows
-    with the number of distinct values, and how long a release takes tells that number. `domain.Grid` turns
-    real numbers into such values and back.
+    u are the `quantile_scores` on ALL points of the grid, whether a value lies there or not. How long a
+    release takes tells the number of distinct values. `domain.Grid` turns real numbers into such values.
 
     Dwork & Roth (2014), Definition 3.4 and Theorem 3.10; Smith (2011), Algorithm 2, for real numbers.
 
@@ -43,15 +42,11 @@ class QuantileMechanism:
         scale: 2/epsilon, rounded up.
 
     Examples:
-        >>> import numpy as np
-        >>> from onlineic.domain import Grid
         >>> from onlineic.mechanisms import QuantileMechanism
         >>> from onlineic.noise import SystemNoise
-        >>> grid = Grid(0.0, 1.0, points=2**40 + 1)
+        >>> grid = ic.Grid(0.0, 1.0, points=2**40 + 1)
         >>> heights = grid.codes(np.linspace(0.2, 0.6, 10_001))
         >>> median = QuantileMechanism(epsilon=0.1, points=grid.points)
-        >>> median.radius(beta=1e-6)  # records, on a grid of 10^12 points
-        830
         >>> abs(grid.value(median.select(heights, SystemNoise())) - 0.4) < 0.04
         True
     """
@@ -106,9 +101,6 @@ def quantile_scores(counts: Ints, q: float | Rational) -> Ints:
 
     It is minus the least number of records that must be replaced to make y a q-quantile, so the best score
     is 0 and the sensitivity is 1, also where n is private (theory 12.2). PRIVATE, like the counts.
-
-    Replaces two scores in use: -|#{<= y} - n/2|, by which a median that many records share is the worst
-    choice, and -|A - B|, which has the same flaw and sensitivity 2 under replaced records.
 
     Args:
         counts: Shape (m,), at least 0. Records in each ordered cell; n is their sum.

@@ -39,8 +39,8 @@ def checked_sensitivity(sensitivity: int) -> int:
 class ExponentialMechanism:
     """P(i) proportional to exp(epsilon score_i/(2 sensitivity)), drawn exactly, is (epsilon, 0)-private.
 
-    Prefer it to `NoisyMax` where many of these are composed under zCDP, where candidates come with
-    multiplicities, or where the law itself is wanted; for one choice `NoisyMax` on a fine grid errs less.
+    For one choice `NoisyMax` on a fine grid errs less; this is for many choices under zCDP, for candidates
+    with multiplicities, or where the law itself is wanted.
 
     Dwork & Roth (2014), Definition 3.4 and Theorem 3.10, to the last bit (`onlineic.noise.categorical`).
 
@@ -52,15 +52,11 @@ class ExponentialMechanism:
         scale: 2 sensitivity/epsilon, rounded up.
 
     Examples:
-        >>> import numpy as np
         >>> from onlineic.mechanisms import ExponentialMechanism
         >>> from onlineic.noise import SystemNoise
-        >>> votes = np.array([120, 480, 310])
-        >>> mechanism = ExponentialMechanism(epsilon=1.0)
-        >>> mechanism.radius(candidates=3, beta=1e-9)  # it chooses within 42 votes of the best
-        42
-        >>> mechanism.select(votes, SystemNoise())
-        1
+        >>> votes, mechanism = np.array([120, 480, 310]), ExponentialMechanism(epsilon=1.0)
+        >>> mechanism.radius(candidates=3, beta=1e-9), mechanism.select(votes, SystemNoise())
+        (42, 1)
     """
 
     epsilon: float = attrs.field(converter=checked_epsilon)
@@ -106,12 +102,11 @@ class NoisyMax:
     """The lowest index of the largest score + Z, Z one-sided geometric, is (epsilon, 0)-private.
 
     P(z) is proportional to exp(-z epsilon/(2 sensitivity)), z >= 0, fresh for every candidate; only the index
-    may be released. More accurate than the exponential mechanism on a fine grid. On a coarse one, of scale
-    below about 10, ties favour low indices: refine the grid then (scores and sensitivity times 2^16).
+    may be released. On a coarse grid, of scale below about 10, ties favour low indices: refine it then
+    (scores and sensitivity times 2^16).
 
     Replaces Dwork & Roth (2014), section 3.4 and Claim 3.9; the law is that of permute-and-flip (McKenna &
-    Sheldon 2020) but for ties. Lap(1/epsilon) of the book rests on counts that all move the same way when a
-    record is added; with replaced records half the scale costs 2 epsilon.
+    Sheldon 2020) but for ties. Lap(1/epsilon) of the book rests on counts that all move the same way.
 
     Args:
         epsilon: In (0, 20].

@@ -48,8 +48,7 @@ class AboveThreshold:
     What comes out is the index alone. The value that was compared must not: it shows how far the threshold
     can have been moved, and the cost grows with the number of queries, without end.
 
-    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23. The query noise is Lap(4/epsilon): with the
-    Lap(4/(3 epsilon)) of some texts the cost is 2 epsilon.
+    Dwork & Roth (2014), Algorithm 1 and Theorem 3.23.
 
     Args:
         epsilon: In (0, 20].
@@ -60,20 +59,14 @@ class AboveThreshold:
         threshold_scale, query_scale: Of rho and nu.
 
     Examples:
-        The third of five counts is the first above 5,000, and none is above a million:
+        The third of five counts is the first above 5,000, and none is above a million. Index 0 is a hit too:
+        compare with None.
 
         >>> import numpy as np
         >>> from onlineic.noise import SystemNoise
         >>> counts = np.array([0, 0, 10_000, 0, 10_000])
-        >>> AboveThreshold(1.0, threshold=5_000).first(counts, SystemNoise())
-        2
-        >>> AboveThreshold(1.0, threshold=1_000_000).first(counts, SystemNoise()) is None
-        True
-
-        Index 0 is a hit too, so the outcome is to be compared with None, not tested for truth:
-
-        >>> AboveThreshold(1.0, threshold=-5_000).first(counts, SystemNoise())
-        0
+        >>> [AboveThreshold(1.0, at).first(counts, SystemNoise()) for at in (5_000, 1_000_000, -5_000)]
+        [2, None, 0]
     """
 
     epsilon: float
@@ -111,10 +104,7 @@ class AboveThreshold:
         EVERY CALL COSTS epsilon: each draws a new threshold, and none is remembered.
 
         Args:
-            values: Shape (k,). Exact values, PRIVATE.
-
-        Raises:
-            InvalidParameterError: If `values` is not an array of integers.
+            values: Shape (k,). Exact integers, PRIVATE.
         """
         exact = _checked_values(values)
         _, index = first_above(
@@ -126,7 +116,7 @@ class AboveThreshold:
         """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
 
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. About half of
-        `bounds.above_threshold_alpha`: (4/epsilon) ln(k/beta) for 8 ln(2k/beta)/epsilon.
+        `bounds.above_threshold_alpha`.
 
         Args:
             queries: At least 1. k.
@@ -142,17 +132,14 @@ class Sparse:
 
     allocation "restarts" (the book): rho ~ Lap(sigma) drawn again after every hit, nu ~ Lap(2 sigma), with
     sigma the smaller of 2c/epsilon and, for delta > 0 and where Theorem 3.20 allows it, sqrt(32 c
-    ln(1/delta))/ epsilon. The choice follows from c, epsilon and delta, all public, so that it costs nothing;
-    the book takes the second for every delta > 0, and draws more noise where c <= 8 ln(1/delta).
+    ln(1/delta))/ epsilon: a public choice. The book takes the second for every delta > 0.
 
     allocation "optimal", delta = 0 only: one rho ~ Lap(b1) for the whole run, nu ~ Lap(b2), with 1/b1 : 2c/b2
-    = 1 : (2c)^(2/3), which makes the variance of nu - rho least. It is (1/b1 + 2c/b2)-private, at most
-    epsilon, exactly (theory 12.4).
+    = 1 : (2c)^(2/3), which makes the variance of nu - rho least: (1/b1 + 2c/b2)-private (theory 12.4).
 
     The cutoff-th hit is reported. Values that were compared must not be.
 
-    Dwork & Roth (2014), Algorithm 2 and Theorem 3.25; Lyu, Su & Li (2017), Algorithm 7 with eps3 = 0 and
-    their optimal allocation for queries that are not monotone.
+    Dwork & Roth (2014), Algorithm 2 and Theorem 3.25; Lyu, Su & Li (2017), Algorithm 7 with eps3 = 0.
 
     Args:
         epsilon: In (0, 20].
@@ -165,7 +152,7 @@ class Sparse:
         threshold_scale, query_scale: Of rho and nu, counts.
 
     Examples:
-        Four of ten thousand columns are large, three answers are wanted:
+        Four of ten thousand columns are large, three answers are wanted; radii are 154 and 96 records:
 
         >>> import numpy as np
         >>> from onlineic.noise import SystemNoise
@@ -173,9 +160,6 @@ class Sparse:
         >>> counts[[17, 4_000, 9_000, 9_500]] = 100_000
         >>> Sparse(1.0, threshold=50_000, cutoff=3, allocation="optimal").select(counts, SystemNoise())
         (17, 4000, 9000)
-
-        What it can see among them: no error beyond this many records, but with a chance of 5 %:
-
         >>> [Sparse(1.0, 0, 3, allocation=name).radius(10_000, 0.05) for name in ("restarts", "optimal")]
         [154, 96]
     """
@@ -229,10 +213,7 @@ class Sparse:
         end without another hit: that is released as well.
 
         Args:
-            values: Shape (k,). Exact values, PRIVATE.
-
-        Raises:
-            InvalidParameterError: If `values` is not an array of integers.
+            values: Shape (k,). Exact integers, PRIVATE.
         """
         exact = _checked_values(values)
         state, place, noise = self.init(), 0, checked_source(noise)
@@ -249,9 +230,8 @@ class Sparse:
         """Return a: with probability >= 1 - beta no hit has value < T - a, and nothing passed over > T + a.
 
         For `queries` queries, each chosen after the outcome of the last; units of `threshold`. For "restarts"
-        less than half of `bounds.sparse_alpha`, the book's: `bounds.sparse_margin`, and one unit more for
-        noise on the integers. For "optimal" the moment bound of theory 12.4, about b2 ln(k b2/(2 (b2 - b1)
-        beta)), or the union bound over |rho| and all nu where that is smaller.
+        `bounds.sparse_margin`, and one unit more for noise on the integers: less than half of the book's. For
+        "optimal" the moment bound of theory 12.4, or the union bound over |rho| and all nu if that is less.
 
         Args:
             queries: At least 1. k.

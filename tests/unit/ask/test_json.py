@@ -12,7 +12,6 @@ from onlineic.ask.json import (
     described,
     parsed_line,
     parsed_query,
-    share_written,
     shared,
     within_read,
     within_written,
@@ -159,8 +158,6 @@ def test_a_rate_is_read_as_it_is_written(written, keys):
     share = shared(json.loads(json.dumps(written)), DAYS)
 
     assert keys == share.by
-    assert written["share"] == share_written(share)["share"]
-    assert share_written(share) == written
     assert share == parsed_query(json.dumps(written), DAYS)
 
 

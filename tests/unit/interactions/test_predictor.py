@@ -121,12 +121,8 @@ def test_what_is_planned_is_known_by_its_noise_until_it_is_bought():
     predictor = Predictor(DOMAIN).after(FIRST)
     planned = predictor.expecting((one.target, one.scale) for one in SECOND)
     question = ASKED[1].bind(DOMAIN)
-    demand = Demand.of_these(DOMAIN, [asked_of(question)])
 
     assert planned.error(question) < predictor.error(question) == planned.error(question, 1)
-    assert planned.expected_with(demand, [0.0, 1.0]) == pytest.approx(
-        [predictor.error(question), planned.error(question)]
-    )
     assert planned.after(SECOND).planned == ()
 
 
