@@ -181,23 +181,28 @@ class Levels:
         return held if level == 0 else np.take(held, self.classes[level], axis=axis)
 
     def energies(self, weights: Floats) -> Floats:
-        """Return the sum of squares of what a weight vector says beyond the level before, (levels,)."""
-        return np.array([float((self.beyond(weights, level) ** 2).sum()) for level in range(len(self.parts))])
+        """Return the sum of squares of what weights say beyond the level before, (codes,) -> (levels,).
+
+        Of several weight vectors, (m, codes), that of each: (m, levels).
+        """
+        axis = weights.ndim - 1
+        told = [(self.beyond(weights, level, axis) ** 2).sum(axis=axis) for level in range(len(self.parts))]
+        return np.stack(told, axis=-1)
 
     def spread(self, weights: Floats, masses: Floats) -> Floats:
-        """Return what part of the mean square of a weight vector each level explains, by mass, (levels,).
+        """Return what part of the mean square of weights each level explains, by mass: shapes as `energies`.
 
         Of level 0 the square of its mean. All parts together are the mean square: the law of total variance.
 
         Args:
             masses: Shape (codes,). Shares of the records.
         """
-        squares = [0.0]
-        for classes in self.classes:
-            held = np.bincount(classes, masses)
-            sums = np.bincount(classes, masses * weights)
-            squares.append(float(np.divide(sums**2, held, out=np.zeros_like(sums), where=held > 0.0).sum()))
-        return np.maximum(np.diff(squares), 0.0)
+        squares = [np.zeros(weights.shape[:-1])]
+        for starts in self.starts:
+            held = np.add.reduceat(masses, starts)
+            sums = np.add.reduceat(masses * weights, starts, axis=-1)
+            squares.append(np.divide(sums**2, held, out=np.zeros_like(sums), where=held > 0.0).sum(axis=-1))
+        return np.asarray(np.maximum(np.diff(np.stack(squares, axis=-1)), 0.0))
 
     def usual(self) -> Floats:
         """Return the mean energies of the conditions on an attribute of which none is known yet, (levels,).

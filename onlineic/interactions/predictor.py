@@ -10,8 +10,8 @@ Proof: docs/theory/session.md, 4.9b.
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any, final
 
 import attrs
@@ -31,11 +31,11 @@ from onlineic.interactions.sizes import (
     rows_of,
     told_by,
 )
-from onlineic.queries.batch import Boxes, Queries
+from onlineic.queries.batch import Queries
 from onlineic.queries.cuts import Cut
-from onlineic.queries.marginals import Question
+from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.partitions import Measurement, Partition
-from onlineic.queries.query import Query
+from onlineic.queries.query import Factor, Query
 
 AT_ONCE = 256  # parts of an attribute whose weights are held at once
 
@@ -56,7 +56,7 @@ class Predictor:
     releases: tuple[tuple[Measurement, ...], ...] = ()
     planned: tuple[tuple[Key, float], ...] = ()
     _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
-    _variances: dict[tuple[Axes, int], Floats] = attrs.field(factory=dict, init=False)
+    _variances: dict[Axes, Floats] = attrs.field(factory=dict, init=False)
     _precisions: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # that tables have of levels
     _squares: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # expected of levels
     _spreads: dict[Any, Floats] = attrs.field(factory=dict, init=False)  # of conditions, by their keys
@@ -122,16 +122,127 @@ class Predictor:
             return np.zeros(len(subspaces))
         return np.asarray(informed(levels_of(self.domain), subspaces, rows) @ precisions)
 
-    def error(self, question: Question, purchases: int | None = None) -> float:
+    def error(self, question: Question) -> float:
         """Return the expected root-mean-square error of the answer to a question, fraction of records.
 
-        Of a cross table that of one of its cells in the mean; 1 of a question over so many attributes that
-        their levels are not told apart.
+        By the masses of the very values that are asked: interactions of a block are taken to be as large as
+        its share of records lets them be, so about rare values little is unknown. Of what is no product of
+        conditions it is `error_in_the_mean`. Of a cross table that of one of its cells in the mean; 1 of a
+        question over so many attributes that their levels are not told apart.
+        """
+        if isinstance(question, BoundMarginal):
+            cells = self.cells(question.partition)
+            return 1.0 if cells is None else math.sqrt(float((cells**2).mean()))
+        each = self._asked(question)
+        if each is None:
+            return self.error_in_the_mean(question)
+        squares = self._by_mass(question.axes, each, np.zeros((1, len(each)), np.int64))
+        return 1.0 if squares is None else math.sqrt(float(squares[0]))
+
+    def errors(self, queries: Queries) -> Floats:
+        """Return the same of many queries, (m,)."""
+        result = np.zeros(len(queries))
+        for place, query in queries.others:
+            result[place] = self.error(query)
+        for group in queries.boxes:
+            each, rows = list[tuple[Floats, Floats]](), np.zeros(group.low.shape, np.int64)
+            for place, axis in enumerate(group.axes):
+                ends = np.stack([group.low[:, place], group.high[:, place]], axis=1)
+                ends, which = np.unique(ends, axis=0, return_inverse=True)
+                rows[:, place] = which.reshape(-1)
+                held = zip(*[self._of_range(axis, low, high) for low, high in ends.tolist()], strict=True)
+                energies, spreads = map(np.vstack, held)
+                each.append((energies, spreads))
+            squares = self._by_mass(group.axes, each, rows)
+            result[group.places] = 1.0 if squares is None else np.sqrt(squares)
+        return result
+
+    def cells(self, partition: Partition) -> Floats | None:
+        """Return the same of every block, of the partition's shape; None of levels not told apart."""
+        if self._rows_over(partition.axes) is None:
+            return None
+        each = []
+        for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+            one, masses = levels_of(self.domain)[axis], self.sizes.margins[axis]
+            spreads = _of_parts(one, cut, partial(one.spread, masses=masses)) * np.array(
+                one.parts, np.float64
+            )
+            each.append((_of_parts(one, cut, one.energies), spreads))
+        rows = np.indices(partition.shape).reshape(len(each), -1).T
+        squares = self._by_mass(partition.axes, each, rows)
+        return None if squares is None else np.sqrt(squares).reshape(partition.shape)
+
+    def _by_mass(self, axes: Axes, each: Sequence[tuple[Floats, Floats]], rows: Ints) -> Floats | None:
+        """Return the squared errors of questions, (m,); None of too many levels.
 
         Args:
-            purchases: What was expected after the first so many purchases; None: after all.
+            each: By attribute what conditions ask of each level, and what part of their mean square it
+                explains times its parts: each of shape (conditions, levels).
+            rows: Shape (m, axes). Which of the conditions each question has.
         """
-        variances = self._of(asked_axes(question), purchases)
+        precisions = self._measured_over(axes)
+        if precisions is None:
+            return None
+        # the masses of mean blocks: for level 0 they are 1. Of all records together nothing is unknown
+        squares = np.append(0.0, self._squares_over(axes)[1:])
+        result, step = np.zeros(len(rows)), max(1, MOST_JOINT // len(squares))
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            asked, unknown = np.ones((len(some), 1)), np.ones((len(some), 1))
+            for place, (energies, spreads) in enumerate(each):
+                which = some[:, place]
+                asked = (asked[:, :, None] * energies[which][:, None, :]).reshape(len(some), -1)
+                unknown = (unknown[:, :, None] * spreads[which][:, None, :]).reshape(len(some), -1)
+            unknown *= squares
+            least = asked + unknown * precisions  # no level of which nothing is asked
+            held = np.divide(unknown * asked, least, out=np.zeros_like(least), where=least > 0.0)
+            result[start : start + step] = held.sum(axis=1)
+        return result
+
+    def _asked(self, query: Query) -> list[tuple[Floats, Floats]] | None:
+        """Return energies and spreads of each condition, (1, levels); None of weights held together."""
+        if query.box is not None:  # without making factors of it
+            ends = zip(query.axes, *query.box, strict=True)
+            return [self._of_range(axis, low, high) for axis, low, high in ends]
+        if len(query.factors) < len(query.axes):
+            return None
+        return [self._of_factor(one) for one in query.factors]
+
+    def _of_factor(self, factor: Factor) -> tuple[Floats, Floats]:
+        """Return what a condition asks of each level, and what part of its mean square, times its parts."""
+        (axis,) = factor.axes
+        if factor.table is None:
+            return self._of_range(axis, factor.low, factor.high)
+        one = levels_of(self.domain)[axis]
+        grids = {} if one.grid is None else {axis: one.grid}
+        weights = factor.means(self.domain, grids)
+        key = axis, factor.bits, factor.table.tobytes()
+        return energies_of(one, factor)[None], self._spread(axis, key, lambda: weights)
+
+    def _of_range(self, axis: int, low: int, high: int) -> tuple[Floats, Floats]:
+        """Return the same of a half-open range of codes."""
+        one = levels_of(self.domain)[axis]
+        finest = one.cut(one.finest)
+        spread = self._spread(axis, (axis, low, high), lambda: finest.inside(low, high))
+        return energies_of_range(one, low, high)[None], spread
+
+    def _spread(self, axis: int, key: Any, weights: Callable[[], Floats]) -> Floats:
+        known = self._spreads.get(key)  # other threads ask too: what one puts in another may clear
+        if known is None:
+            one = levels_of(self.domain)[axis]
+            if len(self._spreads) >= MOST_KEPT:
+                self._spreads.clear()
+            found = one.spread(weights(), self.sizes.margins[axis]) * np.array(one.parts, np.float64)
+            known = self._spreads[key] = found[None]
+        return known
+
+    def error_in_the_mean(self, question: Question) -> float:
+        """Return the same as `error`, by the mean block of each level, whichever values are asked.
+
+        What is bought without a wish, and what a number counts for beside what was said, go by this: a
+        record of before would be found to follow from no rule.
+        """
+        variances = self._of(asked_axes(question))
         if variances is None:
             return 1.0
         if isinstance(question, Query) and (each := self._by_axis(question)) is not None:
@@ -143,41 +254,15 @@ class Predictor:
         energies = asked_of(question, MOST_JOINT).energies.reshape(variances.shape)
         return math.sqrt(max(0.0, float((energies * variances).sum())))
 
-    def error_by_mass(self, question: Question) -> float:
-        """Return the same by the masses of the very values that are asked: about rare ones little is unknown.
-
-        Interactions of a block are taken to be as large as its share of records lets them be, where `error`
-        takes those of the mean block of its level. Of what is no product of conditions as `error`.
-        """
-        axes = asked_axes(question)
-        precisions = self._measured_over(axes)
-        each = self._by_axis(question) if isinstance(question, Query) else None
-        if precisions is None or each is None or not isinstance(question, Query):
-            return self.error(question)
-        energies = functools.reduce(np.multiply.outer, each, np.ones(())).ravel()
-        # `squares` hold the masses of mean blocks: for level 0 they are 1
-        hidden = functools.reduce(np.multiply.outer, self._spreads_of(question), np.ones(())).ravel()
-        unknown = self._squares_over(axes) * hidden
-        some = (unknown > 0.0) & (energies > 0.0)
-        some[0] = False  # of all records together nothing is unknown
-        known = 1.0 / unknown[some] + precisions[some] / energies[some]
-        return math.sqrt(float((1.0 / known).sum()))
-
-    def _spreads_of(self, query: Query) -> list[Floats]:
-        """Return what part of the mean square of each condition every level explains, times its parts."""
-        found = []
-        for place, key in enumerate(query.key if query.axes else ()):
-            known = self._spreads.get(key)  # other threads ask too: what one puts in another may clear
-            if known is None:
-                factor, levels = query.factors[place], levels_of(self.domain)
-                (axis,) = factor.axes
-                grids = {} if (grid := levels[axis].grid) is None else {axis: grid}
-                weights, parts = factor.means(query.domain, grids), np.array(levels[axis].parts, np.float64)
-                if len(self._spreads) >= MOST_KEPT:
-                    self._spreads.clear()
-                known = self._spreads[key] = levels[axis].spread(weights, self.sizes.margins[axis]) * parts
-            found.append(known)
-        return found
+    def cells_in_the_mean(self, partition: Partition) -> Floats | None:
+        """Return that of every block, of the partition's shape; None of levels not told apart."""
+        held = self._of(partition.axes)
+        if held is None:
+            return None
+        for axis, cut in zip(partition.axes, partition.cuts, strict=True):
+            one = levels_of(self.domain)[axis]
+            held = np.tensordot(held, _of_parts(one, cut, one.energies), axes=(0, 1))
+        return np.asarray(np.sqrt(np.maximum(held, 0.0)))
 
     def noise(self, question: Question) -> float:
         """Return the error of the noise of all tables, by least squares, with nothing known beforehand.
@@ -198,44 +283,23 @@ class Predictor:
         with np.errstate(divide="ignore"):
             return math.sqrt(float((energies[held] / precisions[held]).sum()))
 
-    def errors(self, queries: Queries, purchases: int | None = None) -> Floats:
-        """Return the same of many queries, (m,)."""
-        result = np.zeros(len(queries))
-        for place, query in queries.others:
-            result[place] = self.error(query, purchases)
-        for group in queries.boxes:
-            variances = self._of(group.axes, purchases)
-            result[group.places] = 1.0 if variances is None else np.sqrt(self._summed(group, variances))
-        return result
-
-    def cells(self, partition: Partition) -> Floats | None:
-        """Return the same of every block, of the partition's shape; None of levels not told apart."""
-        held = self._of(partition.axes, None)
-        if held is None:
-            return None
-        for axis, cut in zip(partition.axes, partition.cuts, strict=True):
-            held = np.tensordot(held, _of_parts(levels_of(self.domain)[axis], cut), axes=(0, 1))
-        return np.asarray(np.sqrt(np.maximum(held, 0.0)))
-
     def expected(self, demand: Demand) -> float:
         """Return the root of the mean squared error of the questions that a demand expects."""
         return math.sqrt(float((demand.weights / self.known(demand.subspaces)).sum()))
 
-    def _of(self, axes: Axes, purchases: int | None) -> Floats | None:
+    def _of(self, axes: Axes) -> Floats | None:
         """Return the variance of what is known of each combination of levels, one axis an attribute."""
-        # what is planned comes after all that was released
-        stop = len(self.releases) + 1 if purchases is None else min(purchases, len(self.releases))
-        found = self._variances.get((axes, stop))
+        found = self._variances.get(axes)
         if found is not None:
             return found
-        precisions = self._measured_over(axes, purchases)
+        precisions = self._measured_over(axes)
         if precisions is None:
             return None
         variances = np.zeros(len(precisions))  # of all records together nothing is unknown
         variances[1:] = 1.0 / (1.0 / self._squares_over(axes)[1:] + precisions[1:])
         parts = [len(levels_of(self.domain)[axis].parts) for axis in axes]
-        self._variances[axes, stop] = variances.reshape(parts)
-        return self._variances[axes, stop]
+        self._variances[axes] = variances.reshape(parts)
+        return self._variances[axes]
 
     def _by_axis(self, query: Query) -> list[Floats] | None:
         """Return what a query asks of each of its attributes; None where some have weights together."""
@@ -254,22 +318,21 @@ class Predictor:
             self._squares[axes] = self.sizes.squares(rows) if rows is not None else np.zeros(0)
         return self._squares[axes]
 
-    def _measured_over(self, axes: Axes, purchases: int | None = None) -> Floats | None:
+    def _measured_over(self, axes: Axes) -> Floats | None:
         """Return the precision of each combination of levels of these attributes; None of too many."""
-        if purchases is None and axes in self._precisions:
+        if axes in self._precisions:
             return self._precisions[axes]
         rows = self._rows_over(axes)
         if rows is None:
             return None
-        if purchases is not None or self._before is None:
-            found = self._measured(rows, purchases)
+        if self._before is None:
+            found = self._measured(rows)
         else:  # what was known before is worked out once for all that is planned beside it
             added = self.planned[len(self._before.planned) :]
             more = rows_of([key for key, _ in added], len(self.domain.shape))
             known = self._before._measured_over(axes)
             found = known + informed(levels_of(self.domain), rows, more) @ np.array([one for _, one in added])
-        if purchases is None:
-            self._precisions[axes] = found
+        self._precisions[axes] = found
         return found
 
     def _rows_over(self, axes: Axes) -> Ints | None:
@@ -282,17 +345,9 @@ class Predictor:
             rows[:, axis] = column
         return rows
 
-    def _summed(self, group: Boxes, variances: Floats) -> Floats:
-        """Return the sums over all combinations of levels of energy times variance, (m,)."""
-        held = np.broadcast_to(variances, (len(group), *variances.shape))
-        for place, axis in enumerate(group.axes):
-            energies = _of_ranges(levels_of(self.domain)[axis], group.low[:, place], group.high[:, place])
-            held = np.einsum("ml,ml...->m...", energies, held)
-        return np.asarray(np.maximum(held, 0.0))
 
-
-def _of_parts(levels: Levels, cut: Cut) -> Floats:
-    """Return the energies of the parts of an attribute, (parts, levels)."""
+def _of_parts(levels: Levels, cut: Cut, told: Callable[[Floats], Floats]) -> Floats:
+    """Return what is told of the weights of each part of an attribute, (parts, levels)."""
     found = np.zeros((cut.parts, len(levels.parts)))
     for start in range(0, cut.parts, AT_ONCE):
         parts = np.arange(start, min(start + AT_ONCE, cut.parts))
@@ -300,13 +355,5 @@ def _of_parts(levels: Levels, cut: Cut) -> Floats:
             inside = (cut.codes == parts[:, None]).astype(np.float64)
         else:
             inside = np.stack([levels.grid.inside(*cut.range_of(part)) for part in parts.tolist()])
-        for level in range(len(levels.parts)):
-            found[parts, level] = (levels.beyond(inside, level, 1) ** 2).sum(axis=1)
+        found[parts] = told(inside)
     return found
-
-
-def _of_ranges(levels: Levels, low: Ints, high: Ints) -> Floats:
-    """Return the energies of half-open ranges of codes, (m, levels)."""
-    ends, which = np.unique(np.stack([low, high], axis=1), axis=0, return_inverse=True)
-    found = [energies_of_range(levels, first, last) for first, last in ends.tolist()]
-    return np.array(found).reshape(-1, len(levels.parts))[which.reshape(-1)]

@@ -317,7 +317,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         bought = single(question, self._price(facts), facts.account, facts.neighbours)
         if bought is None or bought.charge.amount > facts.account.left:
             return None
-        expected = (facts.heard.predictor or Predictor(facts.domain)).error(question)
+        expected = (facts.heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
         return bought if bought.deviations(facts.n)[0] < expected else None
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:

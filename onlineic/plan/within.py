@@ -440,9 +440,7 @@ def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purcha
 
 def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
     """Return the expected error of an answer, larger where what was said before proved to be farther off."""
-    predict = predictor.error_by_mass if _wish(facts).certain else predictor.error
-    over = facts.heard.over(facts.n)
-    return math.sqrt(max(1.0, over)) * predict(question)
+    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
 
 
 def _predictor(facts: Facts[RecordSummary]) -> Predictor:

@@ -23,7 +23,6 @@ from onlineic.domain.domain import Domain
 from onlineic.errors import InternalError, SessionExhaustedError
 from onlineic.hypothesis.base import batch_guesses, block_guesses, grid_guess, grid_guesses
 from onlineic.hypothesis.histogram import Histogram
-from onlineic.interactions.demand import Asked, Demand, asked_of
 from onlineic.interactions.predictor import Predictor
 from onlineic.known_noise.estimates import Family
 from onlineic.known_noise.instalments import Instalments
@@ -73,11 +72,11 @@ from onlineic.session.columns import (
     stated,
     stated_again,
 )
-from onlineic.session.expected import Expectations, Measured
+from onlineic.session.expected import Expectations, Measured, tested
 from onlineic.session.notices import Notices
 from onlineic.sparse.base import NumericSparse
 
-KIN_OF = 256  # questions, from which those like them are made
+FIRST = 256  # answers whose expected errors are told together
 CHUNK = 64  # records that are looked at together for the latest answers
 
 
@@ -425,7 +424,7 @@ class AnswerBook:
         else:
             released = float(measurement.values[0])
         said = stated_value(question, record.guess, self._n)
-        predicted, singles = self._expectations.predicted(question, at.instalments), at.singles
+        predicted, singles = self._expectations.in_the_mean(question, at.instalments), at.singles
         taken: Any = 1.0  # where nothing is predicted, what was said counts for nothing
         if predicted is not None:
             singles = singles.after(released - said, measurement.scale, predicted)
@@ -486,27 +485,38 @@ class AnswerBook:
         """Predicts errors from what was released; None if the update rule does not fit all releases."""
         return self._expectations.predictor
 
-    def expected(self, question: Question, predictor: Predictor) -> float:
-        """Return the error predicted of an answer: of what was told, and will be told again, or by this."""
-        known = self._memory.recall(question, self._stands)
-        if known is None or question.constant is not None:
-            return predictor.error(question)
-        error = self._expectations.again(question, known.again(question)[0], known)
-        return 1.0 if error is None else float(np.max(error))
+    def expected(self, question: Question, predictor: Predictor, radius: float) -> float:
+        """Return the error expected of an answer: of what was told, and will be told again, or by this.
 
-    def expected_of_kin(self) -> float | None:
-        """Return the root-mean-square error predicted of questions like those tested first, if any."""
-        predictor = self.predictor
-        if predictor is None or not predictor.releases:
-            return None
-        asked: list[Asked] = []
+        Args:
+            radius: Of the test that comes, should it be easy; inf where none does.
+        """
+        if question.constant is not None:
+            return predictor.error(question)
+        error = self._expected_again(question)
+        if error is not None:
+            return float(np.max(error))
+        new = self._memory.recall(question, self._stands) is None
+        return float(tested(predictor.error(question), radius)) if new else 1.0
+
+    def _expected_again(self, question: Question) -> Any:
+        """Return the error expected of what was told of a question, None where nothing was, or is known."""
+        known = self._memory.recall(question, self._stands)
+        return None if known is None else self._expectations.again(question, known.again(question)[0], known)
+
+    def expected_of_told(self) -> float | None:
+        """Return the root-mean-square error expected of the first answers; None where one is unknown."""
+        asked: list[Question] = []
         for record in self._ledger.merged(0, self._taken.records):
             if isinstance(record, EasyBatch | Easy | Certified | Hard | Single):
-                tested = record.queries if isinstance(record, EasyBatch) else (record.query,)
-                asked.extend(map(asked_of, itertools.islice(tested, KIN_OF - len(asked))))
-            if len(asked) == KIN_OF:
+                held = record.queries if isinstance(record, EasyBatch) else (record.query,)
+                asked.extend(itertools.islice(held, FIRST - len(asked)))
+            if len(asked) == FIRST:
                 break
-        return predictor.expected(Demand.of(self._domain, asked)) if asked else None
+        found = [self._expected_again(question) for question in asked]
+        if not found or any(error is None for error in found):
+            return None
+        return math.sqrt(math.fsum(float(np.mean(np.square(error))) for error in found) / len(found))
 
     # -- what was told --
 
@@ -778,7 +788,7 @@ class AnswerBook:
         said = stated(self.estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
             said = said._replace(error_bound=min(1.0 + bounds.slack, wide + question.rounding))
-        answer = self._stating(question, value, "easy", said, "covered")
+        answer = self._stating(question, value, "easy", said, "covered", wide)
         hard = self._plan.error_bound if in_theorem else bounds.if_hard(question, target, self._taken.spent)
         joint = max(self.error_bound(), jointly + question.rounding)
         joint = min(joint, bounds.known(question, value) + question.rounding)
@@ -840,12 +850,12 @@ class AnswerBook:
         status: Status,
         said: Stated,
         reason: Reason | None,
-        rest: float | Remembered = 0.0,
+        rest: float | Remembered = math.inf,
     ) -> Answer:
         """Return an answer of which all is known now, but for what was left then.
 
         Args:
-            rest: What was remembered of it, where it was told before.
+            rest: What was remembered of it, where it was told before; else the radius of its test.
         """
         return Answer.deferred(value, status, Worked(self.context), (said, rest), question, reason)
 

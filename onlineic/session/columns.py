@@ -178,7 +178,7 @@ class SessionContext(AnswerContext):
             return self.expectations.again(query, value, rest)
         if isinstance(rest, Measured):
             return self.expectations.measured(query, rest)
-        return self.expectations.told(query, value)
+        return self.expectations.told(query, value, radius=rest)
 
     @property
     def purchases(self) -> int:
@@ -417,7 +417,7 @@ class Answers(Sequence[Answer], Framed):
     def expected_errors(self) -> Floats:
         """`Answer.expected_error` of each, (m,), NaN where it is None: worked out now, by facts of then."""
         expectations = self._context.expectations
-        result = expectations.many(self.queries, self.values, self._versions)
+        result = expectations.many(self.queries, self.values, self._versions, self._radii)
         measured = np.flatnonzero(self._codes == REPEAT).tolist() if expectations.numbers else ()
         for place in (*self._given, *measured):
             error = self._expected(place)
@@ -434,7 +434,7 @@ class Answers(Sequence[Answer], Framed):
         number = expectations.numbers.get(question.key) if self._codes[place] == REPEAT else None
         if number is not None:
             return expectations.measured(question, number, version)
-        return expectations.told(question, float(self.values[place]), version)
+        return expectations.told(question, float(self.values[place]), version, float(self._radii[place]))
 
     def _stated(self, place: int) -> Stated:
         given = self._given.get(place)

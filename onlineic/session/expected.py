@@ -3,6 +3,7 @@
 Proof: docs/theory/session.md, 4.9b.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -87,16 +88,24 @@ class Expectations:
         """Predicts errors from all releases; None if the rule does not fit all of them."""
         return self.predictors[-1] if self.predictors else None
 
-    def told(self, question: Question, value: Any, version: int | None = None) -> Any:
+    def told(
+        self, question: Question, value: Any, version: int | None = None, radius: float = math.inf
+    ) -> Any:
         """Return the predicted error of a value of the hypothesis after so many purchases, None if unknown.
 
         Of a cross table, one for each cell.
+
+        Args:
+            radius: Of the test that found it easy; inf where it was not tested.
         """
         if question.constant is not None:
             return self.of_n * value
         error = self._predicted(question, len(self.predictors) - 1 if version is None else version)
+        if error is None:
+            return None
+        error = tested(error, radius)
         # all counts of a hypothesis add up to n
-        return None if error is None else _plain(np.hypot(error, self.of_n * value) if self.of_n else error)
+        return _plain(np.hypot(error, self.of_n * value) if self.of_n else error)
 
     def measured(self, question: Question, number: Measured, version: int | None = None) -> Any:
         """Return the error of a measured answer: of its noise, and of the tables that it was fitted with."""
@@ -117,13 +126,14 @@ class Expectations:
         number = self.numbers.get(question.key)
         if number is not None:
             return self.measured(question, number, known.version)
-        return self.told(question, value, known.version)
+        return self.told(question, value, known.version, known.radius)
 
-    def many(self, queries: Queries, values: Floats, versions: Any) -> Floats:
+    def many(self, queries: Queries, values: Floats, versions: Any, radii: Floats) -> Floats:
         """Return the errors of numbers of the hypothesis, (m,): NaN where none is known.
 
         Args:
             versions: Integers, shape (m,). How many purchases there were when each was told.
+            radii: Shape (m,). As in `told`.
         """
         result = np.full(len(queries), np.nan)
         for version in np.unique(versions).tolist():
@@ -131,22 +141,43 @@ class Expectations:
                 places = np.flatnonzero(versions == version)
                 result[places] = self.predictors[version].errors(queries.chosen(places))
         result[result >= 1.0] = np.nan
+        result = tested(result, radii)
         result[np.isfinite(queries.constants)] = 0.0
         return np.asarray(np.hypot(result, self.of_n * values))
 
-    def predicted(self, question: Question, version: int) -> Any:
-        """Return the predicted error after so many purchases, of a table one a cell; None if unknown."""
+    def in_the_mean(self, question: Question, version: int) -> Any:
+        """Return the error whichever values are asked, of a table one a cell; None if unknown.
+
+        By it a number that is bought is mixed with what the hypothesis said: `Predictor.error_in_the_mean`.
+        """
         if version >= len(self.predictors):
             return None
         predictor = self.predictors[version]
         if isinstance(question, BoundMarginal):
-            cells = predictor.cells(question.partition)
-            return None if cells is None else question.table(cells.ravel())
-        error = predictor.error(question)
+            return _of_table(question, predictor.cells_in_the_mean(question.partition))
+        error = predictor.error_in_the_mean(question)
         return error if error < 1.0 else None
 
     def _predicted(self, question: Question, version: int) -> Any:
-        return self.predicted(question, version) if version >= self.least else None
+        if not self.least <= version < len(self.predictors):
+            return None
+        predictor = self.predictors[version]
+        if isinstance(question, BoundMarginal):
+            return _of_table(question, predictor.cells(question.partition))
+        error = predictor.error(question)
+        return error if error < 1.0 else None
+
+
+def tested(error: Any, radius: Any) -> Any:
+    """Return what is left of a predicted error where a test has found an answer off by at most a radius.
+
+    Of all densities there that have one peak, in the middle, the flat one has the largest mean square.
+    """
+    return np.minimum(error, radius / math.sqrt(3.0))
+
+
+def _of_table(question: BoundMarginal, cells: Floats | None) -> Any:
+    return None if cells is None else question.table(cells.ravel())
 
 
 def _plain(error: Any) -> Any:

@@ -139,8 +139,8 @@ class Explanation:
         payable: Whether a hit of each can be paid now; if not, those are answered untested.
         restarts_left: How often the session can be closed and resumed until no hit can be paid, as
             `SessionStatistics.restarts_left`.
-        expected: Root-mean-square error that is predicted of one answer without a test, the largest of all,
-            with the tables that would be bought before; fraction of records. Nothing promises it
+        expected: Root-mean-square error that is predicted of one answer if its test is easy, the largest of
+            all, with the tables that would be bought before; fraction of records. Nothing promises it
             (`interactions.Predictor`). None where no tables are released, or the rule does not fit all of
             them.
         shared: Share of the budget for which it buys tables first that serve every question: whoever asks
@@ -242,7 +242,9 @@ class Explanation:
         known = self.constants + self.repeats
         said.append(("answers", f"{self.answers:,}, of which {known:,} known and free"))
         if self.expected is not None:
-            said.append(("expected error", f"about {self.expected:.2g} of each without a test, no promise"))
+            said.append(
+                ("expected error", f"about {self.expected:.2g} of each that is not measured, no promise")
+            )
         if self.bound_derived is not None:
             said.append(("bound", f"± {upward(self.bound_derived)} if none is measured"))
         said.append(("bound of each", f"± {upward(self.bound_easy)} if not measured"))
@@ -534,7 +536,10 @@ class Previewer:
             predictor = predictor.expecting(zip(tables.partitions, deviations, strict=True))
         largest = 0.0
         for question in questions:
-            error = self.book.expected(question, predictor)
+            coming = self.preview(question)
+            paid = coming.answer.status == "easy" and coming.price * self.account.capacity <= self.left
+            radius = self.book.easy_radius() if paid else math.inf
+            error = self.book.expected(question, predictor, radius)
             if question.key in alone:
                 (noise,) = alone[question.key].deviations(self.plan.sparse.n)
                 error = error * noise / math.hypot(error, noise)

@@ -1033,7 +1033,7 @@ class OnlineIC(Answering):
                 self._loop.statistics(self._settings),
                 marginals,
                 book.latest(answers) if answers else (),
-                expected := book.expected_of_kin(),
+                expected := book.expected_of_told(),
                 self._worth_telling(expected),
                 wishes := spent_by_wish(records := ledger.records(), ledger.account),
                 spending_of(records, ledger.account) if wishes else (),

@@ -102,9 +102,8 @@ class Summary:
 
     Attributes:
         answers: The latest tested ones, oldest first, without what was left then.
-        expected: Root-mean-square error that is predicted of questions like those asked, fraction of records
-            (`interactions.Predictor`): no promise. None where no tables were released, or the rule does not
-            fit all of them.
+        expected: Root-mean-square of `Answer.expected_error` of the first 256 answers, fraction of records:
+            no promise. None before the first, and where one of them is not known.
         told: The same, had the session been told what would be asked, where it was told nothing and that is
             less by a third.
         wishes: What was spent for each, that with most answers first.
@@ -137,7 +136,7 @@ class Summary:
         told = [domain_fact(self.domain), *budget_facts(self.statistics)]
         if self.expected is not None:
             counts = f"about {records(self.n * self.expected)} {self._what}"
-            said = f"{counts}, of questions like those asked; no promise"
+            said = f"{counts}, of its first answers; no promise"
             if self.told is not None:
                 said += f". Told of them by questions=, about {records(self.n * self.told)}"
             told.append(("expected error", said))

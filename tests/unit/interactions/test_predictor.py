@@ -9,6 +9,7 @@ import onlineic as ic
 from onlineic import where
 from onlineic.interactions import Demand, Predictor, asked_of, cheapest, levels_of
 from onlineic.interactions.sizes import levelled, table_of
+from onlineic.queries import Queries
 from onlineic.queries.partitions import Measurement, Partition
 
 DOMAIN = ic.Domain.of(a=range(20), b=["u", "v", "w"], c=range(6))
@@ -32,23 +33,22 @@ ASKED = [
 ]
 
 
-def test_it_is_the_error_that_the_rule_of_purchases_goes_by():
+def test_in_the_mean_it_is_the_error_that_the_rule_of_purchases_goes_by():
     predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
     for asked in ASKED[:4]:
         question = asked.bind(DOMAIN)
-        demand = Demand.of_these(DOMAIN, [asked_of(question)])
+        demand, error = Demand.of_these(DOMAIN, [asked_of(question)]), predictor.error_in_the_mean(question)
         design = cheapest(predictor, demand, 1e-9)
 
-        assert predictor.error(question) == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
-        assert predictor.error(question) == pytest.approx(predictor.expected(demand), rel=1e-12)
+        assert error == pytest.approx(design.before, rel=1e-3)  # a cut of the sum
+        assert error == pytest.approx(predictor.expected(demand), rel=1e-12)
 
 
 def test_a_complement_is_predicted_as_its_question_and_of_all_records_nothing_is_unknown():
-    predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
-    for purchases in (None, 0, 1, 2):
+    for predictor in (Predictor(DOMAIN), Predictor(DOMAIN).after(FIRST).after(SECOND)):
         turned, alone = ((one.bind(DOMAIN)) for one in (~ASKED[0], ASKED[0]))
-        assert predictor.error(turned, purchases) == predictor.error(alone, purchases) > 0.0
-    assert predictor.error(where().bind(DOMAIN)) == 0.0
+        assert predictor.error(turned) == predictor.error(alone) > 0.0
+        assert predictor.error(where().bind(DOMAIN)) == 0.0
 
 
 def test_a_question_of_more_levels_than_a_programme_takes_in_is_predicted_by_all_of_them():
@@ -72,11 +72,25 @@ def test_an_attribute_of_one_code_does_not_change_what_a_cross_table_errs_by():
 
 
 def test_more_tables_never_predict_more():
+    known = Predictor(DOMAIN).after(FIRST)
+    more = known.expecting((one.target, one.scale) for one in SECOND)
+    for asked in (one.bind(DOMAIN) for one in ASKED[:4]):
+        assert known.error(asked) >= more.error(asked) > 0.0
+        assert known.error_in_the_mean(asked) >= more.error_in_the_mean(asked) > 0.0
+
+
+def test_many_at_once_and_the_cells_of_a_table_are_predicted_as_each_alone():
     predictor = Predictor(DOMAIN).after(FIRST).after(SECOND)
-    for asked in ASKED[:4]:
-        errors = [predictor.error(asked.bind(DOMAIN), purchases) for purchases in (0, 1, 2)]
-        assert errors == sorted(errors, reverse=True)
-        assert errors[2] == predictor.error(asked.bind(DOMAIN)) > 0.0
+    asked = [*ASKED, *(where(a=ic.between(low, low + 3), c=low % 6) for low in range(12))]
+    queries = Queries.bound(DOMAIN, [one.bind(DOMAIN) for one in asked])
+    table = ic.marginal("a", "b").bind(DOMAIN)
+    cells = table.table(predictor.cells(table.partition).ravel())
+
+    assert predictor.errors(queries) == pytest.approx([predictor.error(query) for query in queries], rel=1e-9)
+    for a, b in ((0, 0), (7, 2), (19, 1)):
+        alone = predictor.error(where(a=a, b="uvw"[b]).bind(DOMAIN))
+        assert cells[a, b] == pytest.approx(alone, rel=1e-9)
+    assert predictor.error(table) == pytest.approx(math.sqrt((cells**2).mean()), rel=1e-9)
 
 
 def test_of_a_quiet_table_nothing_but_its_noise_is_left():
@@ -122,14 +136,14 @@ def test_what_is_planned_is_known_by_its_noise_until_it_is_bought():
     planned = predictor.expecting((one.target, one.scale) for one in SECOND)
     question = ASKED[1].bind(DOMAIN)
 
-    assert planned.error(question) < predictor.error(question) == planned.error(question, 1)
+    assert planned.error(question) < predictor.error(question)
     assert planned.after(SECOND).planned == ()
 
 
 def test_while_all_values_weigh_alike_their_masses_change_no_prediction():
     asked = [where(a=ic.between(3, 9), b="u"), where(b="v"), where(a=5, c=ic.at_least(2)), ~where(a=3)]
     for query in (one.bind(DOMAIN) for one in asked):
-        assert Predictor(DOMAIN).error_by_mass(query) == pytest.approx(Predictor(DOMAIN).error(query))
+        assert Predictor(DOMAIN).error(query) == pytest.approx(Predictor(DOMAIN).error_in_the_mean(query))
 
 
 def test_about_rare_values_less_is_unknown_than_about_heavy_ones():
@@ -138,9 +152,9 @@ def test_about_rare_values_less_is_unknown_than_about_heavy_ones():
     known = Predictor(DOMAIN).after([table])
     heavy, rare = (where(b=label, c=ic.at_least(3)).bind(DOMAIN) for label in ("v", "w"))
 
-    assert known.error(rare) == pytest.approx(known.error(heavy))
-    assert known.error_by_mass(rare) < known.error_by_mass(heavy) / 2
-    assert known.error_by_mass(rare) >= 1e-4 / 2  # half of its records, and their noise
+    assert known.error_in_the_mean(rare) == pytest.approx(known.error_in_the_mean(heavy))
+    assert known.error(rare) < known.error(heavy) / 2
+    assert known.error(rare) >= 1e-4 / 2  # half of its records, and their noise
 
 
 def test_levels_share_the_variance_of_a_condition_by_mass():
@@ -149,6 +163,7 @@ def test_levels_share_the_variance_of_a_condition_by_mass():
     weights = np.random.default_rng(4).uniform(size=20)
     found = levels.spread(weights, masses)
 
+    assert levels.spread(np.stack([weights, weights**2]), masses)[0] == pytest.approx(found)
     assert found.sum() == pytest.approx(masses @ weights**2)
     assert found[0] == pytest.approx((masses @ weights) ** 2)
     assert (found >= 0.0).all()

@@ -307,7 +307,7 @@ def test_what_is_expected_of_an_answer_counts_the_tables_that_it_would_buy():
     assert 0.0 == session.explain(where()).expected
     assert session.explain(where(a=1)).expected == session.view().explain(where(a=1)).expected
     assert session.summary().expected > 0.0
-    assert "of questions like those asked; no promise" in str(session.summary())
+    assert "of its first answers; no promise" in str(session.summary())
     alone = ic.OnlineIC(
         PrivateData(COUNTS.reshape(DOMAIN.shape), DOMAIN), ic.Budget(1.0), purchases=TestsOnly()
     )

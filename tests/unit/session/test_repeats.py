@@ -224,10 +224,10 @@ def test_of_what_was_measured_less_is_expected_than_of_its_noise_alone_or_of_the
         if isinstance(record, BoughtTables):
             tables = tables.after(record.measurements)
         elif isinstance(record, Hard):
-            hits.append((record.query, record.measurement, len(tables.releases)))
+            hits.append((record.query, record.measurement, tables))
 
     assert hits
-    for query, measurement, bought in hits:
+    for query, measurement, known in hits:
         _, weights = derived(query, measurement)
         noise = measurement.scale * (1.0 if weights is None else np.linalg.norm(weights))
-        assert 0.0 < session.explain(query).expected < min(noise, tables.error(query, bought))
+        assert 0.0 < session.explain(query).expected < min(noise, known.error(query))
