@@ -1025,6 +1025,8 @@ class OnlineIC(Answering):
             book, ledger = self._loop.book, self._loop.ledger
             book.catch_up()
             marginals = believed_marginals(book.belief.hypothesis, book.estimates, self.n, names)
+            wishes = spent_by_wish(records := ledger.records(), ledger.account)
+            expected = None if wishes else book.expected_of_told()
             return Summary(
                 domain,
                 self.n,
@@ -1033,9 +1035,9 @@ class OnlineIC(Answering):
                 self._loop.statistics(self._settings),
                 marginals,
                 book.latest(answers) if answers else (),
-                expected := book.expected_of_told(),
+                expected,
                 self._worth_telling(expected),
-                wishes := spent_by_wish(records := ledger.records(), ledger.account),
+                wishes,
                 spending_of(records, ledger.account) if wishes else (),
             )
 

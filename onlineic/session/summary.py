@@ -103,7 +103,7 @@ class Summary:
     Attributes:
         answers: The latest tested ones, oldest first, without what was left then.
         expected: Root-mean-square of `Answer.expected_error` of the first 256 answers, fraction of records:
-            no promise. None before the first, and where one of them is not known.
+            no promise. None before the first, where one of them is not known, and where wishes say it.
         told: The same, had the session been told what would be asked, where it was told nothing and that is
             less by a third.
         wishes: What was spent for each, that with most answers first.

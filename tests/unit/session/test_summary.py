@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import onlineic as ic
+from onlineic.datasets import adult5
 from onlineic.errors import InvalidParameterError, InvalidQueryError
+from onlineic.evaluate import exact_values
 from onlineic.ledger import BoughtTables
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import KNOWN
@@ -405,6 +407,33 @@ def test_a_summary_before_the_first_question_buys_nothing():
     assert "Nothing has told of single attributes yet" in said
     session.answer_many([ic.marginal(name) for name in DATA.domain.names])
     assert "Nothing has told" not in str(session.summary())
+
+
+def test_a_summary_is_right_about_twenty_answers_and_what_telling_would_have_been_worth():
+    columns, counts = adult5()
+    labels = {name: sorted(set(columns[name].tolist())) for name in ("race", "sex", "income")}
+    domain = ic.Domain.of(age=range(17, 91), education_num=range(1, 17), **labels)
+    data = ic.PrivateData.from_counts(columns, counts, domain)
+    sex, income, race = labels["sex"][0], labels["income"][1], labels["race"][-2]
+    asked = [ic.where(age=ic.between(20 + 5 * step, 34 + 5 * step), sex=sex) for step in range(6)]
+    asked += [ic.where(education_num=ic.between(step, step + 3), income=income) for step in range(6, 12)]
+    asked += [ic.where(age=ic.between(17, 30 + 9 * step), income=income) for step in range(5)]
+    asked += [ic.where(sex=sex), ic.where(income=income), ic.where(race=race)]
+    truths, rows = exact_values(data, [one.bind(domain) for one in asked]), []
+    for told in ({}, {"questions": len(asked)}):
+        found = []
+        for seed in range(4):
+            session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(seed), **told)
+            errors = [session.answer(one).value - truth for one, truth in zip(asked, truths, strict=True)]
+            summary = session.summary()
+            found.append((np.mean(np.square(errors)), summary.expected, summary.told))
+        rows.append((math.sqrt(np.mean([one for one, _, _ in found])), *found[-1][1:]))
+    (untold, expected, worth), (announced, expected_then, nothing) = rows
+
+    assert 2 / 3 <= expected / untold <= 3 / 2
+    assert 2 / 3 <= worth / announced <= 3 / 2
+    assert worth < 2 / 3 * expected
+    assert (expected_then, nothing) == (pytest.approx(worth, rel=0.05), None)
 
 
 def test_who_was_told_nothing_says_what_telling_would_have_been_worth():
