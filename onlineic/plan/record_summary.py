@@ -77,7 +77,8 @@ class RecordSummary:
             return Rent(query, record.charge.amount, within)
         predictor = self.predictor or Predictor(query.domain)
         said, told = math.ldexp(record.guess, -query.grid_bits), float(measured_one.values[0])
-        predicted = predictor.error(query) if self.predictor is not None else 0.0
+        predict = predictor.error if within.certain else predictor.error_in_the_mean
+        predicted = predict(query) if self.predictor is not None else 0.0
         return Rent(query, record.charge.amount, within, said, told, measured_one.scale, predicted)
 
     def over(self, n: int) -> float:

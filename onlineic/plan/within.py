@@ -440,7 +440,8 @@ def _made(facts: Facts[RecordSummary], design: Design, most: Fraction) -> Purcha
 
 def _error(facts: Facts[RecordSummary], predictor: Predictor, question: Question) -> float:
     """Return the expected error of an answer, larger where what was said before proved to be farther off."""
-    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predictor.error(question)
+    predict = predictor.error if _wish(facts).certain else predictor.error_in_the_mean
+    return math.sqrt(max(1.0, facts.heard.over(facts.n))) * predict(question)
 
 
 def _predictor(facts: Facts[RecordSummary]) -> Predictor:

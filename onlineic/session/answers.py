@@ -485,11 +485,11 @@ class AnswerBook:
         """Predicts errors from what was released; None if the update rule does not fit all releases."""
         return self._expectations.predictor
 
-    def expected(self, question: Question, predictor: Predictor, radius: float) -> float:
+    def expected(self, question: Question, predictor: Predictor, payable: bool) -> float:
         """Return the error expected of an answer: of what was told, and will be told again, or by this.
 
         Args:
-            radius: Of the test that comes, should it be easy; inf where none does.
+            payable: Whether it will be tested; the test is taken to be easy.
         """
         if question.constant is not None:
             return predictor.error(question)
@@ -497,7 +497,9 @@ class AnswerBook:
         if error is not None:
             return float(np.max(error))
         new = self._memory.recall(question, self._stands) is None
-        return float(tested(predictor.error(question), radius)) if new else 1.0
+        if not new:
+            return 1.0
+        return float(tested(predictor.error(question), self.easy_radius() if payable else math.inf))
 
     def _expected_again(self, question: Question) -> Any:
         """Return the error expected of what was told of a question, None where nothing was, or is known."""
@@ -596,16 +598,19 @@ class AnswerBook:
         told, made = self.told(question), self._wishes.get(question.key)
         if told is None or within.parts > (1 if made is None else made.parts):
             return False
+        if within.certain:
+            return within.meets(told.error_bound, None)
         # a number that lay far off is expected to err more than was predicted: its wish is paid all the same
-        alike = made is not None and not (made.certain or within.certain) and made.radius <= within.radius
-        return alike or within.meets(told.error_bound, told.expected_error)
+        alike = made is not None and not made.certain and made.radius <= within.radius
+        known = self._memory.recall(question, self._stands)
+        return alike or within.meets(math.inf, self._expectations.wished(question, told.value, known))
 
     def _known_within(self, question: Question, within: Within) -> bool:
         value = stated_value(question, self.guesses([question])[0], self._n)
         if within.certain:
             bound = stated(self.estimates, question, value, math.inf, self._bounds.slack).error_bound
             return within.meets(bound, None)
-        return within.meets(math.inf, self._expectations.told(question, value))
+        return within.meets(math.inf, self._expectations.wished(question, value))
 
     def within(self, question: Question, within: Within) -> Answer | None:
         """Return an answer that meets a wish by what was released, or None."""

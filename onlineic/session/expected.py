@@ -109,12 +109,14 @@ class Expectations:
 
     def measured(self, question: Question, number: Measured, version: int | None = None) -> Any:
         """Return the error of a measured answer: of its noise, and of the tables that it was fitted with."""
+        latest = len(self.predictors) - 1 if version is None else version
+        return self._beside(question, number, self._predicted(question, latest) if number.fitted else None)
+
+    def _beside(self, question: Question, number: Measured, error: Any) -> Any:
+        """Return the error of a measured answer beside a fit of this error; None: it is the number alone."""
         deviation: Any = number.deviation
         if isinstance(question, BoundMarginal):
             deviation = np.where(question.cells >= 0, number.deviation, 0.0)
-        error = None
-        if number.fitted:
-            error = self._predicted(question, len(self.predictors) - 1 if version is None else version)
         if error is not None:
             both = np.hypot(error, deviation)
             deviation = np.divide(error * deviation, both, out=np.zeros_like(both), where=both > 0.0)
@@ -157,6 +159,19 @@ class Expectations:
             return _of_table(question, predictor.cells_in_the_mean(question.partition))
         error = predictor.error_in_the_mean(question)
         return error if error < 1.0 else None
+
+    def wished(self, question: Question, value: Any, known: Remembered | None = None) -> Any:
+        """Return the error that an expected wish looks at: in the mean, as what is bought for it does.
+
+        Args:
+            known: What was told of the question; None: what the hypothesis says now is looked at.
+        """
+        version = len(self.predictors) - 1 if known is None else known.version
+        number = None if known is None else self.numbers.get(question.key)
+        error = self.in_the_mean(question, version) if version >= self.least else None
+        if number is not None:
+            return self._beside(question, number, error if number.fitted else None)
+        return None if error is None else _plain(np.hypot(error, self.of_n * value))
 
     def _predicted(self, question: Question, version: int) -> Any:
         if not self.least <= version < len(self.predictors):

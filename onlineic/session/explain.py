@@ -537,9 +537,8 @@ class Previewer:
         largest = 0.0
         for question in questions:
             coming = self.preview(question)
-            paid = coming.answer.status == "easy" and coming.price * self.account.capacity <= self.left
-            radius = self.book.easy_radius() if paid else math.inf
-            error = self.book.expected(question, predictor, radius)
+            payable = coming.answer.status == "easy" and coming.price * self.account.capacity <= self.left
+            error = self.book.expected(question, predictor, payable)
             if question.key in alone:
                 (noise,) = alone[question.key].deviations(self.plan.sparse.n)
                 error = error * noise / math.hypot(error, noise)
