@@ -619,7 +619,10 @@ class AnswerBook:
         if not self._known_within(question, within):
             return None
         value = stated_value(question, self.guesses([question])[0], self._n)
-        return self._without_test(question, value, "untested", math.inf, "within")
+        rest: float | Measured = math.inf
+        if not within.certain:  # it says what its wish was met by
+            rest = Measured(math.inf, self._expectations.wished(question, value), fitted=False)
+        return self._without_test(question, value, "untested", rest, "within")
 
     def wide(self, question: Question) -> Answer:
         """Return the answer that stands, else the hypothesis's, where a wish cannot be paid.
