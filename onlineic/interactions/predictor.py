@@ -27,7 +27,6 @@ from onlineic.interactions.sizes import (
     Table,
     informed,
     known_at,
-    levelled,
     rows_of,
     told_by,
 )
@@ -55,7 +54,6 @@ class Predictor:
     domain: Domain
     releases: tuple[tuple[Measurement, ...], ...] = ()
     planned: tuple[tuple[Key, float], ...] = ()
-    _held: dict[int, tuple[Ints, Floats]] = attrs.field(factory=dict, init=False)
     _variances: dict[Axes, Floats] = attrs.field(factory=dict, init=False)
     _precisions: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # that tables have of levels
     _squares: dict[Axes, Floats] = attrs.field(factory=dict, init=False)  # expected of levels
@@ -73,8 +71,9 @@ class Predictor:
     def with_planned(self, tables: Iterable[tuple[Key, float]]) -> "Predictor":
         """Return the same by levels of tables, and their precision."""
         other = attrs.evolve(self, planned=(*self.planned, *(one for one in tables if one[0])))
-        other._held.update(self._held)
         object.__setattr__(other, "_before", self)
+        object.__setattr__(other, "_told", self._told)
+        object.__setattr__(other, "_rows", self._rows)
         object.__setattr__(other, "_squares", self._squares)
         object.__setattr__(other, "_spreads", self._spreads)
         return other
@@ -86,35 +85,27 @@ class Predictor:
 
     @cached_property
     def _told(self) -> tuple[Sequence[Table], Sizes]:
-        return told_by(self.domain, self._released(None))
+        return told_by(self.domain, tuple(itertools.chain.from_iterable(self.releases)))
 
-    def _released(self, purchases: int | None) -> tuple[Measurement, ...]:
-        """Return what so many purchases have released."""
-        return tuple(itertools.chain.from_iterable(self.releases[:purchases]))
+    @cached_property
+    def _rows(self) -> tuple[Ints, Floats]:
+        """Released tables as rows of levels, (tables, attributes), and precisions."""
+        tables = self._told[0]
+        rows = rows_of([table.key for table in tables], len(self.domain.shape))
+        return rows, np.array([table.precision for table in tables])
 
-    def _rows(self, purchases: int | None) -> tuple[Ints, Floats]:
-        """Return the tables of so many purchases as rows of levels, (tables, attributes), and precisions."""
-        stop = len(self.releases) if purchases is None else min(purchases, len(self.releases))
-        if stop not in self._held:
-            last = stop == len(self.releases)
-            tables = self._told[0] if last else levelled(self.domain, self._released(stop))
-            rows = rows_of([table.key for table in tables], len(self.domain.shape))
-            self._held[stop] = rows, np.array([table.precision for table in tables])
-        return self._held[stop]
-
-    def known(self, subspaces: Ints, purchases: int | None = None) -> Floats:
+    def known(self, subspaces: Ints) -> Floats:
         """Return one over the variance of what is known of each subspace, (subspaces,).
 
         Args:
             subspaces: Shape (subspaces, attributes). The level of each attribute; 0 where it takes no part.
-            purchases: By the first so many alone, and sizes learned from all; None: by all.
         """
-        return np.asarray(1.0 / self.sizes.squares(subspaces) + self._measured(subspaces, purchases))
+        return np.asarray(1.0 / self.sizes.squares(subspaces) + self._measured(subspaces))
 
-    def _measured(self, subspaces: Ints, purchases: int | None = None) -> Floats:
+    def _measured(self, subspaces: Ints) -> Floats:
         """Return the precision with which tables have measured each subspace, (subspaces,)."""
-        rows, precisions = self._rows(purchases)
-        if self.planned and purchases is None:
+        rows, precisions = self._rows
+        if self.planned:
             more = rows_of([key for key, _ in self.planned], len(self.domain.shape))
             rows = np.vstack([rows, more])
             precisions = np.append(precisions, [precision for _, precision in self.planned])
