@@ -32,7 +32,8 @@ from onlineic.interactions.sizes import informed, rows_of
 from onlineic.noise.laws import normal_quantile
 from onlineic.plan.announced import Announcement
 from onlineic.plan.defaults import BELIEVED, KNOWN_TESTS
-from onlineic.plan.listening import account_of_purchases, listening_rule
+from onlineic.plan.demand import DemandPurchases
+from onlineic.plan.listening import FEW, account_of_purchases, listening_rule
 from onlineic.plan.purchase import MOST_CELLS, levels
 from onlineic.plan.purchase_rule import Facts
 from onlineic.plan.settings import Settings
@@ -234,9 +235,23 @@ def _of_levels(domain: Domain, axis: int, n: int, budget: Budget, demand: Demand
 
 
 def _of_listening(domain: Domain, n: int, settings: Settings, questions: int) -> float:
-    """Return the error of a session that listens, of questions over all attributes or sets alike."""
-    if sum(size > 1 for size in domain.shape) > MOST_FORESEEN:
-        return UNKNOWN
-    rule = listening_rule(domain, settings.announced, settings.reach)
-    facts = Facts(domain, n, account_of_purchases(n, settings), settings.of_row.neighbours, rule.start())
-    return min(UNKNOWN, rule.expected(facts, questions))
+    """Return the error of a session that listens, of questions over the sets announced.
+
+    Where no sets were, nobody knows how many attributes of a wide table will be combined: it is the geometric
+    mean of two errors, of questions over few attributes and of questions over all.
+    """
+    told, live = settings.announced, [axis for axis, size in enumerate(domain.shape) if size > 1]
+    rules = [(domain, listening_rule(domain, told, settings.reach))]
+    if not told.sets and len(live) > FEW:
+        alone = DemandPurchases.of(count=told.count)
+        rules = [(_some_of(domain, live, size), alone) for size in (FEW, min(len(live), MOST_FORESEEN))]
+    account, near = account_of_purchases(n, settings), settings.of_row.neighbours
+    errors = [rule.expected(Facts(some, n, account, near, rule.start()), questions) for some, rule in rules]
+    return min(UNKNOWN, math.prod(errors) ** (1.0 / len(errors)))
+
+
+def _some_of(domain: Domain, live: list[int], size: int) -> Domain:
+    """Return the domain of so many of these attributes, evenly from the shortest to the longest."""
+    ranked = sorted(live, key=lambda axis: domain.shape[axis])
+    kept = sorted({ranked[place * (len(live) - 1) // (size - 1)] for place in range(size)})
+    return Domain.of({domain.names[axis]: domain.shape[axis] for axis in kept})
