@@ -14,31 +14,15 @@ from onlineic.accounting import TICK
 from onlineic.data import PrivateData
 from onlineic.ledger import BoughtTables, Forfeited
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.purchase import check_bought
 from onlineic.session.core import Core
-from support.noise import Wrapped
+from support.noise import Released
+from support.sessions import sold_quieter
 
 DOMAIN = ic.Domain.of(a=6, b=5, c=4)
 COUNTS = np.full(DOMAIN.shape, 20, np.int64)
 MOVED = COUNTS.copy()
 MOVED[0, 0, 0] -= 1
 MOVED[-1, -1, -1] += 1  # another value of every attribute: two blocks of every table
-
-
-class Released(Wrapped):
-    """Noise of tables that makes a neighbour release what was released: what may differ is its likelihood."""
-
-    def __init__(self, held=None):
-        super().__init__(1)
-        self.held, self.drawn, self.place = held, [], 0
-
-    def discrete_gaussian(self, sigma, size):
-        drawn = super().discrete_gaussian(sigma, size)
-        if self.held is not None and self.place < len(self.held) and len(self.held[self.place]) == size:
-            drawn = self.held[self.place]  # else other tables are bought, and all is lost
-        self.place += 1
-        self.drawn.append((sigma, drawn))
-        return drawn
 
 
 def instalments(counts, noise, delta=1e-9):
@@ -145,12 +129,7 @@ def test_tables_between_tests_of_one_threshold_lose_what_is_charged(paid):
 
 
 def test_instalments_of_less_noise_than_they_are_charged_for_are_found(monkeypatch):
-    def quieter(*asked):
-        tables = check_bought(*asked)  # whatever a rule names is priced here, once more
-        object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
-        return tables
-
-    monkeypatch.setattr("onlineic.session.core.check_bought", quieter)
+    sold_quieter(monkeypatch)
 
     assert max(cost_and_charge()) > 1.1
 

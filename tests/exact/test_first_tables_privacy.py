@@ -168,11 +168,6 @@ def cost_of_cells(budget):
     return cost, float(charge * (1 if budget.pure else TICK))
 
 
-BUDGETS = pytest.mark.parametrize(
-    "budget", [ic.Budget(0.5, 1e-6), ic.Budget(3.0, 1e-6), ic.Budget(0.5), ic.Budget(3.0)]
-)
-
-
 def halve(monkeypatch):
     """Let what is settled have half the noise of its charge."""
     made = plans.settled_tables
@@ -183,21 +178,6 @@ def halve(monkeypatch):
 
     monkeypatch.setattr(first_tables.Purchase, "__attrs_post_init__", lambda _: None)  # a second guard
     monkeypatch.setattr(plans, "settled_tables", halved)
-
-
-@BUDGETS
-def test_all_cells_cost_what_they_are_charged(budget):
-    cost, charge = cost_of_cells(budget)
-
-    assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
-
-
-def test_all_cells_at_half_the_noise_of_their_charge_are_found(monkeypatch):
-    halve(monkeypatch)
-    for budget in (ic.Budget(0.5, 1e-6), ic.Budget(0.5)):
-        cost, charge = cost_of_cells(budget)
-
-        assert cost > 1.5 * charge
 
 
 # -- levels of one attribute -------------------------------------------------------------------------------
@@ -224,16 +204,25 @@ def cost_of_levels(budget):
     return cost, float(record.charge.amount * (1 if budget.pure else TICK))
 
 
-@pytest.mark.parametrize("budget", [ic.Budget(0.5, 1e-9), ic.Budget(3.0, 1e-9), ic.Budget(1.0)])
-def test_levels_of_one_attribute_cost_what_they_are_charged(budget):
-    cost, charge = cost_of_levels(budget)
+CELLS = [ic.Budget(0.5, 1e-6), ic.Budget(0.5), ic.Budget(3.0, 1e-6), ic.Budget(3.0)]
+LEVELS = [ic.Budget(0.5, 1e-9), ic.Budget(0.5), ic.Budget(3.0, 1e-9), ic.Budget(1.0)]
+BOUGHT = [(cost_of_cells, CELLS), (cost_of_levels, LEVELS)]
+EACH = [(one, budget) for one, budgets in BOUGHT for budget in budgets]
+
+
+@pytest.mark.parametrize(
+    ("cost_of", "budget"), [(one, budget) for one, budgets in BOUGHT for budget in budgets]
+)
+def test_all_cells_and_levels_cost_what_they_are_charged(cost_of, budget):
+    cost, charge = cost_of(budget)
 
     assert 0.98 * charge < cost <= charge * (1.0 + 1e-9)
 
 
-def test_levels_at_half_the_noise_of_their_charge_are_found(monkeypatch):
+@pytest.mark.parametrize(("cost_of", "budgets"), [(one, budgets[:2]) for one, budgets in BOUGHT])
+def test_tables_at_half_the_noise_of_their_charge_are_found(monkeypatch, cost_of, budgets):
     halve(monkeypatch)
-    for budget in (ic.Budget(0.5, 1e-9), ic.Budget(0.5)):
-        cost, charge = cost_of_levels(budget)
+    for budget in budgets:
+        cost, charge = cost_of(budget)
 
         assert cost > 1.5 * charge

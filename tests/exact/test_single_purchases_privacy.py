@@ -17,12 +17,12 @@ from onlineic.data import PrivateData
 from onlineic.ledger import Single, read
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.numbers import NUMBER_BITS, least_number, number_price
-from onlineic.plan.purchase import check_bought
 from onlineic.plan.singles import Singles
 from onlineic.session.core import Core
 from onlineic.sparse.base import steps_down
 from support.ledgers import LABEL, quick_folder
-from support.noise import Wrapped
+from support.noise import Released
+from support.sessions import sold_quieter
 
 DOMAIN = ic.Domain.of(a=6, b=5, c=4, d=5, e=6, f=7, g=8)
 RNG = np.random.default_rng(3)
@@ -40,22 +40,6 @@ MOVED = {name: column.copy() for name, column in ROWS.items()}
 for name in DOMAIN.names:  # one record becomes another: from weight 1 to 0, and into other blocks
     ROWS[name][0] = {"b": 3, "e": 2, "f": 3, "g": 7}.get(name, 1)
     MOVED[name][0] = {"a": 3, "b": 1, "g": 0}.get(name, 2)
-
-
-class Released(Wrapped):
-    """Noise that makes a neighbour release what was released: what may differ is its likelihood."""
-
-    def __init__(self, held=None):
-        super().__init__(1)
-        self.held, self.drawn = held, []
-
-    def discrete_gaussian(self, sigma, size):
-        drawn = super().discrete_gaussian(sigma, size)
-        place = len(self.drawn)
-        if self.held is not None and place < len(self.held) and len(self.held[place]) == size:
-            drawn = self.held[place]
-        self.drawn.append(drawn)
-        return drawn
 
 
 def told(rows, noise, delta=1e-9, **settings):
@@ -100,12 +84,7 @@ def test_every_question_that_is_bought_costs_its_charge(delta):
 
 
 def test_a_number_of_less_noise_than_it_is_charged_for_is_found(monkeypatch):
-    def quieter(*asked):
-        tables = check_bought(*asked)
-        object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
-        return tables
-
-    monkeypatch.setattr("onlineic.session.core.check_bought", quieter)
+    sold_quieter(monkeypatch)
 
     assert max(costs()) > 1.1
 
@@ -137,7 +116,7 @@ def same_choices():
     noise = Released()
     records, answers, _ = told(ROWS, noise)
     held = []
-    for record, drawn in zip(records, noise.drawn, strict=False):
+    for record, (_, drawn) in zip(records, noise.drawn, strict=False):
         (here, _), (there, _) = on_grid(ROWS, record), on_grid(MOVED, record)
         held.append(drawn + here - there)
     others, again, _ = told(MOVED, Released(held))

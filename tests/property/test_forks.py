@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import queue
-import signal
 import threading
 from functools import partial
 
@@ -15,7 +14,7 @@ from onlineic import baselines, offline
 from onlineic.errors import BudgetExceededError, ForkedSessionError, InvalidParameterError
 from onlineic.ledger import TableBudget, read
 from onlineic.noise import SimulatedNoise
-from support.events import FOR_EVER, telling_locks
+from support.events import FOR_EVER, in_child, telling_locks
 from support.ledgers import DOMAIN, LABEL, queries, quick_folder, table
 
 pytestmark = [
@@ -59,22 +58,6 @@ CALLS = {
     "draw": lambda one: one.total.draw(ic.Budget(0.01)),
     "draw on it": lambda one: one.data.draw_on(one.total),
 }
-
-
-def in_child(act):
-    """How a forked process ends: 0, or minus the number of the signal that ends it when it waits for ever."""
-    child = os.fork()
-    if child == 0:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(round(FOR_EVER))
-        try:
-            act()
-        except ForkedSessionError:
-            os._exit(0)
-        except BaseException:
-            os._exit(2)
-        os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.fixture(scope="module")

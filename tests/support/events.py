@@ -1,12 +1,15 @@
 """Tests wait for what happens, and count what is done: how fast a machine is decides nothing."""
 
 import contextlib
+import os
+import signal
 import sys
 import threading
 
 import pytest
 
 from onlineic.data.spent import GATE
+from onlineic.errors import ForkedSessionError
 
 FOR_EVER = 300.0  # seconds; what has not happened by then never does, and the test that waits fails
 
@@ -34,6 +37,22 @@ def telling_locks(tell):
         patched.setattr(threading, "RLock", Telling)
         GATE.renew_locks()  # it was made when the package was imported
         yield
+
+
+def in_child(act):
+    """Return how a forked process ends: 0 if it is refused as forked; -14 if it would wait for ever."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(round(FOR_EVER))
+        try:
+            act()
+        except ForkedSessionError:
+            os._exit(0)
+        except BaseException:
+            os._exit(2)
+        os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def calls_in(act):

@@ -53,3 +53,18 @@ class Wrapped(Noise):
 
     def unread(self, count, since):
         self.inner.unread(count, since)
+
+
+class Released(Wrapped):
+    """Noise that makes a neighbour release what was released: what may differ is its likelihood."""
+
+    def __init__(self, held=None):
+        super().__init__(1)
+        self.held, self.drawn = held, []
+
+    def discrete_gaussian(self, sigma, size):
+        drawn, place = super().discrete_gaussian(sigma, size), len(self.drawn)
+        if self.held is not None and place < len(self.held) and len(self.held[place]) == size:
+            drawn = self.held[place]  # else something else is bought, and all is lost
+        self.drawn.append((sigma, drawn))
+        return drawn

@@ -9,6 +9,7 @@ import pytest
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs the extra: pip install onlineic[serve]")
 pytest.importorskip("starlette", reason="the server needs the extra: pip install onlineic[serve]")
 
+import onlineic as ic  # noqa: E402
 from onlineic.service import Users, serving  # noqa: E402
 from onlineic.service.gate import Limits  # noqa: E402
 from support.events import FOR_EVER  # noqa: E402
@@ -27,6 +28,19 @@ class Served:
     users: object
     tokens: dict
     port: int
+
+
+def stalled(monkeypatch):
+    """Let summaries of sessions wait: two events, that one has begun, and that all may go on."""
+    held, free, summary = threading.Event(), threading.Event(), ic.OnlineIC.summary
+
+    def waits(*given):
+        held.set()
+        free.wait()
+        return summary(*given)
+
+    monkeypatch.setattr(ic.OnlineIC, "summary", waits)
+    return held, free
 
 
 @contextlib.contextmanager

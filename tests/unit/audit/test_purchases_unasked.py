@@ -1,7 +1,5 @@
 """Audits of sessions that bought for a question, and ended before it was tested."""
 
-from fractions import Fraction
-
 import attrs
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.ledger import read
 from onlineic.plan.demand import DemandPurchases
-from onlineic.plan.purchase import check_bought
+from support.sessions import sold_quieter
 
 DOMAIN = ic.Domain.of(a=5, b=3, c=6)
 
@@ -60,13 +58,8 @@ def test_a_purchase_is_worked_out_again_from_the_questions_that_it_heard(tmp_pat
 
 
 def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
-    def quieter(*asked):
-        tables = check_bought(*asked)  # whatever a rule names is priced here, once more
-        object.__setattr__(tables, "scales", tuple(scale * Fraction(9, 10) for scale in tables.scales))
-        return tables
-
     with monkeypatch.context() as patched:
-        patched.setattr("onlineic.session.core.check_bought", quieter)
+        sold_quieter(patched)
         written = recorded(tmp_path / "session.db")
 
     assert any("another scale than the plan" in text for text in verified(written).problems)

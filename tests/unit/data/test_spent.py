@@ -15,14 +15,13 @@ from onlineic.data.private import paid_by
 from onlineic.data.spent import Spent
 from onlineic.errors import (
     BudgetExceededError,
-    ForkedSessionError,
     InvalidParameterError,
     LargeDeltaWarning,
     LedgerRollbackError,
     SessionStateError,
 )
 from onlineic.ledger import MemoryLedger, TableBudget
-from support.events import FOR_EVER
+from support.events import FOR_EVER, in_child
 
 DOMAIN = ic.Domain.of(a=5, b=2)
 WIDE, SMALL = ic.Budget(1.0, 0.1), ic.Budget(0.25)  # of the first a delta above 1/n
@@ -57,20 +56,6 @@ def interrupted(monkeypatch, act):
         patched.setattr(ic.PrivateData, "begun", stop)
         with pytest.raises(KeyboardInterrupt):
             act()
-
-
-def of_child(act):
-    """Whether a forked process is refused what it does."""
-    child = os.fork()
-    if child == 0:
-        try:
-            act()
-        except ForkedSessionError:
-            os._exit(0)
-        except BaseException:
-            os._exit(2)
-        os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.filterwarnings("always::onlineic.errors.LargeDeltaWarning")
@@ -151,7 +136,7 @@ def test_a_forked_process_spends_nothing_whatever_it_knows(again, data, monkeypa
         else:
             ic.OnlineIC(data, SMALL, ledger=ledger)
 
-    assert of_child(child)
+    assert 0 == in_child(child)
     ic.OnlineIC(data, SMALL, ledger=ledger)
     assert (SMALL,) == data.budgets
 

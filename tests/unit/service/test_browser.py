@@ -5,7 +5,6 @@ By `make browser`, with Chromium of the system's packages.
 
 import http.client
 import shutil
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 import onlineic as ic
 from onlineic.periods import ServedPeriods
 from support.events import FOR_EVER
-from support.served import served
+from support.served import served, stalled
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -177,14 +176,7 @@ def test_a_result_is_saved_as_a_file(page):
 
 def test_waiting_says_so_and_can_be_stopped(visited, page, monkeypatch):
     """The thread that answers is busy with a summary, until a question of the page was given up."""
-    held, free, summary = threading.Event(), threading.Event(), ic.OnlineIC.summary
-
-    def waits(*given):
-        held.set()
-        free.wait()
-        return summary(*given)
-
-    monkeypatch.setattr(ic.OnlineIC, "summary", waits)
+    held, free = stalled(monkeypatch)
     server = visited[1]
     line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
     line.request("GET", "/v1/summary?answers=3", headers={"Authorization": f"Bearer {server.tokens['bob']}"})

@@ -16,7 +16,7 @@ from onlineic.service import Remote, Users
 from onlineic.service.client import NOT_SERVED, NotServedError
 from onlineic.session import Quota
 from support.events import FOR_EVER
-from support.served import served
+from support.served import served, stalled
 
 DOMAIN = ic.Domain.of(
     age=range(20, 40),
@@ -170,13 +170,7 @@ def test_a_reply_that_was_lost_is_told_again_and_nothing_is_asked_twice(tmp_path
 
 
 def test_who_waits_is_told_how_far_it_is(tmp_path, monkeypatch):
-    held, free, summary = threading.Event(), threading.Event(), ic.OnlineIC.summary
-
-    def waits(*given):
-        held.set()
-        free.wait()
-        return summary(*given)
-
+    held, free = stalled(monkeypatch)
     told = []
 
     def heard(stage, done, total):
@@ -184,7 +178,6 @@ def test_who_waits_is_told_how_far_it_is(tmp_path, monkeypatch):
         if stage == "turn":
             free.set()
 
-    monkeypatch.setattr(ic.OnlineIC, "summary", waits)
     with served(opened(3), tmp_path) as server, ic.connect(server.url, server.tokens["bob"]) as bob:
         thread = threading.Thread(target=bob.summary)
         thread.start()

@@ -15,7 +15,7 @@ from onlineic.service import Users
 from onlineic.service import users as file_of_users
 from support import databases
 from support.events import FOR_EVER
-from support.served import served
+from support.served import served, stalled
 
 DOMAIN = ic.Domain.of(age=range(20, 40), sex=["F", "M"])
 TABLE = np.full(DOMAIN.shape, 500)
@@ -71,14 +71,7 @@ def test_a_file_that_is_away_for_a_while_ends_nothing(server):
 
 
 def test_a_file_that_is_away_while_a_question_waits_lets_it_go_unasked(server, monkeypatch):
-    held, free, summary = threading.Event(), threading.Event(), ic.OnlineIC.summary
-
-    def waits(*given):
-        held.set()
-        free.wait()
-        return summary(*given)
-
-    monkeypatch.setattr(ic.OnlineIC, "summary", waits)
+    held, free = stalled(monkeypatch)
     line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=FOR_EVER)
     line.request("GET", "/v1/summary", headers={"Authorization": f"Bearer {server.tokens['bob']}"})
     assert held.wait(FOR_EVER)

@@ -17,7 +17,6 @@ import onlineic as ic
 from onlineic.data import PrivateData
 from onlineic.errors import (
     DomainMismatchError,
-    ForkedSessionError,
     InvalidParameterError,
     InvalidQueryError,
     LedgerLockedError,
@@ -34,7 +33,7 @@ from onlineic.sparse import LaplaceSparse
 from onlineic.testing import ScriptedNoise
 from onlineic.updates import MeasuredSteps
 from support.cores import with_loop
-from support.events import FOR_EVER
+from support.events import FOR_EVER, in_child
 from support.failures import SECRET
 from support.noise import Silent, Wrapped
 from support.sessions import all_spent
@@ -723,20 +722,6 @@ def test_eight_threads_are_charged_exactly_what_they_are_told():
     standing = session.reserved
     expected = sum((record.charge.amount for record in hards), Fraction(0))
     assert expected + (standing.amount if standing else 0) == all_spent(session)
-
-
-def in_child(call):
-    """Exit status of a forked child that makes the call: 0 if it is refused as forked."""
-    child = os.fork()
-    if child == 0:
-        try:
-            call()
-        except ForkedSessionError:
-            os._exit(0)
-        except BaseException:
-            os._exit(2)
-        os._exit(1)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
