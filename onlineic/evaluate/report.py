@@ -51,12 +51,16 @@ class Row:
 
 def rows(traces: Iterable[Trace]) -> list[Row]:
     """Return one row for every engine, table and stream, in order of first appearance."""
+    return [_row(label, group) for label, group in _groups(traces).items()]
+
+
+def _groups(traces: Iterable[Trace]) -> dict[str, list[Trace]]:
     groups: dict[str, list[Trace]] = {}
     for trace in checked_traces(traces):
         groups.setdefault(trace.name, []).append(trace)
     if not groups:
         raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
-    return [_row(label, group) for label, group in groups.items()]
+    return groups
 
 
 def _row(label: str, group: Sequence[Trace]) -> Row:
@@ -114,11 +118,7 @@ def plot_errors(axes: "Axes", traces: Iterable[Trace], *, title: str = "") -> "A
     Args:
         traces: Those of one label are joined. The first label is drawn thickest.
     """
-    groups: dict[str, list[Trace]] = {}
-    for trace in checked_traces(traces):
-        groups.setdefault(trace.name, []).append(trace)
-    if not groups:
-        raise InvalidParameterError("traces must be one or more, got none; run compare(...) first.")
+    groups = _groups(traces)
     floor = min(trace.rms_error for group in groups.values() for trace in group) / 100 or 1e-9
     widest = 0.0
     for place, (label, group) in enumerate(groups.items()):
