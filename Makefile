@@ -117,7 +117,8 @@ fresh: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
 # The rivals of experiments/rivals.py and hour.py, and the tables of the latter, in environments of their own: their
-# packages want different versions of the same others. Tumult Analytics needs Java too.
+# packages want different versions of the same others. Tumult Analytics needs Java too. Without its version pip takes
+# the newest opendp, and with it a smartnoise-sql of 2022 that does not build any more.
 rivals:
 	$(PYTHON) -m venv .venv-rivals
 	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib "scikit-learn<1.9"
