@@ -118,7 +118,7 @@ fresh: $(VENV)/.test
 
 # The rivals of experiments/rivals.py and hour.py, and the tables of the latter, in environments of their own: their
 # packages want different versions of the same others. Tumult Analytics needs Java too. Without its version pip takes
-# the newest opendp, and with it a smartnoise-sql of 2022 that does not build any more.
+# the newest opendp, and with it an old smartnoise-sql that does not build.
 rivals:
 	$(PYTHON) -m venv .venv-rivals
 	.venv-rivals/bin/python -m pip install --quiet --disable-pip-version-check dpmm diffprivlib "scikit-learn<1.9"

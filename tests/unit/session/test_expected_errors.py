@@ -99,11 +99,11 @@ def test_a_repeat_a_batch_a_pickle_and_a_session_that_goes_on_say_the_same(tmp_p
     assert 0.0 == errors[6]  # of all records nothing is unknown
     assert first.expected_error == pickle.loads(pickle.dumps(first)).expected_error
     session.close()
-    again = told()
-    assert first.expected_error == again.answer(ASKED).expected_error
-    assert [*errors[1:5]] == pytest.approx(
-        [one.expected_error for one in again.answer_many(OTHERS)], rel=1e-9
-    )
+    with told() as again:
+        assert first.expected_error == again.answer(ASKED).expected_error
+        assert [*errors[1:5]] == pytest.approx(
+            [one.expected_error for one in again.answer_many(OTHERS)], rel=1e-9
+        )
 
 
 def test_of_a_measured_number_it_is_that_of_its_noise():

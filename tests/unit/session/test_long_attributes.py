@@ -184,8 +184,10 @@ def test_a_long_attribute_with_a_missing_cell_is_never_written_code_by_code(size
 
 def test_a_quantile_of_minutes_asks_for_ranges():
     first, minutes = np.datetime64("1980-01-01T00:00"), 25_000_000  # more than numbers are written for
-    domain = ic.Domain.of(t=ic.optional(ic.dates(str(first), str(first + minutes), by="minute")))
-    stamps = first + np.random.default_rng(1).integers(0, minutes, 20_000)
+    domain = ic.Domain.of(
+        t=ic.optional(ic.dates(str(first), str(first + np.timedelta64(minutes, "m")), by="minute"))
+    )
+    stamps = first + np.random.default_rng(1).integers(0, minutes, 20_000).astype("timedelta64[m]")
     data = PrivateData.from_records({"t": stamps}, domain)
     session = OnlineIC(data, BUDGET, max_queries=1_000, noise=SimulatedNoise(3))
     median = session.quantile("t", 0.5)
