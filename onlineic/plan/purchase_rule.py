@@ -7,7 +7,7 @@ import abc
 import copy
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 import attrs
 
@@ -170,9 +170,17 @@ class TestsOnly(PurchaseRule[None]):
         return []
 
 
+class Heard(Protocol):
+    """Whoever takes in the record, and so knows the state of the rule after it."""
+
+    @property
+    def heard(self) -> Any:
+        """That state; raises what the rule has raised."""
+
+
 @final
 class Purchases:
-    """A purchase rule with its state, brought up to date with the record when it is asked."""
+    """A purchase rule with its state, which whoever takes in the record keeps."""
 
     def __init__(
         self,
@@ -182,11 +190,12 @@ class Purchases:
         n: int,
         sparse: NumericSparse,
         beta: float,
+        fold: Heard,
         slack: float = 0.0,
     ) -> None:
         self._rule, self._ledger, self._domain, self._n = rule, ledger, domain, n
+        self._fold = fold
         self._neighbours, self._sparse, self._beta, self._slack = sparse.neighbours, sparse, beta, slack
-        self._heard: tuple[int, Any] = (0, rule.start())  # of so many records
         # what is named whatever is asked, at a length of the record and a state of the account
         self._due: tuple[tuple[int, Filter] | None, Purchase | None] = (None, None)
         self._prices: dict[Within, Fraction] = {}  # of numbers within wishes
@@ -194,28 +203,22 @@ class Purchases:
     @property
     def heard(self) -> Any:
         """The state of the rule after the record so far."""
-        known, heard = self._heard
-        if known < len(self._ledger):
-            records = self._ledger.records(known)
-            for record in records:
-                heard = self._rule.heard(heard, record)
-            self._heard = (known + len(records), heard)
-        return heard
+        return self._fold.heard
 
     @property
     def lookahead(self) -> int:
         """How many questions of one call the rule reads."""
         return self._rule.lookahead(self.heard)
 
-    def frozen(self, ledger: Ledger) -> "Purchases":
+    def frozen(self, ledger: Ledger, fold: Heard) -> "Purchases":
         """Return what names the same, by a ledger that grows no more, when the record has grown."""
         other = copy.copy(self)
-        other._ledger = ledger
+        other._ledger, other._fold = ledger, fold
         return other
 
     def next(self, questions: Sequence[Question]) -> Purchase | None:
         """Return what the rule names before the first of these questions is tested, or None."""
-        heard, account = self.heard, self._ledger.account
+        heard, account = self._fold.heard, self._ledger.account
         read = tuple(questions[: self._rule.lookahead(heard)])
         named = self._rule.next(Facts(self._domain, self._n, account, self._neighbours, heard, read))
         return None if named is None else checked_tables(named)

@@ -7,7 +7,7 @@ from onlineic.session.columns import Answers
 from onlineic.session.core import Core
 from onlineic.session.explain import Explanation, Price
 from onlineic.session.prices import Prices
-from onlineic.session.quota import PaidByName, Quota
+from onlineic.session.quota import Quota
 from onlineic.session.session import OnlineIC
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import BelievedMarginal, Summary
@@ -24,7 +24,6 @@ __all__ = [
     "Explanation",
     "OnlineIC",
     "Outcome",
-    "PaidByName",
     "Price",
     "Prices",
     "Quota",

@@ -54,7 +54,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.memory import AnswerMemory, Recalled, Remembered
-from onlineic.queries.partitions import Measurement, Partition, derived
+from onlineic.queries.partitions import AxisSets, Measurement, Partition, derived, sets_of
 from onlineic.queries.query import Query
 from onlineic.queries.within import Within
 from onlineic.questions.linear import Estimate
@@ -74,7 +74,7 @@ from onlineic.session.columns import (
 )
 from onlineic.session.expected import Expectations, Measured, tested
 from onlineic.session.notices import Notices
-from onlineic.sparse.base import NumericSparse
+from onlineic.session.quota import paid_after
 
 FIRST = 256  # answers whose expected errors are told together
 CHUNK = 64  # records that are looked at together for the latest answers
@@ -82,18 +82,35 @@ CHUNK = 64  # records that are looked at together for the latest answers
 
 @final
 @attrs.define(eq=False)  # never written to; frozen it would take three times as long to make, once an answer
-class _Taken:
-    """What was made of the leading records: replaced as a whole, so that an interrupt loses none."""
+class State:
+    """What the leading records say of what comes next: replaced as a whole, so that an interrupt loses none.
+
+    Attributes:
+        belief: What they have taught.
+        heard: (how many, what the purchase rule makes of so many): fewer where it has failed on the next one.
+        spent: By it the mechanism and the price of the next test are settled.
+        records, easy, hard: Of them; answers among them.
+        instalments, bought: Releases of tables among them, and what these cost.
+        alone: What numbers and tables that were bought by themselves cost.
+        singles: What was bought by itself.
+        held: Sets of attributes of which a table was released.
+        paid: What each quota has paid, by its name.
+        lost: The most easy answers that killed processes gave, and no record holds.
+    """
 
     belief: Belief
+    heard: tuple[int, Any]
+    spent: Spent
     records: int = 0
     easy: int = 0
     hard: int = 0
-    instalments: int = 0  # releases of tables among them
-    bought: Fraction = Fraction(0)  # what these cost
-    alone: Fraction = Fraction(0)  # what numbers and tables that were bought by themselves cost
-    spent: Spent = attrs.field(factory=Spent)  # settles which mechanism tested what comes next
-    singles: Singles = attrs.field(factory=Singles)  # what was bought by itself
+    instalments: int = 0
+    bought: Fraction = Fraction(0)
+    alone: Fraction = Fraction(0)
+    singles: Singles = attrs.field(factory=Singles)
+    held: AxisSets = frozenset()
+    paid: Mapping[str, Fraction] = attrs.field(factory=dict)
+    lost: int = 0
 
 
 @final
@@ -101,7 +118,8 @@ class AnswerBook:
     """The public half of a session: takes in its records one by one; learns, answers, counts and remembers.
 
     A record is taken as a whole or not at all: after an interrupt or a failure anywhere `take` goes on with
-    the same one, and what it then makes of it is the same.
+    the same one, and what it then makes of it is the same. It is the one fold: prices, purchases and quotas
+    go by its `state`.
 
     Args:
         belief: Before the first record.
@@ -110,6 +128,9 @@ class AnswerBook:
         raises: Whether a question that cannot be paid raises an error; else it is answered untested.
         counted: What is known of the number of persons, or records, where it is private.
         of_what: What answers count: "records" or "persons".
+
+    Attributes:
+        state: After the records taken so far.
     """
 
     __slots__ = (
@@ -121,20 +142,20 @@ class AnswerBook:
         "_domain",
         "_expectations",
         "_heard",
-        "_ledger",
         "_lost",
         "_memory",
         "_n",
         "_notices",
         "_of_what",
         "_persons",
-        "_plan",
         "_private",
         "_spending",
-        "_taken",
         "_untaken",
         "_wishes",
+        "ledger",
+        "plan",
         "raises",
+        "state",
     )  # fmt: skip
 
     def __init__(
@@ -150,11 +171,11 @@ class AnswerBook:
         counted: Counted | None = None,
         of_what: str = "records",
     ) -> None:
-        self._plan, self._domain, self._n, self._counted = plan, domain, n, counted
+        self.plan, self._domain, self._n, self._counted = plan, domain, n, counted
         self._persons, self.raises = n if persons is None else persons, raises
         self._of_what = of_what
-        self._ledger, self._private, self._spending = ledger, private, plan.spending
-        self._taken = _Taken(belief, spent=plan.spending.unspent)
+        self.ledger, self._private, self._spending = ledger, private, plan.spending
+        self.state = State(belief, (0, plan.purchases.start()), plan.spending.unspent)
         self._untaken: dict[Status, int] = {"easy": 0, "repeat": 0, "untested": 0}  # answers without a record
         self._memory = AnswerMemory(lasting=not plan.textbook)
         self._heard = AnswerMemory(lasting=True)  # questions that tables were bought for
@@ -169,7 +190,16 @@ class AnswerBook:
     @property
     def belief(self) -> Belief:
         """What the records taken so far have taught."""
-        return self._taken.belief
+        return self.state.belief
+
+    @property
+    def heard(self) -> Any:
+        """The state of the purchase rule; raises what the rule raises."""
+        count, heard = self.state.heard
+        if count < self.state.records:  # where it has failed it is asked again
+            for record in self.ledger.records(count, self.state.records):
+                heard = self.plan.purchases.heard(heard, record)
+        return heard
 
     @property
     def _stands(self) -> int:
@@ -177,17 +207,7 @@ class AnswerBook:
 
         The book tells an answer again only while the hypothesis is the same.
         """
-        return self._taken.belief.version if self._plan.textbook else self._taken.instalments
-
-    @property
-    def mechanism(self) -> NumericSparse:
-        """That of the plan."""
-        return self._plan.sparse
-
-    @property
-    def tested_beta(self) -> float:
-        """What the bound of a number may fail with."""
-        return self._plan.tested_beta
+        return self.state.belief.version if self.plan.textbook else self.state.instalments
 
     @property
     def slack(self) -> float:
@@ -197,20 +217,20 @@ class AnswerBook:
     @property
     def pending(self) -> bool:
         """Whether the ledger holds records that were not taken in."""
-        return self._taken.records < len(self._ledger)
+        return self.state.records < len(self.ledger)
 
     @property
     def counts(self) -> dict[Status, int]:
         """Answers by status."""
-        easy = self._taken.easy + self._untaken["easy"]
-        return {**self._untaken, "easy": easy, "hard": self._taken.hard}
+        easy = self.state.easy + self._untaken["easy"]
+        return {**self._untaken, "easy": easy, "hard": self.state.hard}
 
     @property
     def certified(self) -> bool:
         """Whether T(alpha) still bounds the hard answers: of single queries, learned from one by one."""
-        planned = self._taken.spent.restarts <= self._plan.restarts
+        planned = self.state.spent.restarts <= self.plan.restarts
         kept = planned and not self._bounds.tables and not self._lost
-        return self._plan.certified and kept and not self.belief.failures
+        return self.plan.certified and kept and not self.belief.failures
 
     @property
     def family(self) -> Family | None:
@@ -225,7 +245,7 @@ class AnswerBook:
     def frozen(self, ledger: Ledger) -> "AnswerBook":
         """Return a copy that goes on saying what this book says now, whatever is recorded later."""
         other = copy.copy(self)
-        other._ledger, other._bounds = ledger, self._bounds.frozen(ledger)
+        other.ledger, other._bounds = ledger, self._bounds.frozen(ledger)
         other._memory, other._untaken = self._memory.copy(), dict(self._untaken)
         other._heard, other._expectations = self._heard.copy(), self._expectations.frozen()
         other._wishes = dict(self._wishes)
@@ -233,7 +253,7 @@ class AnswerBook:
             hypothesis := self.belief.hypothesis, Histogram
         ):  # the next update takes over its array
             belief = attrs.evolve(self.belief, hypothesis=copy.copy(hypothesis))  # repeats its own, if asked
-            other._taken = attrs.evolve(self._taken, belief=belief)
+            other.state = attrs.evolve(self.state, belief=belief)
         return other
 
     # -- the fold --
@@ -241,7 +261,7 @@ class AnswerBook:
     def catch_up(self) -> Answer | None:
         """Take in all new records; return the answer of the last one, or None if it holds none."""
         released = None
-        while self._taken.records < len(self._ledger):
+        while self.state.records < len(self.ledger):
             released = self.take()
         return None if released is None else released[1]
 
@@ -256,34 +276,39 @@ class AnswerBook:
 
         Of a batch the answers are its columns, with the radius that `easy_radius` gave before.
         """
-        at = self._taken
-        record = self._ledger.record(at.records)
+        at = self.state
+        record = self.ledger.record(at.records)
         if type(record) is Easy:
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._bounds.easy(at.spent)[0], at.spent)
-            self._taken = _Taken(
+            self.state = State(
                 at.belief,
+                self._heard_after(at, record),
+                at.spent,
                 at.records + 1,
                 at.easy + 1,
                 at.hard,
                 at.instalments,
                 at.bought,
                 at.alone,
-                at.spent,
                 at.singles,
+                at.held,
+                at.paid,
+                at.lost,
             )
             return record.query, answer
+        heard = self._heard_after(at, record)
         if isinstance(record, EasyBatch):
             queries, values = record.queries, record.guesses / (np.int64(self._n) << record.queries.grid_bits)
             self._memory.remember_many(queries, values, self.easy_radius(), self._stands)
             self._bounds.rounding = max(self._bounds.rounding, queries.rounding)
-            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + len(record))
+            self.state = attrs.evolve(at, heard=heard, records=at.records + 1, easy=at.easy + len(record))
             return None
         if isinstance(record, Certified):
             value = stated_value(record.query, record.guess, self._n)
             answer = self._released(record.query, "easy", value, self._radii(record)[0], at.spent)
             self._wishes[record.query.key] = record.within
-            self._taken = attrs.evolve(at, records=at.records + 1, easy=at.easy + 1)
+            self.state = attrs.evolve(at, heard=heard, records=at.records + 1, easy=at.easy + 1)
             return record.query, answer
         if isinstance(record, Closed):
             counted = {"easy": record.constants, "repeat": record.repeats, "untested": record.untested}
@@ -291,7 +316,7 @@ class AnswerBook:
             self._bounds.rounding = max(self._bounds.rounding, record.rounding)
         # a reservation that was forfeited is missing in the hard answers that were certified
         self._lost = self._lost or (isinstance(record, Forfeited) and record.reason not in IN_ORDER)
-        later = self._ledger.records(at.records + 1, at.records + 2)
+        later = self.ledger.records(at.records + 1, at.records + 2)
         belief, failed = self._learned(record, isinstance(later[0] if later else None, UpdateFailed))
         if isinstance(record, Hard | Forfeited | Resumed):
             self._burned = isinstance(record, Forfeited) and record.reason != "bought"
@@ -307,16 +332,21 @@ class AnswerBook:
                 self._wishes[record.query.key] = record.within
         if isinstance(record, Bought) and tables:
             self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
-        self._taken = _Taken(
+        released = [one.target for one in measured(record) if isinstance(one.target, Partition)]
+        self.state = State(
             belief,
+            heard,
+            self._spending.after(at.spent, record),
             at.records + 1,
             at.easy,
             at.hard + (hard is not None),
             at.instalments + bool(tables),
             at.bought + (0 if isinstance(record, Single) else cost),
             at.alone + (cost if isinstance(record, Single) else 0),
-            self._spending.after(at.spent, record),
             singles,
+            at.held.union(*map(sets_of, released)) if released else at.held,
+            paid_after(at.paid, record, self.ledger.paid.get(at.records)),
+            self.ledger.lost(at.records + 1),
         )
         if failed:
             self._notices.failed()
@@ -324,19 +354,27 @@ class AnswerBook:
             self._checkpoints.keep_if_due(at.records + 1, belief)
         return hard
 
+    def _heard_after(self, at: State, record: Record) -> tuple[int, Any]:
+        """Return what the purchase rule makes of one more record, which stands also if the rule fails."""
+        count, heard = at.heard
+        try:
+            return (count + 1, self.plan.purchases.heard(heard, record)) if count == at.records else at.heard
+        except Exception:
+            return at.heard
+
     def _opened(
         self, record: BoughtTables | Single, tables: tuple[Measurement, ...], before: int, followed: bool
     ) -> None:
         """Take in tables, which a hypothesis that failed has not followed."""
         self._expectations = self._expectations.after(before, tables, followed)
-        if self._plan.first_tables is None:  # those that are settled are paid from the start ..
+        if self.plan.first_tables is None:  # those that are settled are paid from the start ..
             heard = record.heard if isinstance(record, BoughtTables) else ()
             for question in heard:  # .. and bought whatever is asked
                 self._heard.remember(question, 0.0, 0.0, 0)
-        if self._plan.first_tables is None and isinstance(record, BoughtTables):
+        if self.plan.first_tables is None and isinstance(record, BoughtTables):
             # what was bought by itself may fail with a share that its charge has of the account, as hits
-            self._bounds.pay_tables(self._taken.bought + record.charge.amount)
-        pure = self._plan.purchases.laplace(record, before, self._plan.sparse.account())
+            self._bounds.pay_tables(self.state.bought + record.charge.amount)
+        pure = self.plan.purchases.laplace(record, before, self.plan.sparse.account())
         self._bounds.buy_instalment(before, tables, pure)
         if isinstance(record, BoughtTables) and record.within is not None and record.within.certain:
             for question in record.heard if len(record.heard) > 1 else ():
@@ -353,17 +391,17 @@ class AnswerBook:
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
-        belief, released = self._taken.belief, measured(record)
+        belief, released = self.state.belief, measured(record)
         if not released:
             return belief, False
         if known:
             return belief.unmoved(released), False
-        if self._taken.records < self._checkpoints.restoring:  # what it taught is made once for all
+        if self.state.records < self._checkpoints.restoring:  # what it taught is made once for all
             return belief.after(released), False
         try:
-            return belief.learned(released, self._plan.update, self._plan.alpha), False
+            return belief.learned(released, self.plan.update, self.plan.alpha), False
         except Exception as error:  # paid and public already: the answer stands, the old hypothesis is kept
-            self._ledger.commit([UpdateFailed(type(error).__name__)])
+            self.ledger.commit([UpdateFailed(type(error).__name__)])
             return belief.unmoved(released), True
 
     def _hard(self, record: Hard, learned: Belief) -> Answer:
@@ -375,7 +413,7 @@ class AnswerBook:
         What another process has told is not worked out again: its rules may have been others.
         """
         question, measurement = record.query, record.measurement
-        place, spent = self._taken.records, self._taken.spent
+        place, spent = self.state.records, self.state.spent
         self._checkpoints.hard_at(place)
         target, weights = measurement.target, None
         released: Any
@@ -410,14 +448,14 @@ class AnswerBook:
         """Return the radii of an easy and a measured answer of a test that was made for a wish."""
         query, within = record.query, record.within
         if isinstance(query, Query) and within is not None:
-            tester = tester_within(self._plan.sparse, query, within, self._plan.tested_beta)
+            tester = tester_within(self.plan.sparse, query, within, self.plan.tested_beta)
             if tester is not None:
                 return self._bounds.certified(tester, query, within)
         raise InternalError("a test that was made for a wish must have a height.")
 
     def _single(self, record: Single) -> tuple[Singles, Answer]:
         """Return what is known of numbers with this one, and the answer that it is."""
-        question, measurement, at = record.query, record.measurement, self._taken
+        question, measurement, at = record.query, record.measurement, self.state
         if isinstance(question, BoundMarginal):
             released: Any = question.table(measurement.values)
             self._bounds.tables = True
@@ -456,17 +494,18 @@ class AnswerBook:
         charge: Charge | None = None,
     ) -> Answer:
         """Return and remember what a record released, under the belief that was tested."""
-        in_theorem = self._plan.textbook and self.left_in_theorem and isinstance(question, Query)
-        wide = self._plan.error_bound if in_theorem else radius
+        in_theorem = self.plan.textbook and self.left_in_theorem and isinstance(question, Query)
+        wide = self.plan.error_bound if in_theorem else radius
         self._memory.remember(question, value, wide, self._stands)
         self._bounds.state(question, value, inside=status == "easy")
         rest = wide if number is None else attrs.evolve(number, radius=wide)
         context, reason = self._context_at(spent), reason or self._reason(question, status)
-        return Answer.deferred(value, status, context, rest, question, reason, self._part_of(charge))
+        cost = 0.0 if charge is None else self._part_of(charge)
+        return Answer.deferred(value, status, context, rest, question, reason, cost)
 
-    def _part_of(self, charge: Charge | None) -> float:
+    def _part_of(self, charge: Charge) -> float:
         """Return which part of the budget a charge is."""
-        return 0.0 if charge is None else float(charge.amount / self._ledger.account.capacity)
+        return float(charge.amount / self.ledger.account.capacity)
 
     def _reason(self, question: Question, status: Status) -> Reason:
         """Return why a record says what it says of a question."""
@@ -509,7 +548,7 @@ class AnswerBook:
     def expected_of_told(self) -> float | None:
         """Return the root-mean-square error expected of the first answers; None where one is unknown."""
         asked: list[Question] = []
-        for record in self._ledger.merged(0, self._taken.records):
+        for record in self.ledger.merged(0, self.state.records):
             if isinstance(record, EasyBatch | Easy | Certified | Hard | Single):
                 held = record.queries if isinstance(record, EasyBatch) else (record.query,)
                 asked.extend(itertools.islice(held, FIRST - len(asked)))
@@ -668,7 +707,7 @@ class AnswerBook:
 
     def guesses(self, questions: Sequence[Question]) -> Sequence[Guess]:
         """Return the public integers of a query, or of a cross table, that is tested or released."""
-        hypothesis, first = self._taken.belief.hypothesis, questions[0]
+        hypothesis, first = self.state.belief.hypothesis, questions[0]
         if type(first) is Query and len(questions) == 1:
             return [grid_guess(hypothesis, first, self._n)]
         if isinstance(first, BoundMarginal):
@@ -686,16 +725,16 @@ class AnswerBook:
     @property
     def context(self) -> SessionContext:
         """What an answer that is given now rests on: the same object until something is released."""
-        return self._context_at(self._taken.spent)
+        return self._context_at(self.state.spent)
 
     def _context_at(self, spent: Spent) -> SessionContext:
         held = self._context
         if held is not None and held[0] == spent.version:
             return held[1]
-        whole, owed = self._plan.partitions is not None, Fraction(0)
-        if not self._plan.purchases.ended:
-            owed = max(owed, self._spending.bought - self._taken.bought - self._taken.alone)
-            first = None if self._taken.instalments else self._plan.first_tables
+        whole, owed = self.plan.partitions is not None, Fraction(0)
+        if not self.plan.purchases.ended:
+            owed = max(owed, self._spending.bought - self.state.bought - self.state.alone)
+            first = None if self.state.instalments else self.plan.first_tables
             left = self._spending.sparse.account().capacity - spent.amount
             if first is not None and first.charge.amount > left:
                 owed = Fraction(0)  # it was forfeited, and is not bought
@@ -709,7 +748,7 @@ class AnswerBook:
             self._counted,
             self._of_what,
             self._expectations,
-            self._plan.beta + (0.0 if self._counted is None else self._counted.beta),
+            self.plan.beta + (0.0 if self._counted is None else self._counted.beta),
         )
         self._context = (spent.version, context)
         return context
@@ -730,29 +769,30 @@ class AnswerBook:
 
     def easy_radius(self) -> float:
         """Return the radius of the next easy answer: settled by the record before its test."""
-        return self._plan.error_bound if self.left_in_theorem else self._bounds.easy(self._taken.spent)[0]
+        return self.plan.error_bound if self.left_in_theorem else self._bounds.easy(self.state.spent)[0]
 
     @property
     def left_in_theorem(self) -> int:
         """How many more answers the theorem's bound is stated for, in textbook mode; else 0."""
-        return max(0, self._plan.max_queries - self._told()) if self._plan.textbook else 0
+        return max(0, self.plan.max_queries - self._told()) if self.plan.textbook else 0
 
     def _told(self) -> int:
         """Return how many answers were tested, those counted that a killed process may have lost.
 
         What was known already, or answered without a test, has no noise of its own that a bound could miss.
         """
-        return self._taken.easy + self._taken.hard + self._ledger.lost(self._taken.records)
+        return self.state.easy + self.state.hard + self.state.lost
 
     def radius_alone(self, bought: Purchase) -> float:
         """Return the radius that a single purchase would have, by its noise."""
-        (target,), (deviation,) = bought.targets, bought.deviations(self._plan.sparse.n)
+        (target,), (deviation,) = bought.targets, bought.deviations(self.plan.sparse.n)
         blocks = target.blocks if isinstance(target, Partition) else 1
-        return self._bounds.of_noise(deviation, blocks, self._plan.tested_beta)
+        return self._bounds.of_noise(deviation, blocks, self.plan.tested_beta)
 
     def warn_if_more(self) -> None:
         """Say once that more was asked than announced: after the answers, which nothing may stop."""
-        self._notices.asked(self._told())
+        if self._told() > self.plan.max_queries:
+            self._notices.asked()
 
     def error_bound(self) -> float:
         """Return the bound on all tested answers at once, or inf where none is proven.
@@ -760,15 +800,15 @@ class AnswerBook:
         So it is once more than max_queries were asked, those counted that a killed process may have lost, or
         a certified session has measured a table.
         """
-        at = self._taken
-        if self._told() > self._plan.max_queries or (self._plan.certified and self._bounds.tables):
+        at = self.state
+        if self._told() > self.plan.max_queries or (self.plan.certified and self._bounds.tables):
             return math.inf
         begun = at.easy + at.hard > 0
         return self._bounds.together(at.records, at.spent, begun=begun, certified=self.certified)
 
     def joint_bounds(self, questions: Sequence[Question], answers: Sequence[Answer]) -> Floats:
         """Return bounds on these answers that hold in the event of `error_bound`, (m,)."""
-        lost = self._ledger.lost(self._taken.records) > 0
+        lost = self.state.lost > 0
         return self._bounds.of_each(questions, answers, self.error_bound(), lost)
 
     def preview(self, question: Question, target: Query | Partition) -> tuple[Answer, float, float, bool]:
@@ -791,13 +831,13 @@ class AnswerBook:
             return answer, answer.error_bound, self.joint_bounds([question], [answer])[0], True
         value = stated_value(question, self.guesses([question])[0], self._n)
         in_theorem = self.left_in_theorem and isinstance(question, Query)
-        easy, jointly = bounds.easy(self._taken.spent)
-        wide = self._plan.error_bound if in_theorem else easy
+        easy, jointly = bounds.easy(self.state.spent)
+        wide = self.plan.error_bound if in_theorem else easy
         said = stated(self.estimates, question, value, wide, bounds.slack)
         if bounds.awaits_tables:  # they will move the value
             said = said._replace(error_bound=min(1.0 + bounds.slack, wide + question.rounding))
         answer = self._stating(question, value, "easy", said, "covered", wide)
-        hard = self._plan.error_bound if in_theorem else bounds.if_hard(question, target, self._taken.spent)
+        hard = self.plan.error_bound if in_theorem else bounds.if_hard(question, target, self.state.spent)
         joint = max(self.error_bound(), jointly + question.rounding)
         joint = min(joint, bounds.known(question, value) + question.rounding)
         # the hypothesis lies in [0, 1], and the count over n in [0, 1 + slack]; a measured number anywhere
@@ -814,7 +854,7 @@ class AnswerBook:
     def released(self, start: int, stop: int) -> list[tuple[int, Answer]]:
         """Return (place, answer) of each answer in these records that still stands, oldest first."""
         found = []
-        for place, record in enumerate(self._ledger.records(start, min(stop, self._taken.records)), start):
+        for place, record in enumerate(self.ledger.records(start, min(stop, self.state.records)), start):
             for one in record if isinstance(record, EasyBatch) else (record,):
                 answer = self._again(one, place)
                 if answer is not None:
@@ -827,10 +867,10 @@ class AnswerBook:
         How many measured answers were left then is not known.
         """
         found: list[Answer] = []
-        stop = self._taken.records
+        stop = self.state.records
         while stop and len(found) < count:
             start = max(0, stop - max(count, CHUNK))
-            for place, record in reversed([*enumerate(self._ledger.records(start, stop), start)]):
+            for place, record in reversed([*enumerate(self.ledger.records(start, stop), start)]):
                 part = Transcript((record,))
                 answers = (self._again(part[row], place) for row in range(len(part) - 1, -1, -1))
                 told = (answer for answer in answers if answer is not None)
@@ -869,10 +909,10 @@ class AnswerBook:
 
     def used_up(self) -> str:
         """Say that no hard answer is left."""
-        ledger = self._ledger
+        ledger = self.ledger
         return (
             "the next hard answer must be paid, got a budget of which "
-            f"{float(ledger.spent / ledger.account.capacity):.1%} is used up, by {self._taken.hard} hard "
+            f"{float(ledger.spent / ledger.account.capacity):.1%} is used up, by {self.state.hard} hard "
             "answers and what was bought at the start; open a session with a larger budget, or "
             "exhausted='untested'."
         )
@@ -882,13 +922,13 @@ class AnswerBook:
         start, known = self.belief, self._checkpoints.begin()
         if not known:
             return
-        while self._taken.records < known:
+        while self.state.records < known:
             self.take()
-        self._taken = attrs.evolve(self._taken, belief=self._checkpoints.end(start))
+        self.state = attrs.evolve(self.state, belief=self._checkpoints.end(start))
 
     def keep_checkpoint(self) -> None:
         """Let the ledger keep what follows from the records so far, if it outlives the process."""
-        self._checkpoints.keep(self._taken.records, self.belief)
+        self._checkpoints.keep(self.state.records, self.belief)
 
     @property
     def fitted(self) -> dict[int, float]:

@@ -111,8 +111,9 @@ class Asking(Answering):
         """What the asker has paid, as a part of the budget; without a quota all that is spent."""
 
         def told() -> Fraction:
+            self._loop().book.catch_up()
             account, payments = self._loop().ledger.account, self._loop().core.payments
-            spent = account.spent if self._quota is None else payments.by_name.of(self._quota.name)
+            spent = account.spent if self._quota is None else payments.by(self._quota.name)
             return spent / account.capacity
 
         found: Fraction = self._run(told)  # alone: what is added up now is added up once

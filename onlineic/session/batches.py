@@ -20,7 +20,8 @@ from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Recalled
 from onlineic.queries.query import Query
 from onlineic.session.columns import EASY, KNOWN, NO_REASON, UNTESTED, Answers, Columns
-from onlineic.session.core import Core, same
+from onlineic.session.core import Core
+from onlineic.session.prices import Cover
 
 RUN, LONGEST_RUN = 64, 2**16  # queries that are tested at once, to begin with and at most
 
@@ -40,6 +41,7 @@ class Batches:
     def answer(self, parts: Sequence[Queries | BoundMarginal], whole: bool) -> Answers | list[Answer]:
         """Answer parts of a batch in order; of one that is `whole` as columns."""
         answers: list[Answer] = []
+        self._core.fresh = None  # of a call that was interrupted
         if heard := self._heard(parts):
             self._core.buy(heard)
         total = sum(len(part) if isinstance(part, Queries) else 1 for part in parts)
@@ -51,7 +53,7 @@ class Batches:
                         return found
                     answers += found
                 else:
-                    answers.append(self._core.answer_bound(part, self._core.buy((part,))))
+                    answers.append(self._core.answer_bound(part))
                     advance("answers", len(answers), total)
             except SessionExhaustedError as error:
                 error.answers = (*answers, *error.answers)
@@ -90,8 +92,7 @@ class Batches:
         place = self._first_asked(queries)
         first = queries[place]
         testable = self._core.buy((first,))
-        bought = self._book.catch_up()  # no test begins with records pending
-        if bought is None or not same(bought.query, first):
+        if (bought := self._core.bought(first)) is None:
             return self._begun(queries, columns, testable)
         if place:  # constants, and what is known
             self._begun(queries[:place], columns.part(0, place), testable)
@@ -101,10 +102,12 @@ class Batches:
         return place + 1
 
     def _first_asked(self, queries: Queries) -> int:
-        """Return the place of the first query that a purchase may be for: one that is tested, if any."""
+        """Return the place of the first query that a purchase is, or may be, for: a tested one, if any."""
         place = first_tested(queries)
         if self._core.purchases.lookahead > 1 and self._book.remembers(queries[place]):
             told = self._book.recalled_many(queries).known | np.isfinite(queries.constants)
+            if self._core.fresh is not None and (bought := self._core.fresh.query) is not None:
+                told &= [one.key != bought.key for one in queries]
             place = int(np.argmin(told)) if not told.all() else place
         return place
 
@@ -127,15 +130,15 @@ class Batches:
         if testable and (fits := self._core.fetching.together(queries, tested)) < len(tested):
             stop = int(tested[fits])
             return self._begun(queries[:stop], columns.part(0, stop), testable)
-        payable, stop = self._payable(queries, tested, testable)
+        cover, payable, stop = self._payable(queries, tested, testable)
         unpaid = np.setdiff1d(tested[tested < stop], payable, assume_unique=True)
         if len(unpaid):  # and the same once more: nothing is remembered of it
             unpaid = np.flatnonzero(asked[:stop] & np.isin(recalled.first[:stop], unpaid))
             columns.put(unpaid, self._guessed(queries.chosen(unpaid)), UNTESTED, math.inf, NO_REASON)
-        if len(payable):
+        if cover is not None:
             batch = queries.chosen(payable)
             reasons = book.reasons(batch)
-            values, hard = self._tested(batch)
+            values, hard = self._tested(cover, batch)
             columns.put(payable[: len(values)], values, EASY, radius, reasons[: len(values)])
             if hard is not None:
                 stop = int(payable[len(values)]) + 1  # those after it were not tested
@@ -153,35 +156,36 @@ class Batches:
             return False
         return self._core.purchases.due_at((first, second)) == 1
 
-    def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Ints, int]:
-        """Return the places whose tests are paid for, and how many answers can be given by them.
+    def _payable(self, queries: Queries, tested: Ints, testable: bool) -> tuple[Cover | None, Ints, int]:
+        """Return what pays for tests, the places of these, and how many answers can be given by them.
 
         Raises:
             SessionExhaustedError, SessionSealedError: If the first answer cannot.
         """
         if len(tested) == 0:
-            return tested, len(queries)
+            return None, tested, len(queries)
         first = int(tested[0])
         if self._core.read_guard.sealed:
             if first == 0:
                 self._core.read_guard.check()
-            return tested[:0], first
-        paid = self._core.cover(queries.chosen(tested)) if testable else [False] * len(tested)
-        covered = np.array(paid, np.bool_)
+            return None, tested[:0], first
+        cover = self._core.cover(queries.chosen(tested)) if testable else None
+        covered = np.zeros(len(tested), np.bool_) if cover is None else np.array(cover.payable, np.bool_)
         if self._book.raises and not covered.all():
             covered = covered[: covered.argmin()]
             if len(covered) == 0 and first == 0:
                 raise SessionExhaustedError(self._book.used_up())
         stop = int(tested[len(covered)]) if len(covered) < len(tested) else len(queries)
-        return tested[: len(covered)][covered], stop
+        payable = tested[: len(covered)][covered]
+        return cover.first(len(payable)) if cover is not None and len(payable) else None, payable, stop
 
-    def _tested(self, batch: Queries) -> tuple[Floats, Answer | None]:
+    def _tested(self, cover: Cover, batch: Queries) -> tuple[Floats, Answer | None]:
         """Test a batch up to its first hard one; return the values of those before it, and its answer."""
         length = len(self._ledger)
         alone = (batch[0],) if len(batch) == 1 else None
         asked_for = self._book.guesses_many(batch) if alone is None else self._book.guesses(alone)
         guesses = np.asarray(asked_for, np.int64)
-        self._core.test(batch if alone is None else alone, asked_for)
+        self._core.test(cover, asked_for)
         *_, last = records = self._ledger.records(length)  # what is answered comes by way of the ledger
         easy, hard = len(batch), None
         if isinstance(last, Hard):

@@ -33,30 +33,24 @@ from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
 from onlineic.errors import InternalError, InvalidParameterError, shown
-from onlineic.ledger.records import BoughtTables, Certified, Easy, EasyBatch, Hard, Ledger, Single
+from onlineic.ledger.records import BoughtTables, Certified, Easy, EasyBatch, Hard, Single
 from onlineic.noise.sources import Noise
 from onlineic.plan.demand import opens_with
 from onlineic.plan.purchase import Purchase, check_bought, is_single
-from onlineic.plan.purchase_rule import PurchaseRule, Purchases
+from onlineic.plan.purchase_rule import Purchases
 from onlineic.plan.within import MOST_HEARD, tester_within
 from onlineic.progress import advance
 from onlineic.queries.answers import Answer
-from onlineic.queries.batch import Queries
 from onlineic.queries.marginals import BoundMarginal, Guess, Question
 from onlineic.queries.query import Query
 from onlineic.queries.within import Within
 from onlineic.session.answers import AnswerBook
 from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
-from onlineic.session.prices import Prices
+from onlineic.session.prices import Cover, Prices
 from onlineic.session.quota import Payments, Quota
 from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
-
-
-def same(bought: Question | None, asked: Question) -> bool:
-    """Whether what was bought by itself is what is asked."""
-    return bought is not None and (bought.key, bought.complement) == (asked.key, asked.complement)
 
 
 @final
@@ -64,67 +58,79 @@ class Core:
     """The private table, the public record, and the algorithm between them; one call at a time.
 
     Args:
-        ledger: Claimed for the account of the mechanism. All that is released goes there, and comes from
-            there.
-        weight_bits: Grid of the weights of questions.
+        book: Of a ledger that is claimed for the account of the plan's mechanism. All that is released goes
+            there, and comes from there.
         n: By which counts are fractions, where the number of records is private; None: that of the data.
+
+    Attributes:
+        fresh: The answer that a purchase of this call has brought, until it is told.
     """
 
-    def __init__(
-        self,
-        data: PrivateData,
-        noise: Noise,
-        ledger: Ledger,
-        weight_bits: int,
-        prices: Prices,
-        book: AnswerBook,
-        purchases: PurchaseRule[Any],
-        n: int | None = None,
-    ) -> None:
+    def __init__(self, data: PrivateData, noise: Noise, book: AnswerBook, n: int | None = None) -> None:
+        plan, ledger, self.prices = book.plan, book.ledger, Prices(book, data.domain)
         entered = partial(data.knows, ledger) if is_private(noise) else partial(bool, True)
-        self._data, self._noise, self._ledger, self._bits = data, noise, ledger, weight_bits
-        self.prices, self.book, self.read_guard = prices, book, ReadGuard(ledger, entered)
-        self._n = data.mass if n is None else n
+        self._data, self._noise, self._ledger, self._bits = data, noise, ledger, plan.weight_bits
+        self.book, self.read_guard, self._n = book, ReadGuard(ledger, entered), data.mass if n is None else n
         self.purchases = Purchases(
-            purchases, ledger, data.domain, self._n, book.mechanism, book.tested_beta, book.slack
+            plan.purchases, ledger, data.domain, self._n, plan.sparse, plan.tested_beta, book, book.slack
         )
-        self._planned, self.payments = opens_with(purchases) is not None, Payments(ledger)
-        self._sparse, self.fetching = prices.sparse, Fetching(data, prices, self.read_guard)
-        self._state: SparseState = prices.sparse.init()  # holds the secret threshold noise: never shown
+        self._planned, self.payments = opens_with(plan.purchases) is not None, Payments(ledger, book)
+        self._sparse, self.fetching = plan.sparse, Fetching(data, self.prices, self.read_guard)
+        self.fresh: Answer | None = None
+        self._state: SparseState = plan.sparse.init()  # holds the secret threshold noise: never shown
 
     def answer(self, asked: Any) -> Answer:
         """Answer one query, as `OnlineIC.answer` says."""
-        question = self.bound(asked)
-        return self.answer_bound(question, self.buy((question,)))
+        return self.answer_bound(self.bound(asked))
 
     def bound(self, asked: Any) -> Question:
         """Return a question bound to the domain and the grid, if the session can answer it."""
         self.read_guard.check_open()
         question = bind_question(asked, self._data.domain, self._bits)
-        self.book.catch_up()
-        check_supported(question, self._sparse, self.book.belief.hypothesis, self.fetching.reach)
+        self.book.catch_up()  # what an interrupted call has recorded is a repeat
+        self.fresh = None
+        check_supported(question, self._sparse, self.book.state.belief.hypothesis, self.fetching.reach)
         return question
 
-    def answer_bound(self, question: Question, testable: bool = True) -> Answer:
-        """Answer a question that is bound; without a test where `buy` could not buy what comes before it."""
-        bought = self.book.catch_up()  # no test begins with records pending
-        if bought is not None and same(bought.query, question):
+    def answer_bound(self, question: Question) -> Answer:
+        """Answer a question that is bound, after what the rule buys before it."""
+        if self.fresh is not None and (bought := self.bought(question)) is not None:
             return bought
         if (known := self.book.recalled(question)) is not None:
             return known
+        before = self.book.state
+        testable = self._buy_unknown((question,))
+        if self.book.state is not before:  # what was bought, or told to a callback, may be the answer
+            known = self.bought(question)
+            if known is not None or (known := self.book.recalled(question)) is not None:
+                return known
         guess = self.book.guesses((question,))[0]
-        if not (testable and self.cover((question,))[0]):
+        cover = self.cover((question,)) if testable else None
+        if cover is None or not cover.payable[0]:
             return self.book.untested(question)
-        self.test((question,), (guess,))
+        self.test(cover, (guess,))
         return self.book.answered()
 
-    def cover(self, questions: Sequence[Question]) -> list[bool]:
+    def bought(self, question: Question) -> Answer | None:
+        """Return what a purchase of this call has brought, if it answers just this question; once."""
+        answer, self.fresh = self.fresh, None
+        asked = None if answer is None else answer.query
+        alike = asked is not None and (asked.key, asked.complement) == (question.key, question.complement)
+        return answer if alike else None
+
+    def cover(self, questions: Sequence[Question]) -> Cover:
         """Set aside the price of a hit, and return which of the leading questions it pays."""
         self.read_guard.check()
-        count, afforded = self.payments.leading(questions, self.prices.cost)
-        if afforded:
+        if self.book.state.records < len(self._ledger):  # no test begins with records pending
+            self.book.catch_up()
+        count, afforded = len(questions), True
+        if self.payments.quota is not None:
+            count, afforded = self.payments.leading(questions, self.prices.cost)
+        if not afforded:
+            return Cover([False] * count, (), self._sparse, None)
+        if self.fetching.reach is not None:
             self.fetching.before_tests(questions[:count])
-        return self.prices.cover(questions[:count]) if afforded else [False] * count
+        return self.prices.cover(questions[:count])
 
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
@@ -134,10 +140,16 @@ class Core:
         bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
         to who asks: that sets nothing in motion. A number is bought last: it is the answer.
         """
+        if questions and all(map(self.book.remembers, questions)):
+            return not self.payments.empty
+        return self._buy_unknown(questions)
+
+    def _buy_unknown(self, questions: tuple[Question, ...]) -> bool:
+        """Buy before questions of which one is not known, or before none, as `buy` says."""
         quota = self.payments.quota
-        if self.payments.empty:
+        if quota is not None and self.payments.empty:
             return False  # without working out what would be bought, which takes as long as ten answers
-        while self.read_guard.usable and not self._known(questions):
+        while self.read_guard.usable:
             if (named := self.purchases.next(questions)) is None:
                 break
             payer, heard, alone = quota, questions, is_single(named, questions)
@@ -151,6 +163,9 @@ class Core:
             if payer is not quota and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
             self._purchase(named, heard, payer)
+            self.fresh = self.book.catch_up()
+            if questions and all(map(self.book.remembers, questions)):
+                break
         return True
 
     def answer_within(self, questions: Sequence[Question], within: Within) -> list[Answer]:
@@ -197,8 +212,8 @@ class Core:
     def _within(self, question: Question, within: Within) -> Answer:
         """Return the answer to one question, after what it needs was bought, if that can be paid."""
         while True:
-            bought = self.book.catch_up()
-            if bought is not None and same(bought.query, question):
+            self.fresh = self.book.catch_up()
+            if (bought := self.bought(question)) is not None:
                 return bought
             if (known := self.book.within(question, within)) is not None:
                 return known
@@ -216,7 +231,8 @@ class Core:
         wish = None if self.payments.empty else self.purchases.test(question, within)
         if wish is None or not isinstance(question, Query):
             return False
-        tester = tester_within(self.book.mechanism, question, wish, self.book.tested_beta)
+        plan = self.book.plan
+        tester = tester_within(plan.sparse, question, wish, plan.tested_beta)
         if tester is None or not self.payments.affords(tester.price(question).amount):
             return False
         (guess,) = self.book.guesses((question,))
@@ -277,7 +293,6 @@ class Core:
         sparse, domain = self.prices.sparse, self._data.domain
         tables = check_bought(named, self._ledger, sparse, domain, self._planned, questions)
         if alone:
-            self.book.catch_up()  # the guess is what the record before it teaches
             guess = self.book.guesses(questions)[0]
             self.fetching.before_number(questions[0])
         else:
@@ -292,31 +307,21 @@ class Core:
         self.read_guard.run(step, tables.charge)
         advance("tables", 1, 1)
 
-    def _known(self, questions: Sequence[Question]) -> bool:
-        """Return whether all of these need no test: the answer of the first may be the last record."""
-        if questions and self.book.pending:
-            last = self._ledger.record(len(self._ledger) - 1)
-            if isinstance(last, Single) and last.query.key == questions[0].key:
-                return True
-        return bool(questions) and all(map(self.book.remembers, questions))
-
-    def test(self, questions: Sequence[Question], guesses: Any) -> None:
+    def test(self, cover: Cover, guesses: Any) -> None:
         """Test covered questions in order up to the first hit, which is measured; all goes to the ledger."""
-        standing = self._ledger.reserved
-        if not self.prices.covers(questions):
-            self.read_guard.check()  # nothing stands reserved after a failure
+        if cover.charge is None:
             raise InternalError("a test must be reserved before the data are read.")
-        step: Any = self._test_many if type(questions) is Queries else self._test
-        self.read_guard.run(partial(step, questions, guesses), standing)
+        step: Any = self._test_many if len(cover.questions) > 1 else self._test
+        self.read_guard.run(partial(step, cover, guesses), cover.charge)
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
         drawn = self._state.threshold_noise is not None
         self.read_guard.close(self.book.closing(), lambda: self.prices.unfinished(drawn))
 
-    def _test(self, questions: Sequence[Question], guesses: Sequence[Guess]) -> None:
+    def _test(self, cover: Cover, guesses: Sequence[Guess]) -> None:
         """Read, test, measure if it is hard, record: from here on frames hold private numbers."""
-        sparse, (question,), (guess,) = self.prices.sparse, questions, guesses
+        sparse, (question,), (guess,) = cover.sparse, cover.questions, guesses
         if isinstance(question, BoundMarginal):
             counts: Any = self._data.exact_counts(question.partition)
             gap = question.largest_gap(counts, guess) << sparse.grid_bits
@@ -328,8 +333,9 @@ class Core:
         record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
         self._record(state, [record], self.payments.quota)
 
-    def _test_many(self, queries: Queries, guesses: Ints) -> None:
-        sparse, counts = self.prices.sparse, self._data.exact_counts_many(queries)
+    def _test_many(self, cover: Cover, guesses: Ints) -> None:
+        queries: Any = cover.questions
+        sparse, counts = cover.sparse, self._data.exact_counts_many(queries)
         gaps = steps_down(counts - guesses, queries.grid_bits, sparse.grid_bits)
         state, easy, hit = sparse.step_many(self._state, gaps, sparse.tested_by(queries), self._noise)
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
@@ -368,6 +374,7 @@ class Core:
 
     def _record(self, state: SparseState, records: list[Any], payer: Quota | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""
-        self.payments.note(payer, records)
+        if payer is not None:
+            self.payments.note(payer, records)
         self._state = state
         self.read_guard.commit(records)

@@ -387,14 +387,14 @@ class Previewer:
             sealed,
             loop.beta,
             n_bound,
-            loop.core.purchases.frozen(FrozenLedger(loop.ledger)),
+            loop.core.purchases.frozen(FrozenLedger(loop.ledger), loop.book),
             loop.core.fetching.reach,
         )
 
     def frozen(self, ledger: Ledger) -> "Previewer":
         """Return a copy of now, over a ledger that does not grow: another thread may ask it."""
-        book, prices = self.book.frozen(ledger), self.prices.frozen(ledger)
-        purchases = self.purchases.frozen(ledger)
+        book = self.book.frozen(ledger)
+        prices, purchases = self.prices.frozen(book), self.purchases.frozen(ledger, book)
         return attrs.evolve(self, book=book, prices=prices, purchases=purchases, seen={}, past=ledger)
 
     def apart(self) -> "Previewer":

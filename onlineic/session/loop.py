@@ -113,7 +113,6 @@ class Loop:
         looks = of_tables or not self.book.counts["hard"]
         if looks and self.plan.within is None and self.book.estimates is None:
             self.core.buy(())
-            self.book.catch_up()
         return self.book.belief.hypothesis
 
     @property
@@ -154,7 +153,7 @@ class Loop:
             hard_left=0 if self.core.read_guard.sealed else prices.hard_left(owed),
             restarts_left=prices.restarts_left(owed),
             spent=float(self.ledger.spent / self.ledger.account.capacity),
-            bought=float(prices.bought / self.ledger.account.capacity),
+            bought=float((book.state.bought + book.state.alone) / self.ledger.account.capacity),
             prices_fall=plan.next_share is not None,
             budget=settings.budget,
             threshold=prices.threshold(),

@@ -40,9 +40,9 @@ class Notices:
                     stacklevel=callers_line(),
                 )
 
-    def asked(self, answers: int) -> None:
+    def asked(self) -> None:
         """Say once that more was asked than announced."""
-        if not self._more and answers > self._plan.max_queries:
+        if not self._more:
             self._more = True
             with contextlib.suppress(MoreThanAnnouncedWarning):
                 warnings.warn(

@@ -12,13 +12,13 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from operator import is_
-from typing import TypeVar, final
+from typing import Any, Protocol, TypeVar, final
 
 import attrs
 
 from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, set_fields, shown
-from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid
+from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid, Record
 from onlineic.queries.within import Within
 
 T = TypeVar("T")
@@ -60,31 +60,19 @@ class Quota:
             )
 
 
-@final
-class PaidByName:
-    """What each name has paid: a fold over the record, so that no crash and no other file can forget it."""
+def paid_after(paid: Mapping[str, Fraction], record: Record, name: str | None) -> Mapping[str, Fraction]:
+    """Return what each name has paid, in the unit of the account, after a record that `name` pays for."""
+    if name is None or not isinstance(record, Hard | Bought | Forfeited):
+        return paid
+    return {**paid, name: paid.get(name, NOTHING) + record.charge.amount}
 
-    __slots__ = ("_ledger", "_seen", "_spent")
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self._seen = ledger, 0
-        self._spent: dict[str, Fraction] = {}
+class Paying(Protocol):
+    """Whoever takes in the record, and so knows what each name has paid."""
 
-    def of(self, name: str) -> Fraction:
-        """Return what a name has paid, in the unit of the account."""
-        return self.all().get(name, NOTHING)
-
-    def all(self) -> Mapping[str, Fraction]:
-        """Return what every name has paid."""
-        length = len(self._ledger)
-        paid = self._ledger.paid if self._seen < length else {}
-        for place in range(self._seen, length):  # a release that is being recorded now comes behind
-            record = self._ledger.record(place) if place in paid else None
-            if isinstance(record, Hard | Bought | Forfeited):
-                name = paid[place]
-                self._spent[name] = self._spent.get(name, Fraction(0)) + record.charge.amount
-        self._seen = length
-        return self._spent
+    @property
+    def state(self) -> Any:
+        """With `paid`, after the records taken so far."""
 
 
 @final
@@ -95,21 +83,26 @@ class Payments:
         quota: Who pays now; None: the curator, with all of the budget.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger, self.by_name = ledger, PaidByName(ledger)
+    def __init__(self, ledger: Ledger, fold: Paying) -> None:
+        self._ledger, self._fold = ledger, fold
         self.quota: Quota | None = None
         self._affords: tuple[tuple[Fraction, Fraction, Fraction], bool] | None = None  # as last asked
+
+    def by(self, name: str) -> Fraction:
+        """Return what a name has paid, in the unit of the account."""
+        paid: Fraction = self._fold.state.paid.get(name, NOTHING)
+        return paid
 
     @property
     def empty(self) -> bool:
         """Whether the asker has nothing left."""
-        return self.quota is not None and self.by_name.of(self.quota.name) >= self.quota.limit
+        return self.quota is not None and self.by(self.quota.name) >= self.quota.limit
 
     def affords(self, amount: Fraction) -> bool:
         """Return whether the asker may still spend so much, in the unit of the account."""
         if self.quota is None:
             return True
-        asked = self.by_name.of(self.quota.name), amount, self.quota.limit
+        asked = self.by(self.quota.name), amount, self.quota.limit
         known = self._affords
         if known is None or not all(map(is_, known[0], asked)):  # most questions of a stream cost the same
             known = self._affords = asked, asked[0] + amount <= asked[2]
@@ -120,8 +113,6 @@ class Payments:
 
         It is asked before anything is set aside or read, and rests on the record and the questions alone.
         """
-        if self.quota is None:
-            return len(questions), True
         afforded = [self.affords(cost(question)) for question in questions]
         alike = itertools.takewhile(lambda one: one is afforded[0], afforded)
         return sum(1 for _ in alike), afforded[0]
@@ -136,7 +127,7 @@ class Payments:
         self._ledger.pay(used)
         return not self._ledger.account.affords(charge)
 
-    def note(self, payer: Quota | None, records: Sequence[object]) -> None:
+    def note(self, payer: Quota, records: Sequence[object]) -> None:
         """Keep who paid for the last of the records, in one transaction with them."""
-        if payer is not None and isinstance(records[-1], Hard | Bought):
+        if isinstance(records[-1], Hard | Bought):
             self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

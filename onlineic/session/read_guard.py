@@ -119,7 +119,8 @@ class ReadGuard:
             SessionSealedError: If anything failed. Its cause is not chained: a traceback could hold a private
                 number. The log says where, never what.
         """
-        self.check()
+        if self._sealed or self._closed or not self._known:
+            self.check()
         length = len(self._ledger)
 
         def failed(name: str, place: str, interrupted: bool) -> None:

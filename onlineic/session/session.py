@@ -104,7 +104,6 @@ from onlineic.session.durable import (
 from onlineic.session.explain import Explanation, Previewer, explained
 from onlineic.session.loop import Loop
 from onlineic.session.persons import finest, of_persons, planning
-from onlineic.session.prices import Prices
 from onlineic.session.quota import Quota
 from onlineic.session.statistics import SessionStatistics
 from onlineic.session.summary import Summary, believed_marginals, session_html
@@ -468,9 +467,7 @@ class OnlineIC(Answering):
                 book = AnswerBook(
                     plan, data.domain, n, held, belief, self._private, persons, raises, released, said
                 )
-                prices = Prices(plan.spending, held, data.domain, plan.partitions)
-                rule = plan.purchases
-                loop.restore(Core(data, noise, held, plan.weight_bits, prices, book, rule, n))
+                loop.restore(Core(data, noise, book, n))
             if resumed:
                 loop.bought()  # refuses tables that the plan does not buy
             elif len(held):
@@ -624,7 +621,7 @@ class OnlineIC(Answering):
                 reserved=loop.ledger.reserved,
                 owed=previewer.owed,
                 owed_alone=previewer.owed_alone,
-                paid=dict(loop.core.payments.by_name.all()),
+                paid=loop.book.state.paid,
                 length=len(loop.ledger),
                 previewer=previewer,
                 places=self._places,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic.accounting import TICK
+from onlineic.accounting import TICK, Charge
 from onlineic.data import PrivateData
 from onlineic.ledger import BoughtTables, Hard, MemoryLedger, Single
 from onlineic.noise import Noise, SimulatedNoise
@@ -25,7 +25,7 @@ from onlineic.plan.purchase import RECORD_PARTS, Purchase
 from onlineic.queries import BoundMarginal, Marginal, Measurement, Partition, Query, marginal
 from onlineic.session import Quota
 from onlineic.session.core import Core
-from onlineic.session.prices import Prices
+from onlineic.session.prices import Cover
 from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse import GumbelSparse
 from onlineic.updates import FittedTables, MaximumEntropy
@@ -449,9 +449,11 @@ def test_the_noise_of_the_test_reused_in_the_answer_is_found(monkeypatch):
 
 
 def test_a_charge_after_the_draw_is_found(monkeypatch):
-    monkeypatch.setattr(Core, "cover", lambda self, questions: [True])
-    monkeypatch.setattr(Prices, "covers", lambda self, questions: True)  # a second guard
-    monkeypatch.setattr(ReadGuard, "run", lambda self, private, standing: private())  # a third
+    def unpaid(self, questions):
+        return Cover([True], questions, self.prices.sparse, Charge(Fraction(0), "nothing"))
+
+    monkeypatch.setattr(Core, "cover", unpaid)
+    monkeypatch.setattr(ReadGuard, "run", lambda self, private, standing: private())  # a second guard
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

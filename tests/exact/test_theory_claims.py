@@ -12,7 +12,7 @@ from onlineic.plan import session_plan
 from onlineic.plan.purchase import settled_tables
 from onlineic.queries import Measurement, PartitionRule, block_weights, derived, one_way
 from onlineic.sparse import GumbelSparse
-from support.cores import core_of
+from support.cores import core_of, payable, put_to_test
 from support.sessions import settled
 
 DOMAIN = Domain.of(a=["x", "y", "z"], b=range(5), c=[False, True])
@@ -61,8 +61,8 @@ def test_the_largest_gap_of_a_table_moves_by_at_most_one_count(monkeypatch):
         guesses = tuple(int(guess) for guess in generator.integers(0, 12, bound.partition.blocks))
         for records in (codes, other):
             judge, _ = core_of(table(records), gumbel(grid_bits=3, scale=Fraction(320), threshold=720))
-            assert judge.cover([bound]) == [True]
-            judge.test([bound], [guesses])
+            assert payable(judge, [bound]) == [True]
+            put_to_test(judge, [bound], [guesses])
         moves.add(abs(seen[-1] - seen[-2]))
 
     assert {0, 8} == moves  # one count is 8 units of this grid
@@ -80,7 +80,7 @@ def test_a_number_released_in_a_partition_session_is_paid_as_such():
 
     assert PartitionRule(most_blocks=1).partition(fine) is None
     assert number > 1.2 * partition
-    assert judge.cover([fine]) == [True]
+    assert payable(judge, [fine]) == [True]
     assert ledger.reserved.amount >= number
 
 

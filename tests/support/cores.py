@@ -6,24 +6,34 @@ import pytest
 from onlineic.hypothesis import Histogram
 from onlineic.ledger import MemoryLedger
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import Plan
+from onlineic.plan import Plan, TestsOnly
 from onlineic.session.answers import AnswerBook
 from onlineic.session.belief import Belief
 from onlineic.session.core import Core
 from onlineic.session.loop import Loop
-from onlineic.session.prices import Prices
 from support.sessions import Still
 
 
-def core_of(data, sparse, partitions=None, noise=None):
-    """Return a core that tests by this mechanism, and its ledger."""
+def core_of(data, sparse, partitions=None, noise=None, rule=None):
+    """Return a core that tests by this mechanism and buys by this rule, and its ledger."""
     ledger, domain = MemoryLedger(), data.domain
     ledger.claim("a test", sparse.account())
-    plan = Plan(sparse, Still(), 0.1, 0.05, 1000, 3, 0.1, False, partitions=partitions, restarts=0)
+    rule = TestsOnly() if rule is None else rule
+    plan = Plan(
+        sparse, Still(), 0.1, 0.05, 1000, 3, 0.1, False, partitions=partitions, restarts=0, purchases=rule
+    )
     book = AnswerBook(plan, domain, data.n, ledger, Belief(Histogram(domain)), private=False)
-    prices = Prices(plan.spending, ledger, domain, partitions)
-    source = SimulatedNoise(1) if noise is None else noise
-    return Core(data, source, ledger, plan.weight_bits, prices, book, plan.purchases), ledger
+    return Core(data, SimulatedNoise(1) if noise is None else noise, book), ledger
+
+
+def payable(core, questions):
+    """Return which of the leading questions the core sets aside a price for."""
+    return [*core.cover(questions).payable]
+
+
+def put_to_test(core, questions, guesses):
+    """Test questions, once a price is set aside for them."""
+    core.test(core.cover(questions), guesses)
 
 
 def with_loop(make, *arguments, **settings):

@@ -1,7 +1,6 @@
 """Several askers of one session: quotas, one outcome a question, group commits and what is public."""
 
 import json
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -11,14 +10,12 @@ import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.audit import verified
 from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
-from onlineic.ledger import BoughtTables, Forfeited, MemoryLedger, Paid, read
-from onlineic.noise import SimulatedNoise
+from onlineic.ledger import BoughtTables, Paid, read
 from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.purchase import Purchase
 from onlineic.queries.partitions import one_way
-from onlineic.session import Core, PaidByName, Quota
+from onlineic.session import Quota
 from support.cores import core_of
-from support.events import FOR_EVER, telling_locks
 from support.ledgers import with_ledger
 from support.sessions import WIDE, WIDE_COUNTS, begun, settled
 
@@ -44,34 +41,6 @@ def test_a_quota_pays_for_the_hits_of_its_asker_and_no_further():
     assert set(of_bob) <= {"easy", "hard"}
     assert 0 < paid["ann"] <= ann.limit
     assert sum(paid.values()) == session.account.spent
-
-
-def test_what_an_asker_has_paid_is_added_up_once_whoever_looks_at_the_same_time(monkeypatch):
-    looking, going_on, record = threading.Event(), threading.Event(), MemoryLedger.record
-
-    def slow(self, place):
-        if threading.current_thread().name == "first":
-            looking.set()
-            assert going_on.wait(FOR_EVER)
-        return record(self, place)
-
-    def second():
-        assert asking.paid
-        going_on.set()
-
-    with telling_locks(going_on.set):
-        session = opened()
-    asking = session.paid_by(Quota("ann", session.account.capacity))
-    assert any(asking.answer(one).status == "hard" for one in QUESTIONS)  # the last is added up by who looks
-    monkeypatch.setattr(MemoryLedger, "record", slow)
-    threads = [threading.Thread(target=lambda: asking.paid, name="first"), threading.Thread(target=second)]
-    threads[0].start()
-    assert looking.wait(FOR_EVER)
-    threads[1].start()
-    for one in threads:
-        one.join(FOR_EVER)
-
-    assert 0 < asking.paid == session.account.spent / session.account.capacity
 
 
 def test_many_at_once_are_cut_by_the_quota_as_one_at_a_time_are():
@@ -140,60 +109,15 @@ class ForOne(PurchaseRule):
 
 def test_tables_for_one_question_are_paid_by_who_asks_it_or_not_bought():
     plan = session_plan(WIDE, 300_000, BUDGET)
-    plain, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse)
-    data = ic.PrivateData(WIDE_COUNTS, WIDE)
     charge = Charge(plan.sparse.account().capacity / 10, "tables", "ticks", plan.sparse.order)
     tables = Purchase((one_way(WIDE, 0),), (Fraction(1000),), charge)
-    core = Core(data, SimulatedNoise(1), ledger, 2, plain.prices, plain.book, ForOne(tables))
+    core, ledger = core_of(ic.PrivateData(WIDE_COUNTS, WIDE), plan.sparse, rule=ForOne(tables))
     core.payments.quota = Quota("ann", Fraction(0))
     assert "untested" == core.answer(QUESTIONS[0]).status
     assert 0 == ledger.account.spent
     core.payments.quota = Quota("bob", plan.sparse.account().capacity)
     core.answer(QUESTIONS[0])
-    assert charge.amount <= core.payments.by_name.of("bob")
-
-
-class Looked(dict):
-    """Who paid, and how many entries of it were looked at."""
-
-    looks = 0
-
-    def _look(self, found):
-        self.looks += 1
-        return found
-
-    def __getitem__(self, place):
-        return self._look(super().__getitem__(place))
-
-    def __contains__(self, place):
-        return self._look(super().__contains__(place))
-
-    def items(self):
-        return map(self._look, super().items())
-
-
-class Kept(list):
-    """A ledger, as far as it tells who paid."""
-
-    record = list.__getitem__
-
-    def __init__(self):
-        super().__init__()
-        self.paid = Looked()
-
-
-def test_what_each_has_paid_is_summed_in_as_many_steps_as_there_are_records():
-    ledger, half = Kept(), Forfeited(Charge(Fraction(1, 2), "a test"), "bought")
-    by_name = PaidByName(ledger)
-    for place in range(500):
-        name = "ann" if place % 2 else "bob"
-        ledger.paid[place] = name
-        before = by_name.of(name)  # what is being recorded counts once it is
-        ledger.append(half)
-        assert before + Fraction(1, 2) == by_name.of(name)
-
-    assert {"ann": 125, "bob": 125} == by_name.all()
-    assert ledger.paid.looks <= 4 * len(ledger)
+    assert charge.amount <= core.payments.by("bob")
 
 
 def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):

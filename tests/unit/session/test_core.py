@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import attrs
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ from onlineic.errors import InternalError, SessionSealedError
 from onlineic.ledger import Easy, Forfeited, Hard, Reserved, Transcript
 from onlineic.queries import Partition, PartitionRule, Queries, derived, marginal
 from onlineic.sparse import ExponentialSparse
-from support.cores import core_of
+from support.cores import core_of, payable, put_to_test
 from support.failures import SECRET, BrokenError, Stop, frames, plant, reached_by
 from support.noise import Silent
 from support.sessions import charged
@@ -45,11 +46,11 @@ def cored(partitions=None):
 
 def test_the_first_hit_is_reserved_with_the_threshold_noise_of_the_run_and_nothing_is_read():
     core, data, ledger = cored()
-    payable = core.cover([MANY, FEW])
+    first = payable(core, [MANY, FEW])
     records = ledger.records()
-    again = core.cover([FEW])
+    again = payable(core, [FEW])
 
-    assert ([True, True], [True]) == (payable, again)
+    assert ([True, True], [True]) == (first, again)
     assert START + PRICE == ledger.reserved.amount == ledger.spent
     assert (1, 0) == (len(records), data.reads)
     assert records == ledger.records()  # one reservation serves every test until a hit
@@ -57,54 +58,54 @@ def test_the_first_hit_is_reserved_with_the_threshold_noise_of_the_run_and_nothi
 
 def test_a_batch_ends_before_what_is_dearer_than_its_first_payable_question_which_tops_up_later():
     core, data, ledger = cored()
-    payable = core.cover([CHEAP, MANY, CHEAP])
+    first = payable(core, [CHEAP, MANY, CHEAP])
     cheap = ledger.reserved.amount
-    rest = core.cover([MANY, CHEAP])
+    rest = payable(core, [MANY, CHEAP])
 
     assert PRICE == SPARSE.price(MANY).amount > 2 * LESS
-    assert ([True], [True, True]) == (payable, rest)
+    assert ([True], [True, True]) == (first, rest)
     assert (START + LESS, START + PRICE) == (cheap, ledger.reserved.amount)
     assert 0 == data.reads
 
 
 def test_what_cannot_be_paid_is_said_and_what_is_cheap_enough_still_is():
     core, _, ledger = cored()
-    core.cover([CHEAP])
-    core.test([CHEAP], [0])  # a hit: more than half of all records
+    put_to_test(core, [CHEAP], [0])  # a hit: more than half of all records
     for left in (2, 1):
-        core.cover([MANY])
-        core.test([MANY], [0])
+        put_to_test(core, [MANY], [0])
+        core.book.catch_up()
         assert left == core.prices.hard_left() + 1
     spent = ledger.spent
 
     assert START + 2 * PRICE + LESS == spent
     assert 0 == core.prices.hard_left()
-    assert [False, True, False] == core.cover([MANY, CHEAP, FEW])
+    assert [False, True, False] == payable(core, [MANY, CHEAP, FEW])
     assert spent + LESS == ledger.spent
 
 
 # -- tests ---------------------------------------------------------------------------------------------------
 
 
-def test_a_test_without_a_reservation_or_above_it_reads_nothing():
+def test_a_test_without_a_reservation_reads_nothing_and_none_is_above_it():
     core, data, ledger = cored()
-    with pytest.raises(InternalError, match="reserved"):
-        core.test([MANY], [0])
-    core.cover([CHEAP])
+    nothing = attrs.evolve(core.cover([MANY]), charge=None)
     before = ledger.records()
     with pytest.raises(InternalError, match="reserved"):
-        core.test(Queries.bound(DOMAIN, [CHEAP, MANY]), np.array([0, 0]))
-    with pytest.raises(InternalError, match="reserved"):
-        core.test([MANY], [0])
+        core.test(nothing, [0])
+    both = core.cover([MANY, CHEAP])
+    for questions in ([CHEAP, MANY], Queries.bound(DOMAIN, [CHEAP, MANY])):
+        above = cored()[0].cover(questions)
+        assert ([True], [CHEAP]) == ([*above.payable], [*above.questions])
 
+    assert ([True, True], ledger.reserved) == (both.payable, both.charge)
     assert (0, before, False) == (data.reads, ledger.records(), core.read_guard.sealed)
 
 
 def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
     core, _, ledger = cored()
-    core.cover([MANY, FEW])
+    cover = core.cover(Queries.bound(DOMAIN, [MANY, FEW]))
     standing = ledger.reserved
-    core.test(Queries.bound(DOMAIN, [MANY, FEW]), np.array([grid(MANY, 20_000), grid(FEW, 5000)]))
+    core.test(cover, np.array([grid(MANY, 20_000), grid(FEW, 5000)]))
 
     assert (Easy(MANY, grid(MANY, 20_000)), Easy(FEW, grid(FEW, 5000))) == Transcript(ledger.records(1))
     assert (standing, 3) == (ledger.reserved, core.prices.hard_left())
@@ -112,12 +113,12 @@ def test_easy_tests_are_recorded_with_what_was_tested_and_cost_nothing():
 
 def test_hits_are_tested_as_long_as_they_can_be_paid():
     core, data, ledger = cored()
-    while core.cover([MANY]) == [True]:
-        core.test([MANY], [0])  # each is a hit
+    while payable(core, [MANY]) == [True]:
+        put_to_test(core, [MANY], [0])  # each is a hit
         assert isinstance(ledger.records()[-1], Hard)
     before, reads = ledger.records(), data.reads
 
-    assert [False] == core.cover([MANY])
+    assert [False] == payable(core, [MANY])
     assert (before, reads, False) == (ledger.records(), data.reads, core.read_guard.sealed)
     assert 3 == sum(isinstance(record, Hard) for record in before)
 
@@ -125,18 +126,18 @@ def test_hits_are_tested_as_long_as_they_can_be_paid():
 @pytest.mark.parametrize("distance", [2999, 3000])
 def test_a_test_is_hard_from_the_threshold_on(distance):
     core, _, ledger = cored()
-    core.cover([MANY])
-    core.test([MANY], [grid(MANY, 20_010 - distance)])
+    put_to_test(core, [MANY], [grid(MANY, 20_010 - distance)])
 
     assert (distance < 3000) == isinstance(ledger.records()[-1], Easy)
 
 
 def test_a_batch_stops_at_its_first_hit_which_uses_up_the_reservation_and_is_measured():
     core, _, ledger = cored()
-    core.cover([MANY, FEW, MANY])
+    cover = core.cover(Queries.bound(DOMAIN, [MANY, FEW, MANY]))
     standing = ledger.reserved
     guesses = np.array([grid(MANY, 20_000), grid(FEW, 10_000), grid(MANY, 0)])
-    core.test(Queries.bound(DOMAIN, [MANY, FEW, MANY]), guesses)
+    core.test(cover, guesses)
+    core.book.catch_up()
     easy, hard = Transcript(ledger.records(1))
 
     assert Easy(MANY, grid(MANY, 20_000)) == easy
@@ -149,8 +150,7 @@ def test_a_batch_stops_at_its_first_hit_which_uses_up_the_reservation_and_is_mea
 
 def test_with_partitions_a_hit_releases_all_blocks_of_what_the_rule_chooses():
     core, _, ledger = cored(PartitionRule())
-    core.cover([MANY])
-    core.test([MANY], [0])
+    put_to_test(core, [MANY], [0])
     released = ledger.records()[-1].measurement
 
     assert isinstance(released.target, Partition)
@@ -162,9 +162,8 @@ def test_with_partitions_a_hit_releases_all_blocks_of_what_the_rule_chooses():
 def test_a_cross_table_is_tested_by_its_largest_gap_and_releases_its_cells():
     core, _, ledger = cored()
     table = marginal("b").bind(DOMAIN)
-    core.cover([table])
-    core.test([table], [(20_000, 5000, 4993)])
-    core.test([table], [(20_000, 8007, 4993)])
+    put_to_test(core, [table], [(20_000, 5000, 4993)])
+    put_to_test(core, [table], [(20_000, 8007, 4993)])
     easy, hard = ledger.records(1)
 
     assert Easy(table, (20_000, 5000, 4993)) == easy
@@ -182,10 +181,10 @@ def test_a_failure_from_the_read_to_the_record_burns_the_reservation_seals_and_t
     owner, name, failure, monkeypatch, caplog
 ):
     core, data, ledger = cored()
-    core.cover([MANY])
+    cover = core.cover([MANY])
     with monkeypatch.context() as patched:
         plant(patched, owner, name, 1, failure, after=True)
-        error = reached_by(core.test, [MANY], [0])
+        error = reached_by(core.test, cover, [0])
     reads, spent = data.reads, ledger.spent
 
     assert type(error) is (failure if failure is SystemExit else SessionSealedError)
@@ -195,7 +194,7 @@ def test_a_failure_from_the_read_to_the_record_burns_the_reservation_seals_and_t
     assert core.read_guard.sealed
     assert [Reserved, Forfeited] == [type(record) for record in ledger.records()]
     assert START + PRICE == spent == charged(ledger)
-    for refused in (lambda: core.cover([MANY]), lambda: core.test([MANY], [0])):
+    for refused in (lambda: core.cover([MANY]), lambda: core.test(cover, [0])):
         with pytest.raises(SessionSealedError):
             refused()
     assert (reads, spent) == (data.reads, ledger.spent)

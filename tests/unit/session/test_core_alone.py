@@ -16,9 +16,9 @@ from onlineic.plan import DemandPurchases, PurchaseRule, session_plan
 from onlineic.plan.purchase import Purchase
 from onlineic.progress import reporting
 from onlineic.queries.partitions import one_way
-from onlineic.session import Core, Prices, Quota
+from onlineic.session import Quota
 from onlineic.sparse import ExponentialSparse, LaplaceSparse
-from support.cores import core_of
+from support.cores import core_of, put_to_test
 from support.noise import Silent
 
 DOMAIN = ic.Domain.of(a=4, b=3)
@@ -58,9 +58,8 @@ class Named(PurchaseRule):
 def ruled(rule, sparse=SPARSE, noise=None, data=None):
     """Return a core with this rule, its ledger and its table."""
     data = ic.PrivateData(COUNTS, DOMAIN) if data is None else data
-    plain, ledger = core_of(data, sparse)
-    source = Silent() if noise is None else noise
-    return Core(data, source, ledger, 2, plain.prices, plain.book, rule), ledger, data
+    core, ledger = core_of(data, sparse, noise=Silent() if noise is None else noise, rule=rule)
+    return core, ledger, data
 
 
 def cheap(parts):
@@ -254,7 +253,7 @@ def test_who_buys_behind_tests_of_a_kept_threshold_pays_it_and_no_quota_is_overd
 
     assert "untested" == answer.status  # nothing is left for a hit
     both = tables.charge.amount + start if enough else 0
-    assert both == core.payments.by_name.of("ann") == ledger.account.spent
+    assert both == core.payments.by("ann") == ledger.account.spent
 
 
 class NamedWherePaid(Named):
@@ -302,20 +301,22 @@ def test_the_system_s_noise_is_drawn_for_a_ledger_alone_that_the_table_knows():
 
 def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeypatch):
     core, ledger, data = ruled(Named(None))
-    core.cover((ic.where(a=1).bind(DOMAIN, 2),))
+    cover = core.cover((ic.where(a=1).bind(DOMAIN, 2),))
     test, asked = core.read_guard.run, []
 
     def handled(private, standing):
         if not asked:
             asked.append(True)
-            core.test((ic.where(a=2).bind(DOMAIN, 2),), (0,))  # a hit: it uses up what stands reserved
+            put_to_test(
+                core, (ic.where(a=2).bind(DOMAIN, 2),), (0,)
+            )  # a hit: it uses up what stands reserved
             assert isinstance(ledger.records()[-1], Hard)
         return test(private, standing)
 
     monkeypatch.setattr(type(core.read_guard), "run", lambda self, *given: handled(*given))
     reads = data.reads
     with pytest.raises(SessionStateError, match="one call at a time"):
-        core.test((ic.where(a=1).bind(DOMAIN, 2),), (10_000,))
+        core.test(cover, (10_000,))
     assert not core.read_guard.sealed
     assert reads < data.reads  # of the question in between
 
@@ -396,35 +397,44 @@ def test_what_a_callback_tests_before_tables_are_bought_pays_its_threshold():
     assert [BoughtTables, Forfeited, BoughtTables] == [*map(type, paid)]
 
 
-@pytest.mark.parametrize("late", [False, True])
-def test_prices_of_a_thread_that_was_late_are_those_of_the_whole_record(monkeypatch, late):
-    """A repr asks for prices without the door: what it took from an older record must not stand."""
-    _, ledger, _ = ruled(Named(None), sparse=FALLING.sparse)
-    prices = Prices(FALLING.spending, ledger, DOMAIN, None)
+def test_prices_are_those_of_the_whole_record_wherever_a_test_is_paid():
+    """Whoever asks a core alone may have left records that nobody took in."""
+    core, ledger, _ = ruled(Named(None), sparse=FALLING.sparse)
     price = FALLING.sparse.price(ic.where(a=0).bind(DOMAIN, 2))
-    records, left = type(ledger).records, [1]
+    ledger.reserve(price)
+    ledger.forfeit()
+    before = core.book.state.spent
+    core.cover((ic.where(a=1).bind(DOMAIN, 2),))
 
-    def paid():
-        ledger.reserve(price)
-        ledger.forfeit()
+    assert (0, price.amount) == (before.amount, core.book.state.spent.amount)
 
-    def slow(self, *places):
-        held = records(self, *places)
-        if left and late:
-            left.pop()
-            paid()
-            assert prices.spent.amount == 2 * price.amount
-        return held
 
-    paid()
-    with monkeypatch.context() as patched:
-        patched.setattr(type(ledger), "records", slow)
-        assert price.amount <= prices.spent.amount
-    if not late:
-        paid()
+class Failing(Named):
+    """Cannot tell what it heard, while it fails."""
 
-    assert prices.spent == Prices(FALLING.spending, ledger, DOMAIN, None).spent
-    assert 2 * price.amount == prices.spent.amount
+    fails = False
+
+    def heard(self, so_far, record):
+        if self.fails:
+            raise MemoryError
+        return super().heard(so_far, record)
+
+
+def test_a_rule_that_fails_on_a_record_is_asked_again_and_the_answer_stands():
+    rule = Failing(cheap(8), after=2, times=1)
+    core, ledger, _ = ruled(rule)
+    rule.fails = True
+    first = core.answer(ic.where(a=0))
+    with pytest.raises(MemoryError):
+        core.answer(ic.where(a=1))
+    rule.fails = False
+    later = [core.answer(ic.where(a=place)) for place in (1, 2)]
+    rule.fails = True
+    core.close()
+
+    assert ["easy", "easy", "easy"] == [one.status for one in (first, *later)]
+    assert 1 == sum(isinstance(record, BoughtTables) for record in ledger.records())
+    assert ledger.reserved is None
 
 
 def test_a_second_interrupt_while_the_first_is_handled_finds_the_session_sealed(monkeypatch):

@@ -415,7 +415,7 @@ def test_a_hypothesis_that_asks_the_session_itself_is_refused():
             return inner.evaluate(query)
 
     book = loop.book
-    book._taken = attrs.evolve(book._taken, belief=attrs.evolve(book.belief, hypothesis=Nested()))
+    book.state = attrs.evolve(book.state, belief=attrs.evolve(book.belief, hypothesis=Nested()))
     before = len(hits(session))
     session.answer(dear)
     for record in hits(session):
