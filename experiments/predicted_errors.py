@@ -133,7 +133,7 @@ def table(result: dict[str, Any]) -> str:
         "|" + "---|" * 7,
     ]
     for row in result["rows"]:
-        fifths = ", ".join(f"{told / met:.2g}" for told, met in row["fifths"])
+        fifths = ", ".join(f"{told / met:.2g}" if met else "exact" for told, met in row["fifths"])
         late = f"{row['late']:.2f}" if "late" in row else ""
         lines.append(
             f"| {row['stream']} | {1e5 * row['predicted']:,.1f} | {1e5 * row['measured']:,.1f} | "
