@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from numbers import Rational
 
 import attrs
@@ -487,7 +487,7 @@ EXAMPLES = {
     "Domain.of": example(
         lambda size, labels: Domain.of(a=size, b=labels), size=sizes(100, 20_000), labels=[3, 5, 7]
     ),
-    "optional": example(lambda kind: optional(kind), kind=sizes(100, 20_000)),
+    "optional": example(optional, kind=sizes(100, 20_000)),
     "Binned": example(
         lambda edges: (lambda d: (d.attributes, d.to_json(), d.digest(), d.encode({"a": [0.2, 1.0, 2.4]})))(
             Domain.of(a=at.Binned(edges))
@@ -526,12 +526,10 @@ EXAMPLES = {
         low=sizes(1),
         high=sizes(99),
     ),
-    "binned": example(lambda edges: at.binned(edges), edges=[0.1, 1.5, 3.0]),
-    "Categorical": example(lambda labels: at.Categorical(labels), labels=(3, 5, 120)),
+    "binned": example(at.binned, edges=[0.1, 1.5, 3.0]),
+    "Categorical": example(at.Categorical, labels=(3, 5, 120)),
     "categorical": example(lambda labels: at.categorical(labels, other=True), labels=[3, 5, 120]),
-    "integers": example(
-        lambda first, last: at.integers(first, last), first=sizes(-100), last=sizes(100, 20_000)
-    ),
+    "integers": example(at.integers, first=sizes(-100), last=sizes(100, 20_000)),
     "Dates.label": example(at.Dates("1000", "9000", "year").label, code=sizes(100, 2000)),
     "TableReport.curator_report": example(
         lambda values, lines: PrivateData.check({"a": [7] * 9 + [8]}, DOMAIN.project("a")).curator_report(
@@ -576,9 +574,7 @@ EXAMPLES = {
     ),
     "dense": example(lambda values: ic.dense(values).bind(DOMAIN), values=[0.1] * 23 + [0.75]),
     "where": example(lambda a: ic.where(a=a).bind(DOMAIN), a=sizes(3)),
-    "Partition.block": example(
-        lambda index, grid_bits: TARGET.block(index, grid_bits), "grid_bits", index=sizes(3)
-    ),
+    "Partition.block": example(TARGET.block, "grid_bits", index=sizes(3)),
     "Partition": example(
         lambda axes, classes: Partition(DOMAIN, axes, (np.asarray(classes),)), axes=(0,), classes=[0, 1, 0, 1]
     ),
@@ -720,16 +716,12 @@ EXAMPLES = {
         bounds.mwem_error, "size queries epsilon", n=sizes(10**6, 100, 20_000), rounds=sizes(10, 100)
     ),
     "offline_ic_accuracy": example(
-        lambda **given: bounds.offline_ic_accuracy(tight, **given), "delta beta", alpha=0.7, **OFFLINE
+        partial(bounds.offline_ic_accuracy, tight), "delta beta", alpha=0.7, **OFFLINE
     ),
-    "offline_ic_alpha": example(
-        lambda **given: bounds.offline_ic_alpha(tight, **given), "delta beta", **OFFLINE
-    ),
+    "offline_ic_alpha": example(partial(bounds.offline_ic_alpha, tight), "delta beta", **OFFLINE),
     "offline_ic_composition": example(bounds.offline_ic_composition, "delta", updates=1000.0),
     "offline_ic_error": example(bounds.offline_ic_error, "delta beta", updates=100.0, **OFFLINE),
-    "offline_ic_n": example(
-        lambda **given: bounds.offline_ic_n(tight, **given), "alpha queries epsilon delta beta"
-    ),
+    "offline_ic_n": example(partial(bounds.offline_ic_n, tight), "alpha queries epsilon delta beta"),
     "above_threshold_alpha": example(bounds.above_threshold_alpha, "queries epsilon beta"),
     "laplace_bound": example(bounds.laplace_bound, "epsilon beta count", sensitivity=100.0),
     "numeric_sparse_alpha": example(
@@ -740,10 +732,8 @@ EXAMPLES = {
     "records_for": example(bounds.records_for, number=100.5),
     "sparse_alpha": example(bounds.sparse_alpha, "cutoff queries epsilon delta beta"),
     "sparse_margin": example(bounds.sparse_margin, "cutoff queries beta", threshold_scale=100.0),
-    "best_net": example(
-        lambda **given: bounds.best_net(ranks, **given), slow=True, n=sizes(10**6, 100, 20_000), **NET
-    ),
-    "least_net_n": example(lambda **given: bounds.least_net_n(ranks, **given), "alpha", slow=True, **NET),
+    "best_net": example(partial(bounds.best_net, ranks), slow=True, n=sizes(10**6, 100, 20_000), **NET),
+    "least_net_n": example(partial(bounds.least_net_n, ranks), "alpha", slow=True, **NET),
     "least_small_database_error": example(
         bounds.least_small_database_error, "queries", n=sizes(10**6, 100, 20_000), **NET
     ),
@@ -770,26 +760,22 @@ EXAMPLES = {
     "mw_tight_bound": example(bounds.mw_tight_bound, "size alpha", divergence=3.0, width=0.7),
     "perceptron_book_bound": example(bounds.perceptron_book_bound, "size alpha p2"),
     "perceptron_centred_bound": example(bounds.perceptron_centred_bound, "size alpha p2"),
-    "least_alpha": example(lambda **given: bounds.least_alpha(tight, **given), "delta", **SOLVER),
-    "online_ic_accuracy": example(
-        lambda **given: bounds.online_ic_accuracy(tight, **given), "delta", alpha=0.5, **SOLVER
-    ),
+    "least_alpha": example(partial(bounds.least_alpha, tight), "delta", **SOLVER),
+    "online_ic_accuracy": example(partial(bounds.online_ic_accuracy, tight), "delta", alpha=0.5, **SOLVER),
     "online_ic_accuracy, cutoff": example(
         lambda cutoff: bounds.online_ic_accuracy(
             tight, n=10**8, max_queries=1000, epsilon=2.0, delta=0.001, alpha=None, cutoff=cutoff
         ),
         cutoff=sizes(20, 100),
     ),
-    "least_n": example(
-        lambda **given: bounds.least_n(tight, **given), "alpha max_queries epsilon delta beta"
-    ),
+    "least_n": example(partial(bounds.least_n, tight), "alpha max_queries epsilon delta beta"),
     "least_epsilon": example(
-        lambda **given: bounds.least_epsilon(tight, **given),
+        partial(bounds.least_epsilon, tight),
         "alpha max_queries delta beta",
         n=sizes(10**7, 100),
     ),
     "most_queries": example(
-        lambda **given: bounds.most_queries(tight, **given),
+        partial(bounds.most_queries, tight),
         "epsilon delta beta",
         alpha=0.2,
         n=sizes(10**5, 100, 20_000),
@@ -848,9 +834,7 @@ EXAMPLES = {
         values=[0, 120, 127, 60],
     ),
     "QuantileMechanism.radius": example(mechanisms.QuantileMechanism(1.0, 1000).radius, "beta"),
-    "quantile_scores": example(
-        lambda **given: mechanisms.quantile_scores(**given), "q", counts=[100, 120, 127, 60]
-    ),
+    "quantile_scores": example(mechanisms.quantile_scores, "q", counts=[100, 120, 127, 60]),
     "discrete_gaussian_delta": example(
         mechanisms.discrete_gaussian_delta, "epsilon", sigma=sizes(100, 20_000), shift=sizes(100)
     ),
@@ -878,7 +862,7 @@ EXAMPLES = {
         shift=sizes(100, 127, 255, -128),
     ),
     "ValueSparse.calibrated": example(
-        lambda **given: sp.ValueSparse.calibrated(BUDGET, **given),
+        partial(sp.ValueSparse.calibrated, BUDGET),
         cutoff=sizes(1, 100),
         max_values=sizes(9, 100, 20_000),
     ),
@@ -927,16 +911,14 @@ EXAMPLES = {
         grid_bits=sizes(3),
     ),
     "ExponentialSparse.calibrated": example(
-        lambda **given: used(sp.ExponentialSparse.calibrated(BUDGET, fresh=True, **given)),
+        using(partial(sp.ExponentialSparse.calibrated, BUDGET, fresh=True)),
         "hard_answers max_queries grid_bits beta false_hits reserved restarts",
         n=sizes(3000, 100, 20_000),
         alpha=0.25,
         answer_share=F(1, 3),
     ),
     "ExponentialSparse.calibrated, threshold": example(
-        lambda **given: used(
-            sp.ExponentialSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)
-        ),
+        using(partial(sp.ExponentialSparse.calibrated, BUDGET, hard_answers=5, max_queries=100)),
         "threshold grid_bits",
         n=sizes(3000, 100, 20_000),
     ),
@@ -949,15 +931,13 @@ EXAMPLES = {
         grid_bits=sizes(3, 5),
     ),
     "GumbelSparse.calibrated": example(
-        lambda **given: used(sp.GumbelSparse.calibrated(APPROXIMATE, **given)),
+        using(partial(sp.GumbelSparse.calibrated, APPROXIMATE)),
         "n hard_answers max_queries grid_bits beta false_hits ratio reserved",
         alpha=0.25,
     ),
     "GumbelSparse.sigma": example(GUMBEL.sigma, "grid_bits"),
     "GumbelSparse.calibrated, threshold": example(
-        lambda **given: used(
-            sp.GumbelSparse.calibrated(APPROXIMATE, hard_answers=5, max_queries=100, **given)
-        ),
+        using(partial(sp.GumbelSparse.calibrated, APPROXIMATE, hard_answers=5, max_queries=100)),
         "threshold grid_bits",
         n=sizes(3000, 100, 20_000),
     ),
@@ -969,17 +949,17 @@ EXAMPLES = {
         grid_bits=sizes(3, 20),
     ),
     "LaplaceSparse.calibrated": example(
-        lambda **given: used(sp.LaplaceSparse.calibrated(APPROXIMATE, **given)),
+        using(partial(sp.LaplaceSparse.calibrated, APPROXIMATE)),
         "n hard_answers max_queries grid_bits beta restarts",
         alpha=0.25,
     ),
     "LaplaceSparse.calibrated, threshold": example(
-        lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, hard_answers=5, max_queries=100, **given)),
+        using(partial(sp.LaplaceSparse.calibrated, BUDGET, hard_answers=5, max_queries=100)),
         "threshold grid_bits",
         n=sizes(3000, 100, 20_000),
     ),
     "LaplaceSparse.calibrated, neither": example(
-        lambda **given: used(sp.LaplaceSparse.calibrated(BUDGET, **given)),
+        using(partial(sp.LaplaceSparse.calibrated, BUDGET)),
         "hard_answers",
         n=sizes(3000, 100),
         max_queries=sizes(100, 2_000_000_000),
@@ -1001,15 +981,13 @@ EXAMPLES = {
         grid_bits=sizes(3, 5),
     ),
     "UnconditionalNumbers.calibrated": example(
-        lambda **given: used(sp.UnconditionalNumbers.calibrated(APPROXIMATE, **given)),
+        using(partial(sp.UnconditionalNumbers.calibrated, APPROXIMATE)),
         "reserved",
         n=sizes(3000, 100, 20_000),
         answers=sizes(5, 100, 20_000),
         grid_bits=sizes(8),
     ),
-    "forecast": example(
-        lambda **given: ic.forecast(DOMAIN, budget=APPROXIMATE, **given), "n max_queries", questions=WIDE
-    ),
+    "forecast": example(partial(ic.forecast, DOMAIN, budget=APPROXIMATE), "n max_queries", questions=WIDE),
     "exponential_resolution": example(
         sp.exponential_resolution, "max_queries epsilon", hard_answers=sizes(100, 20_000)
     ),
@@ -1190,8 +1168,8 @@ EXAMPLES = {
     "private_cdf": example(
         offline_release(offline.private_cdf, OLD, "age"), "epsilon beta", slow=True, levels=sizes(2)
     ),
-    "PrivateCdf.at": example(lambda label: CDF.at(label), label=sizes(30)),
-    "PrivateCdf.quantile": example(lambda q: CDF.quantile(q), q=0.7),
+    "PrivateCdf.at": example(CDF.at, label=sizes(30)),
+    "PrivateCdf.quantile": example(CDF.quantile, q=0.7),
     "iterative_construction": example(
         offline_release(offline.iterative_construction, DATA, QUERIES, BUDGET), "beta", rounds=sizes(3, 100)
     ),
@@ -1233,10 +1211,8 @@ EXAMPLES = {
         threshold=sizes(15, 100),
         cutoff=sizes(1, 2),
     ),
-    "LinearPrograms.optima": example(lambda totals: PROGRAMS.optima(totals), "totals"),
-    "LinearPrograms.scores": example(
-        lambda totals, threshold: PROGRAMS.scores(totals, threshold), "totals threshold"
-    ),
+    "LinearPrograms.optima": example(PROGRAMS.optima, "totals"),
+    "LinearPrograms.scores": example(PROGRAMS.scores, "totals threshold"),
     "count": example(
         offline_release(offline.count, PrivateData(np.array(COUNTS), DOMAIN, neighbours="add-remove")),
         "epsilon beta",
@@ -1444,7 +1420,7 @@ EXAMPLES = {
         rows_per_person=sizes(2, 5),
     ),
     "OnlineIC, partitions": example(
-        lambda **given: opened(budget=BUDGET, **given),
+        partial(opened, budget=BUDGET),
         max_queries=sizes(100, 20_000),
         questions=sizes(3, 100, 20_000),
     ),
@@ -1452,7 +1428,7 @@ EXAMPLES = {
     "OnlineIC.answer": example(lambda within: wished().answer(QUERIES[0], within=within), "within"),
     "OnlineIC.answer_many": example(lambda within: wished().answer_many(QUERIES, within=within), "within"),
     "OnlineIC.explain": example(lambda within: wished().explain(QUERIES[0], within=within), "within"),
-    "Within": example(lambda **given: ic.queries.Within(**given), "radius", parts=sizes(2, 100), steepness=3),
+    "Within": example(ic.queries.Within, "radius", parts=sizes(2, 100), steepness=3),
     "Within.at_least": example(lambda radius: ic.queries.Within(0.125).at_least(radius), "radius"),
     "Within.meets": example(lambda bound: ic.queries.Within(0.25).meets(bound, None), bound=0.125),
     "expected": example(ic.queries.expected, "within"),
