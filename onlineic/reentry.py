@@ -20,12 +20,13 @@ class NonReentrantLock:
 
     Args:
         name: Of what is behind it, for the message.
+        inner: Locks that who runs something may enter: the thread must be outside of these, too.
     """
 
-    __slots__ = ("_inside", "_lock", "_name")
+    __slots__ = ("_inner", "_inside", "_lock", "_name")
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, inner: "tuple[NonReentrantLock, ...]" = ()) -> None:
+        self._name, self._inner = name, inner
         self._lock = threading.RLock()  # lets the thread that is inside come as far as its refusal
         self._inside = 0
 
@@ -43,8 +44,11 @@ class NonReentrantLock:
         A function, no context manager: an interrupt at the exit of a manager would leave the lock closed.
 
         Raises:
-            SessionStateError: If the thread is inside already; nothing is run.
+            SessionStateError: If the thread is inside already, or in an inner lock; nothing is run.
         """
+        for one in self._inner:  # before it waits: who holds this lock may wait for that one
+            if one._inside == threading.get_ident():
+                one.check()
         with self._lock:
             if self._inside == threading.get_ident():
                 self.check()

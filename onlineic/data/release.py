@@ -11,6 +11,7 @@ from onlineic.errors import INTERRUPTS, InvalidParameterError, SessionSealedErro
 from onlineic.noise.sources import Noise, SystemNoise, checked_source
 from onlineic.progress import silenced
 from onlineic.queries.counted import Counted
+from onlineic.reentry import NonReentrantLock
 
 FAILED = (
     "a release must not be interrupted between reading the data and its result, but was: its budget stays "
@@ -94,6 +95,11 @@ def check_outside(data: PrivateData, noise: Noise) -> None:
     """
     data.check_outside()
     noise.check_outside()
+
+
+def lock_of(data: PrivateData) -> NonReentrantLock:
+    """Return what a read of a table passes: who asks for one inside of it is refused."""
+    return data._lock
 
 
 def charged(data: PrivateData, budget: Budget, noise: Noise) -> None:

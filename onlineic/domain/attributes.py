@@ -281,7 +281,7 @@ class IntegerRange:
             return self.stop - self.start
         if label is None:
             raise no_missing_cell(name)
-        number = whole(label)
+        number = label if type(label) is int else whole(label)
         if number is None or not self.start <= number < self.stop:
             raise InvalidQueryError(
                 f"{name} must be an integer in [{self.start}, {self.stop - 1}], got "

@@ -791,7 +791,8 @@ class AnswerBook:
 
     def warn_if_more(self) -> None:
         """Say once that more was asked than announced: after the answers, which nothing may stop."""
-        if self._told() > self.plan.max_queries:
+        at = self.state
+        if at.easy + at.hard + at.lost > self.plan.max_queries:
             self._notices.asked()
 
     def error_bound(self) -> float:

@@ -20,7 +20,7 @@ from onlineic.ask.bind import bind_question, check_many
 from onlineic.ask.sql import Statements
 from onlineic.ask.sql_values import Value
 from onlineic.data.private import PrivateData, warn_large_delta
-from onlineic.data.release import check_data, check_outside, is_private
+from onlineic.data.release import check_data, check_outside, is_private, lock_of
 from onlineic.display.html import card
 from onlineic.display.text import upward
 from onlineic.domain.domain import Domain
@@ -421,7 +421,7 @@ class OnlineIC(Answering):
         self._progress = checked_progress(progress)
         noise = noise if noise is not None else SystemNoise()
         self._data, self._noise, self._settings, self._private = data, noise, settings, is_private(noise)
-        self._lock, self._statements = NonReentrantLock("session"), Statements(data.domain)
+        self._lock, self._statements = NonReentrantLock("session", (lock_of(data),)), Statements(data.domain)
         self._places = Places()
         check_outside(data, noise)
         released, public, drawn = told, data.n_at_most is None, False
@@ -921,7 +921,7 @@ class OnlineIC(Answering):
                 "a session must be open to be used, got one whose opening failed; open another."
             ) from None
         core.read_guard.check_process()
-        check_outside(self._data, self._noise)
+        self._noise.check_outside()
         return self._lock.run(act if self._progress is None else partial(self._told, act))
 
     def _told(self, act: Callable[[], T]) -> T:
