@@ -16,6 +16,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
 
 @pytest.mark.filterwarnings("ignore::onlineic.errors.BudgetsAddWarning")  # a tour of one table; it says so
 def test_every_block_runs(capsys):
+    pytest.importorskip("sqlglot", reason="needs the extra sql")
     namespace = {}
     for block in BLOCKS:
         exec(compile(block, "README.md", "exec"), namespace)

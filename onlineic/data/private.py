@@ -674,6 +674,8 @@ class PrivateData(metaclass=Spelled):
         GATE.run(partial(self._cut_into, unit))  # nobody spends on parts that are about to be others
 
     def _cut_into(self, unit: Unit | None) -> None:
+        if unit is not None:
+            check_kind("unit", unit, Unit, remedy="take one of units()")
         if unit == self.unit:
             return
         if self._read is None or unit is None or unit not in self.units():

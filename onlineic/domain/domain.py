@@ -341,6 +341,8 @@ class Domain(metaclass=Spelled):
         Raises:
             InvalidDataError: If a column is absent, is none, or lengths differ.
         """
+        if person is not None and type(person) is not str:
+            raise InvalidParameterError(f"person must be the name of a column, got {shown(person)}.")
         if isinstance(columns, np.ndarray):
             if columns.dtype.names is None:
                 raise InvalidDataError(

@@ -347,6 +347,8 @@ def linear_programs_above(
         >>> linear_programs_above(data, ["first", "second"], programs, threshold=5, epsilon=1.0)
         ProgramsAbove((3,), 4 of 5 compared)
     """
+    if type(optima) is not bool:
+        raise InvalidParameterError(f"optima must be True or False, got {shown(optima)}; leave it out.")
     release = Release.pure(data, epsilon, noise, beta, LEAST_BETA if optima else 1e-250)
     if not isinstance(programs, LinearPrograms):
         raise InvalidParameterError(f"programs must be LinearPrograms, got a {type(programs).__name__}.")

@@ -84,6 +84,12 @@ class Grouping:
     name: str = attrs.field(default="", kw_only=True)
 
     def __attrs_post_init__(self) -> None:
+        check_choice("form", self.form, "bins", "cut", "date_trunc", "extract", "case", "told")
+        if not (type(self.attribute) is type(self.name) is str and type(self.parts) is tuple):
+            raise InvalidParameterError(
+                "a grouping must have texts as attribute and name, and a tuple of parts, got others; write "
+                'ic.cut("age", [0, 18, 65]).'
+            )
         if not self.name:
             object.__setattr__(self, "name", self._written)
 

@@ -351,6 +351,10 @@ def pooled(measurements: Iterable[Measurement]) -> list[Measurement]:
         )
     found: dict[Query | Partition, list[Measurement]] = {}
     for one in measurements:
+        if type(one) is not Measurement:
+            raise InvalidQueryError(
+                f"measurements must be a list of Measurement, got one of {type(one).__name__}; leave it out."
+            )
         found.setdefault(one.target, []).append(one)  # by key a query and its complement would be one
     merged = []
     for alike in found.values():

@@ -9,7 +9,7 @@ from typing import final, overload
 
 from onlineic.ask.sql import statement
 from onlineic.ask.sql_values import Value
-from onlineic.errors import InvalidParameterError, shown
+from onlineic.errors import InvalidParameterError, checked_integer, shown
 from onlineic.queries.answers import Answer
 from onlineic.queries.marginals import Key
 from onlineic.queries.within import Within, checked_within
@@ -394,6 +394,7 @@ class Answering(AnsweringLinear):
             2     Black   4... ± ...
             all of these ranks are sure
         """
+        k = checked_integer("k", k, at_least=1)  # before anything is asked
         return group_by(self, attribute, where).top(k)
 
     @final
@@ -461,7 +462,7 @@ class Answering(AnsweringLinear):
               Female: 3... ± ...
               Male: 3... ± ...
         """
-        if within is not None and aggregate != "count":
+        if within is not None and not (type(aggregate) is str and aggregate == "count"):
             raise InvalidParameterError(
                 f"within must be None with aggregate={shown(aggregate)}, got {shown(within)}: of counts;"
                 " write mean(of, where, within=..) for each group."

@@ -24,7 +24,7 @@ from onlineic.display.plain import strict
 from onlineic.display.text import percent, shortened, upward, usually
 from onlineic.domain.domain import Domain
 from onlineic.domain.unit import Unit, persons_of
-from onlineic.errors import OnlineICError, TooFewRecordsError, TooLargeError, shown
+from onlineic.errors import InvalidParameterError, OnlineICError, TooFewRecordsError, TooLargeError, shown
 from onlineic.ledger.records import FrozenLedger, Ledger, Single
 from onlineic.plan.plan import Plan, restarts_text
 from onlineic.plan.purchase import Purchase, Way, WayKind, epsilon_of, is_single
@@ -101,7 +101,14 @@ class Price:
 
 
 def _as_prices(told: Iterable[Price | Mapping[str, Any]]) -> tuple[Price, ...]:
-    return tuple(one if isinstance(one, Price) else Price(**one) for one in told)  # a server tells mappings
+    try:
+        return tuple(
+            one if isinstance(one, Price) else Price(**one) for one in told
+        )  # a server tells mappings
+    except TypeError:
+        raise InvalidParameterError(
+            f"prices must be a list of Price or of mappings with its fields, got {shown(told)}; ask explain."
+        ) from None
 
 
 @public

@@ -45,6 +45,8 @@ FREE = {
     ("drawn", "budget", "order"),
     # a number may fall to the next unit on another machine: counted, `LedgerReport.differing`
     ("easy", "guess"), ("easy_batch", "guesses"), ("hard", "guess"),
+    # what tables were bought for is refuted where others would have been bought for it
+    ("opened", "heard"),
     # noise is secret: a released value is refuted by what was learned from it, so the last ones are not
     ("hard", "released", "values"), ("hard", "query"), ("easy", "query"), ("easy_batch", "boxes"),
     ("easy_batch", "others"), ("checkpoint", "records"),

@@ -2,6 +2,7 @@
 
 import itertools
 
+import attrs
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from onlineic.domain import Binned, Categorical
 from onlineic.errors import InvalidInputError, InvalidParameterError, checked_integer, checked_real
 from onlineic.mechanisms import quantile_scores
 from onlineic.noise import SimulatedNoise, scale_at_least
+from onlineic.queries import Grouping, pooled
 from onlineic.questions import mean
 from onlineic.testing import ScriptedNoise, check_update_rule
 
@@ -91,6 +93,17 @@ CALLS = {
     "labels that never end": lambda: ic.Domain.of(a=Endless()),
     "labels that are one number": lambda: ic.optional(np.array(5.0)),
     "columns of what has keys alone": lambda: DOMAIN.columns_of(Keys()),
+    "columns and a person without a name": lambda: DOMAIN.columns_of({}, []),
+    "measurements that are words": lambda: pooled(["words"]),
+    "a grouping of a table": lambda: Grouping(DATA, "age", ()),
+    "a grouping by what has no truth value": lambda: Grouping("bins", "age", (), name=ic.where(age=1)),
+    "parts by an array": lambda: DATA.cut_into(np.zeros(3)),
+    "optima by what has no truth value": lambda: offline.linear_programs_above(
+        DATA, ["age"], 3, threshold=1, epsilon=1.0, optima=np.zeros(3)
+    ),
+    "groups within, by what has no truth value": lambda: opened().group_by(
+        "sex", aggregate=np.zeros(3), within=0.01
+    ),
     "a scale that is a span of time": lambda: scale_at_least(np.timedelta64(3, "ns")),
     "a share that is a span of time": lambda: quantile_scores(np.array([3, 4]), np.timedelta64(1, "ns")),
     "an end that is a span of time": lambda: ic.Grid(np.timedelta64(1, "ns"), 4.0, points=5),
@@ -106,6 +119,21 @@ CALLS = {
 def test_what_is_of_another_kind_is_refused_by_name(call):
     with pytest.raises(InvalidInputError, match="must"):
         call()
+
+
+def test_prices_that_are_none_are_refused_by_name():
+    explained = opened().explain(ic.where(age=1))
+
+    with pytest.raises(InvalidParameterError, match="prices must be a list of Price"):
+        attrs.evolve(explained, prices=["words"])
+
+
+def test_a_top_of_no_number_is_refused_before_anything_is_asked():
+    session = opened()
+
+    with pytest.raises(InvalidParameterError, match="k must be"):
+        session.top("age", 0)
+    assert () == session.transcript
 
 
 def test_a_dialect_of_thousands_of_digits_is_refused_by_name():
