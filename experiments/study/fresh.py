@@ -50,7 +50,6 @@ AWAITED = {
     "gallery",
     "online_part",
     "periods",
-    "rivals",
 }
 MISSING = object()
 
