@@ -48,7 +48,6 @@ DEAR = {
 # together, once what is bought first is settled too.
 AWAITED = {
     "gallery",
-    "online_part",
     "periods",
 }
 MISSING = object()
