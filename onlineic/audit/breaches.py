@@ -307,14 +307,14 @@ class _Kept(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._kept.reserve(charge)
 
-    def commit(self, records: Sequence[Committed]) -> None:
-        self._kept.commit(records)
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
+        self._kept.commit(records, payer)
 
-    def forfeit(self) -> None:
-        self._kept.forfeit()
+    def forfeit(self, payer: str | None = None) -> None:
+        self._kept.forfeit(payer)
 
-    def pay(self, kept: Charge) -> None:
-        self._kept.pay(kept)
+    def pay(self, kept: Charge, payer: str | None = None) -> None:
+        self._kept.pay(kept, payer)
 
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._kept.close(kept, record)
@@ -341,25 +341,25 @@ class _Forgetful(_Kept):
     def reserved(self) -> Charge | None:
         return None if self._kept.reserved is None else self._said
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         *before, last = records
         if isinstance(last, BoughtTables) and self._kept.reserved is not None:
             last = attrs.evolve(last, charge=self._kept.reserved)
-        self._kept.commit([*before, last])
+        self._kept.commit([*before, last], payer)
 
 
 @final
 class _Afterwards(_Kept):
     """Prices a hit after its test, by what was released: a number below twice the table is given away."""
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         *before, last = records
         if isinstance(last, Hard) and abs(float(last.measurement.values[0])) < 2.0:
             free = attrs.evolve(last.charge, amount=Fraction(0))
             self._kept.reserve(free)
-            self._kept.commit([*before, attrs.evolve(last, charge=free)])
+            self._kept.commit([*before, attrs.evolve(last, charge=free)], payer)
             return
-        self._kept.commit(records)
+        self._kept.commit(records, payer)
 
 
 @final
@@ -370,14 +370,14 @@ class _Counting(_Kept):
         super().__init__()
         self._part = 1 + Fraction(data.exact_counts(where(x=0).bind(DOMAIN)), 4 * data.n)
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         *before, last = records
         if isinstance(last, Hard):
             last = attrs.evolve(
                 last, charge=attrs.evolve(last.charge, amount=last.charge.amount * self._part)
             )
             self._kept.reserve(last.charge)
-        self._kept.commit([*before, last])
+        self._kept.commit([*before, last], payer)
 
 
 SESSION_BREACHES = (

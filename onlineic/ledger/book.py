@@ -18,6 +18,7 @@ from onlineic.ledger.records import (
     Easy,
     EasyBatch,
     Forfeited,
+    Paid,
     Record,
     Release,
     Reserved,
@@ -72,6 +73,20 @@ class Book:
             if type(record) not in TESTED:  # the commonest: paid by the next hit
                 book = book.after(record)
         return book
+
+
+def name_payer(paid: dict[int, str], length: int, records: Sequence[Record], payer: str | None) -> list[Paid]:
+    """Enter who pays for the last of the records that a step adds to so many, if it is charged; return that.
+
+    Whom a step has named that was interrupted pays for nothing.
+    """
+    while paid and next(reversed(paid)) >= length:
+        paid.popitem()
+    if payer is None or not isinstance(records[-1], Release | Forfeited):
+        return []
+    place = length + len(records) - 1
+    paid[place] = payer
+    return [Paid(place, payer)]
 
 
 def check_commit(records: Sequence[Record]) -> None:

@@ -11,10 +11,9 @@ import attrs
 
 from onlineic.accounting.budget import Charge, Filter
 from onlineic.errors import InternalError, LedgerLockedError
-from onlineic.ledger.book import Book, check_claim, check_commit
+from onlineic.ledger.book import Book, check_claim, check_commit, name_payer
 from onlineic.ledger.kept import Kept
 from onlineic.ledger.records import (
-    Annotation,
     Certified,
     Closed,
     Committed,
@@ -23,7 +22,6 @@ from onlineic.ledger.records import (
     Forfeited,
     Hard,
     Ledger,
-    Paid,
     Record,
     Reserved,
 )
@@ -90,36 +88,32 @@ class MemoryLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._write([Reserved(charge)])
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         if len(records) > 1:
             check_commit(records)
-        self._write(records)
+        self._write(records, payer)
 
-    def forfeit(self) -> None:
+    def forfeit(self, payer: str | None = None) -> None:
         if self.reserved is not None:
-            self._write([Forfeited(self.reserved, "interrupted")])
+            self._write([Forfeited(self.reserved, "interrupted")], payer)
 
-    def pay(self, kept: Charge) -> None:
-        self._write([Forfeited(kept, "bought")])
+    def pay(self, kept: Charge, payer: str | None = None) -> None:
+        self._write([Forfeited(kept, "bought")], payer)
 
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._write([record] if kept is None else [Forfeited(kept, "closed"), record])
 
-    def _write(self, records: Sequence[Record]) -> None:
+    def _write(self, records: Sequence[Record], payer: str | None = None) -> None:
         at = self._state
         # an easy answer alone, the commonest record, is paid by the next hit
         book = at.book if len(records) == 1 and type(records[0]) is Easy else at.book.after_all(records)
         state = _State(book, at.private, at.kept.followed_by(records))
+        if payer is not None or self._paid:
+            name_payer(self._paid, len(at.kept), records, payer)
         # what a signal's handler has written meanwhile is not erased; no call after this lets another in
         if self._state is not at:
             raise InternalError("a ledger must be written by one step at a time, not by a signal's handler.")
         self._state = state  # here it happens
-
-    def keep(self, annotation: Annotation) -> None:
-        if not isinstance(annotation, Paid):
-            super().keep(annotation)
-        else:
-            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:

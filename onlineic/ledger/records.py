@@ -421,20 +421,26 @@ class Ledger(abc.ABC):
         """
 
     @abc.abstractmethod
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         """Append records, durably, in one step; a release, which comes last, uses up the reservation.
+
+        Args:
+            payer: Who asked for the release, if there is one, and so pays for it; None: nobody by name.
 
         Raises:
             InternalError: If a release was not reserved.
         """
 
     @abc.abstractmethod
-    def forfeit(self) -> None:
-        """Use up the reservation without an answer."""
+    def forfeit(self, payer: str | None = None) -> None:
+        """Use up the reservation without an answer; `payer` as of `commit`."""
 
     @abc.abstractmethod
-    def pay(self, kept: Charge) -> None:
+    def pay(self, kept: Charge, payer: str | None = None) -> None:
         """Give the reservation back, but for what easy tests have used up: tables are bought next.
+
+        Args:
+            payer: As of `commit`.
 
         Raises:
             InternalError: If more is kept than was reserved.

@@ -40,7 +40,7 @@ from onlineic.errors import (
     checked_ratio,
     shown,
 )
-from onlineic.ledger.book import Book, check_claim, check_commit
+from onlineic.ledger.book import Book, check_claim, check_commit, name_payer
 from onlineic.ledger.forks import this_process
 from onlineic.ledger.kinds import Line, account_from_json, line_of
 from onlineic.ledger.lines import START, Receipt, Written, canonical_text, chained, checked_text, linked
@@ -67,7 +67,6 @@ from onlineic.ledger.records import (
     EasyBatch,
     Forfeited,
     Ledger,
-    Paid,
     Record,
     Reserved,
     Resumed,
@@ -448,21 +447,21 @@ class SqliteLedger(Ledger):
     def reserve(self, charge: Charge) -> None:
         self._append([Reserved(charge)], durable=True)
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         check_commit(records)
         easy = all(isinstance(record, Easy | EasyBatch) for record in records)
         at = self._state
         waiting = [*self._records[at.written : at.length], *records]
         full = sum(len(one) if isinstance(one, EasyBatch) else 1 for one in waiting) > MOST_LOST
         at_once = self._durability == "all" and not self._gathering
-        self._append(records, durable=full or not easy or at_once)
+        self._append(records, durable=full or not easy or at_once, payer=payer)
 
-    def forfeit(self) -> None:
+    def forfeit(self, payer: str | None = None) -> None:
         if self.reserved is not None:
-            self._append([Forfeited(self.reserved, "interrupted")], durable=True)
+            self._append([Forfeited(self.reserved, "interrupted")], durable=True, payer=payer)
 
-    def pay(self, kept: Charge) -> None:
-        self._append([Forfeited(kept, "bought")], durable=True)
+    def pay(self, kept: Charge, payer: str | None = None) -> None:
+        self._append([Forfeited(kept, "bought")], durable=True, payer=payer)
 
     def close(self, kept: Charge | None, record: Closed) -> None:
         self._append([record] if kept is None else [Forfeited(kept, "closed"), record], durable=True)
@@ -491,8 +490,6 @@ class SqliteLedger(Ledger):
         self._append([annotation], durable=False)
         if isinstance(annotation, ToldAnswer):
             self._told.setdefault(annotation.record, annotation.value)
-        elif isinstance(annotation, Paid):
-            self._paid[annotation.record] = annotation.name
 
     @property
     def paid(self) -> Mapping[int, str]:
@@ -525,13 +522,16 @@ class SqliteLedger(Ledger):
         length = self._state.length
         return tuple(self._records[start : length if stop is None else min(stop, length)])
 
-    def _append(self, added: Sequence[Record | Annotation], *, durable: bool) -> None:
+    def _append(
+        self, added: Sequence[Record | Annotation], *, durable: bool, payer: str | None = None
+    ) -> None:
         """Take lines, and write them with all that waited, if they are to be durable."""
         self._check()
         at = self._state
         records = [one for one in added if not isinstance(one, Annotation)]
         book = at.book.after_all(records)
         del self._records[at.length :], self._queue[at.queued :]  # of a step that was interrupted
+        added = [*name_payer(self._paid, at.length, records, payer), *added]
         self._records += records
         self._queue += added
         length, queued = at.length + len(records), at.queued + len(added)

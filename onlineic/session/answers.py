@@ -323,6 +323,8 @@ class AnswerBook:
         hard = (record.query, self._hard(record, belief)) if isinstance(record, Hard) else None
         tables, singles = measured(record) if isinstance(record, Bought) else (), at.singles
         cost = record.charge.amount if isinstance(record, Bought) else Fraction(0)
+        if isinstance(record, Bought) and tables:  # first: what is told from here on rests on them
+            self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         if isinstance(record, Single):
             singles, answer = self._single(record)
             hard = record.query, answer
@@ -330,8 +332,6 @@ class AnswerBook:
             self._wishes.pop(record.query.key, None)
             if record.within is not None:
                 self._wishes[record.query.key] = record.within
-        if isinstance(record, Bought) and tables:
-            self._opened(record, tables, at.instalments, belief.failures == at.belief.failures)
         released = [one.target for one in measured(record) if isinstance(one.target, Partition)]
         self.state = State(
             belief,
@@ -385,9 +385,15 @@ class AnswerBook:
         found = self._bounds.of_call(question, within) if isinstance(question, Query) else None
         if found is not None:
             value, deviation, radius = found
+            self._measured_by(question, Measured(radius, deviation, fitted=False))
             self._memory.remember(question, value, radius, version)
             self._wishes[question.key] = within
-            self._expectations.numbers[question.key] = Measured(radius, deviation, fitted=False)
+
+    def _measured_by(self, question: Question, number: Measured) -> None:
+        """Take in how a question was measured; of what was told of it before, what is expected stays."""
+        if self._memory.recall(question, self._stands) is not None:
+            self._expectations = self._expectations.frozen()
+        self._expectations.numbers[question.key] = number
 
     def _learned(self, record: Record, known: bool) -> tuple[Belief, bool]:
         """Return the belief after a record, and whether its update failed now (`known`: did before)."""
@@ -439,7 +445,7 @@ class AnswerBook:
             radius = self._radii(record)[1]
         spread = 1.0 if weights is None else float(np.linalg.norm(weights))
         number = Measured(radius, spread * measurement.scale, fitted=apart > 0.0)
-        self._expectations.numbers[question.key] = number
+        self._measured_by(question, number)
         # what is left is told with this hit
         after = self._spending.after(spent, record)
         return self._released(question, "hard", value, radius, after, number, charge=record.charge)
@@ -477,7 +483,7 @@ class AnswerBook:
         apart = float(np.abs(value - released).max())
         radius = self._bounds.single(question, measurement, record.charge, value, apart, record.within)
         number = Measured(radius, measurement.scale * np.sqrt(taken), fitted=False)
-        self._expectations.numbers[question.key] = number
+        self._measured_by(question, number)
         spent = self._spending.after(at.spent, record)
         told = self._released(question, "hard", value, radius, spent, number, "bought", record.charge)
         return singles, told

@@ -48,7 +48,7 @@ from onlineic.session.answers import AnswerBook
 from onlineic.session.askable import check_supported
 from onlineic.session.fetching import Fetching
 from onlineic.session.prices import Cover, Prices
-from onlineic.session.quota import Payments, Quota
+from onlineic.session.quota import Payments
 from onlineic.session.read_guard import ReadGuard
 from onlineic.sparse.base import Hit, NumericSparse, SparseState, steps_down
 
@@ -123,14 +123,14 @@ class Core:
         self.read_guard.check()
         if self.book.state.records < len(self._ledger):  # no test begins with records pending
             self.book.catch_up()
-        count, afforded = len(questions), True
         if self.payments.quota is not None:
             count, afforded = self.payments.leading(questions, self.prices.cost)
-        if not afforded:
-            return Cover([False] * count, (), self._sparse, None)
+            if not afforded:
+                return Cover([False] * count, (), self._sparse, None)
+            questions = questions[:count]  # of others nothing is counted where the table stays
         if self.fetching.reach is not None:
-            self.fetching.before_tests(questions[:count])
-        return self.prices.cover(questions[:count])
+            self.fetching.before_tests(questions)
+        return self.prices.cover(questions)
 
     def buy(self, questions: tuple[Question, ...]) -> bool:
         """Buy all that the rule names before the first of these questions: reserved, drawn and recorded.
@@ -146,21 +146,21 @@ class Core:
 
     def _buy_unknown(self, questions: tuple[Question, ...]) -> bool:
         """Buy before questions of which one is not known, or before none, as `buy` says."""
-        quota = self.payments.quota
-        if quota is not None and self.payments.empty:
+        asker = self.payments.payer
+        if asker is not None and self.payments.empty:
             return False  # without working out what would be bought, which takes as long as ten answers
         while self.read_guard.usable:
             if (named := self.purchases.next(questions)) is None:
                 break
-            payer, heard, alone = quota, questions, is_single(named, questions)
+            payer, heard, alone = asker, questions, is_single(named, questions)
             # what one question asks serves it alone, whatever else is due
-            if quota is not None and not alone and self.purchases.due is not None:
+            if asker is not None and not alone and self.purchases.due is not None:
                 payer = None
             elif not self._affords(named):
                 if not alone or (due := self.purchases.due) is None:
                     return False
                 named, payer, heard = due, None, ()
-            if payer is not quota and not any(one.constant is None for one in questions[:1]):
+            if payer is not asker and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
             self._purchase(named, heard, payer)
             self.fresh = self.book.catch_up()
@@ -239,7 +239,8 @@ class Core:
         self.fetching.before_tests((question,))
         price = tester.price(question)
         self._ledger.reserve(price)
-        self.read_guard.run(partial(self._measure_within, tester, question, guess, wish), price)
+        step = partial(self._measure_within, tester, question, guess, wish)
+        self.read_guard.run(step, price, self.payments.payer)
         return True
 
     def _measure_within(self, tester: NumericSparse, query: Query, guess: Guess, within: Within) -> None:
@@ -254,7 +255,7 @@ class Core:
             record = Hard(
                 query, guess, tester.measure(hit, query, guess, counts, self._noise), charge, within
             )
-        self._record(state, [record], self.payments.quota)
+        self._record(state, [record], self.payments.payer)
 
     def _buy_within(self, questions: tuple[Question, ...], within: Within) -> bool:
         """Buy what the rule names for questions that are not known within a wish; who asks pays for it."""
@@ -263,7 +264,7 @@ class Core:
             named = self.purchases.number(questions[0], within)  # in the place of tables for later ones
         if named is None or not self._affords(named):
             return False
-        self._purchase(named, questions, self.payments.quota, within)
+        self._purchase(named, questions, self.payments.payer, within)
         return True
 
     def _affords(self, named: Purchase) -> bool:
@@ -275,7 +276,7 @@ class Core:
         self,
         named: Purchase,
         questions: tuple[Question, ...],
-        payer: Quota | None,
+        payer: str | None,
         within: Within | None = None,
     ) -> None:
         """Reserve, draw and record what a rule named.
@@ -304,7 +305,7 @@ class Core:
             step = partial(self._measure_single, tables, questions[0], guess, payer, within)
         else:
             step = partial(self._measure_tables, tables, questions, payer, within)
-        self.read_guard.run(step, tables.charge)
+        self.read_guard.run(step, tables.charge, payer)
         advance("tables", 1, 1)
 
     def test(self, cover: Cover, guesses: Any) -> None:
@@ -312,7 +313,7 @@ class Core:
         if cover.charge is None:
             raise InternalError("a test must be reserved before the data are read.")
         step: Any = self._test_many if len(cover.questions) > 1 else self._test
-        self.read_guard.run(partial(step, cover, guesses), cover.charge)
+        self.read_guard.run(partial(step, cover, guesses), cover.charge, self.payments.payer)
 
     def close(self) -> None:
         """Test nothing more, and give the standing reservation back, but for what easy tests have used up."""
@@ -331,7 +332,7 @@ class Core:
             gap = steps_down(counts - guess, question.grid_bits, sparse.grid_bits)
             state, hit = sparse.step(self._state, gap, sparse.tested_by(question), self._noise)
         record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
-        self._record(state, [record], self.payments.quota)
+        self._record(state, [record], self.payments.payer)
 
     def _test_many(self, cover: Cover, guesses: Ints) -> None:
         queries: Any = cover.questions
@@ -341,7 +342,7 @@ class Core:
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
             records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
-        self._record(state, records, self.payments.quota)
+        self._record(state, records, self.payments.payer)
 
     def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
         """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
@@ -355,7 +356,7 @@ class Core:
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(
-        self, tables: Purchase, heard: tuple[Question, ...], payer: Quota | None, within: Within | None
+        self, tables: Purchase, heard: tuple[Question, ...], payer: str | None, within: Within | None
     ) -> None:
         released = tables.measure(map(self._data.exact_counts, tables.targets), self._noise, self._n)
         self._record(self._state, [BoughtTables(released, tables.charge, heard, within)], payer)
@@ -365,16 +366,14 @@ class Core:
         tables: Purchase,
         question: Question,
         guess: Guess,
-        payer: Quota | None,
+        payer: str | None,
         within: Within | None,
     ) -> None:
         (target,) = tables.targets
         (released,) = tables.measure((self._data.exact_counts(target),), self._noise, self._n)
         self._record(self._state, [Single(question, guess, released, tables.charge, within)], payer)
 
-    def _record(self, state: SparseState, records: list[Any], payer: Quota | None) -> None:
+    def _record(self, state: SparseState, records: list[Any], payer: str | None) -> None:
         """Commit what was released, and who pays for it: nothing private is left to do."""
-        if payer is not None:
-            self.payments.note(payer, records)
         self._state = state
-        self.read_guard.commit(records)
+        self.read_guard.commit(records, payer)

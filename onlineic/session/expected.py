@@ -47,8 +47,8 @@ class Expectations:
     Attributes:
         predictors: After each number of purchases, from none on; empty where the rule does not fit all that
             was released.
-        numbers: What was measured. Entries are added and never change: a measured answer is told from then
-            on.
+        numbers: What was measured. Entries are added for questions that nothing was told of, and never
+            change: a measured answer is told from then on.
         of_n: Standard deviation of n, fraction of it: 0 where n is public.
         least: Purchases from which on an error is predicted: 0 where the rule itself goes by what is expected
             before any, and so may leave a question to the start of the hypothesis.

@@ -18,7 +18,7 @@ import attrs
 
 from onlineic.accounting.budget import Charge
 from onlineic.errors import InvalidParameterError, TooFineWishError, checked_real, set_fields, shown
-from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Paid, Record
+from onlineic.ledger.records import Bought, Forfeited, Hard, Ledger, Record
 from onlineic.queries.within import Within
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class Paying(Protocol):
 
 @final
 class Payments:
-    """Tells a core whether the asker may spend an amount, and records who paid.
+    """Tells a core whether the asker may spend an amount.
 
     Attributes:
         quota: Who pays now; None: the curator, with all of the budget.
@@ -87,6 +87,11 @@ class Payments:
         self._ledger, self._fold = ledger, fold
         self.quota: Quota | None = None
         self._affords: tuple[tuple[Fraction, Fraction, Fraction], bool] | None = None  # as last asked
+
+    @property
+    def payer(self) -> str | None:
+        """The name of who pays now."""
+        return None if self.quota is None else self.quota.name
 
     def by(self, name: str) -> Fraction:
         """Return what a name has paid, in the unit of the account."""
@@ -117,17 +122,10 @@ class Payments:
         alike = itertools.takewhile(lambda one: one is afforded[0], afforded)
         return sum(1 for _ in alike), afforded[0]
 
-    def settle(self, payer: Quota | None, used: Charge, charge: Charge) -> bool:
+    def settle(self, payer: str | None, used: Charge, charge: Charge) -> bool:
         """Pay what easy tests of a kept threshold have `used` up, before a charge is reserved in its place.
 
         Return whether what is left is too little for that charge.
         """
-        if payer is not None:
-            self._ledger.keep(Paid(len(self._ledger), payer.name))
-        self._ledger.pay(used)
+        self._ledger.pay(used, payer)
         return not self._ledger.account.affords(charge)
-
-    def note(self, payer: Quota, records: Sequence[object]) -> None:
-        """Keep who paid for the last of the records, in one transaction with them."""
-        if isinstance(records[-1], Hard | Bought):
-            self._ledger.keep(Paid(len(self._ledger) + len(records) - 1, payer.name))

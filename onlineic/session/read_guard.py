@@ -108,12 +108,13 @@ class ReadGuard:
             )
         self._known = True
 
-    def run(self, private: Callable[[], None], standing: Charge | None) -> None:
+    def run(self, private: Callable[[], None], standing: Charge | None, payer: str | None = None) -> None:
         """Run what reads the data and ends with a commit: sealed while it runs, for good if it fails.
 
         Args:
             standing: What was reserved for it. It must stand still: a question in between may have used it
                 up, or have left in its place what pays for another test.
+            payer: Who asked, and pays for the reservation if it fails.
 
         Raises:
             SessionSealedError: If anything failed. Its cause is not chained: a traceback could hold a private
@@ -121,7 +122,6 @@ class ReadGuard:
         """
         if self._sealed or self._closed or not self._known:
             self.check()
-        length = len(self._ledger)
 
         def failed(name: str, place: str, interrupted: bool) -> None:
             written = self._ledger.records(length)  # an update may have failed meanwhile, which is no release
@@ -130,21 +130,22 @@ class ReadGuard:
                 return
             self._sealed = True
             with contextlib.suppress(Exception):  # what stands reserved counts as spent in any case
-                self._ledger.forfeit()
+                self._ledger.forfeit(payer)
             _log.error("session sealed: %s at %s", name, place)
             if self._unwritten and not interrupted:
                 raise SessionSealedError(UNWRITTEN)
 
         self._sealed = True  # a second Ctrl-C finds it closed
+        length = len(self._ledger)  # after that: nobody else records a test from here on
         if standing is None or self._ledger.reserved is not standing:  # a handler of a core without a lock
             self._sealed = False
             raise SessionStateError(ASKED)
         guarded(private, failed, SEALED)
 
-    def commit(self, records: Sequence[Committed]) -> None:
+    def commit(self, records: Sequence[Committed], payer: str | None = None) -> None:
         """Record what was released: the last statement of what `run` runs, nothing private is left to do."""
         try:
-            self._ledger.commit(records)
+            self._ledger.commit(records, payer)
         except LedgerError:
             self._unwritten = True
             raise

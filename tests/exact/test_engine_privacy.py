@@ -453,7 +453,7 @@ def test_a_charge_after_the_draw_is_found(monkeypatch):
         return Cover([True], questions, self.prices.sparse, Charge(Fraction(0), "nothing"))
 
     monkeypatch.setattr(Core, "cover", unpaid)
-    monkeypatch.setattr(ReadGuard, "run", lambda self, private, standing: private())  # a second guard
+    monkeypatch.setattr(ReadGuard, "run", lambda self, private, *_: private())  # a second guard
     setting = SETTINGS["first tables, corner, side"]
     session, director, _ = play(setting, setting.counts, (False, False, False))
 

@@ -172,10 +172,10 @@ def test_a_total_that_cannot_be_written_keeps_a_session_from_beginning_and_not_f
     a_run(folder)
     copy, commit = copied(folder), SqliteLedger.commit
 
-    def full(self, records):
+    def full(self, records, payer=None):
         if self.beginning.get("total"):
             raise LedgerWriteError("disk full")
-        commit(self, records)
+        commit(self, records, payer)
 
     with total_in(folder) as total:
         data = attached(total)

@@ -344,8 +344,8 @@ def test_tables_whose_purchase_was_interrupted_after_the_record_are_neither_paid
     data, kept = PrivateData(COUNTS, DOMAIN), MemoryLedger()
     real = MemoryLedger.commit
 
-    def interrupted(self, records):
-        real(self, records)
+    def interrupted(self, *given):
+        real(self, *given)
         raise KeyboardInterrupt
 
     session = ic.OnlineIC(data, PURE, ledger=kept, noise=SystemNoise())

@@ -9,6 +9,7 @@ import onlineic as ic
 from onlineic.accounting import Charge, Filter
 from onlineic.errors import BudgetExceededError, InternalError
 from onlineic.ledger import Easy, Forfeited, Hard, MemoryLedger, Reserved, UpdateFailed
+from onlineic.ledger import book as book_module
 from onlineic.ledger import memory as ledger_module
 from onlineic.queries import Measurement
 from support.failures import At
@@ -113,6 +114,49 @@ def test_a_release_comes_last_and_alone():
             kept.commit(records)
 
     assert (before, COST) == (kept.records(), kept.reserved)
+
+
+# -- who pays -----------------------------------------------------------------------------------------------
+
+
+def test_who_pays_is_named_with_what_is_charged_and_with_nothing_else():
+    kept = claimed(2)
+    kept.reserve(COST)
+    kept.commit([Easy(HIT, 0)], "ann")
+    kept.commit([Easy(HIT, 0), measured_hit(COST.amount)], "bob")
+    kept.reserve(COST)
+    kept.forfeit("ann")
+    kept.reserve(COST)
+    kept.pay(COST, "bob")
+    kept.reserve(COST)
+    kept.commit([measured_hit(COST.amount)])
+
+    assert {3: "bob", 5: "ann", 7: "bob"} == kept.paid
+
+
+@pytest.mark.parametrize("step", ["commit", "forfeit", "pay"])
+def test_who_is_named_by_a_step_that_was_interrupted_pays_for_nothing_else(step):
+    def act(kept):
+        given = {"commit": ([Easy(HIT, 0), measured_hit(COST.amount)],), "forfeit": (), "pay": (COST,)}[step]
+        getattr(kept, step)(*given, "ann")
+
+    files, named, whole = {*LEDGER, book_module.__file__}, 0, reserved()
+    with At(files) as watch:
+        act(whole)
+    for place in range(watch.seen):
+        kept = reserved()
+        before = len(kept)
+        with pytest.raises(KeyboardInterrupt), At(files, KeyboardInterrupt(), place):
+            act(kept)
+        done = len(kept) > before
+        named += not done and len(kept.paid)
+        if not done:
+            kept.commit([measured_hit(COST.amount)])
+            kept.reserve(Charge(Fraction(1, 10), "another"))
+            kept.commit([measured_hit(Fraction(1, 10))])
+            assert {} == kept.paid
+
+    assert named  # there is such a line
 
 
 # -- failures ------------------------------------------------------------------------------------------------

@@ -941,8 +941,8 @@ def interrupt_once_written(patched, kind):
     """Let Ctrl-C come as soon as a root ledger of this kind has written that a node is there."""
     commit = kind.commit
 
-    def interrupted(ledger, records):
-        commit(ledger, records)
+    def interrupted(ledger, records, payer=None):
+        commit(ledger, records, payer)
         if any(isinstance(record, NodeOpened) for record in records):
             raise KeyboardInterrupt
 

@@ -9,7 +9,13 @@ import pytest
 import onlineic as ic
 from onlineic.accounting import Charge
 from onlineic.audit import verified
-from onlineic.errors import InvalidParameterError, InvalidQueryError, LedgerWriteError, OnlineICError
+from onlineic.errors import (
+    InvalidParameterError,
+    InvalidQueryError,
+    LedgerWriteError,
+    OnlineICError,
+    SessionSealedError,
+)
 from onlineic.ledger import BoughtTables, Paid, read
 from onlineic.plan import PurchaseRule, session_plan
 from onlineic.plan.purchase import Purchase
@@ -130,6 +136,32 @@ def test_who_paid_stands_in_the_ledger_and_outlives_its_process(tmp_path):
         assert {"ann"} == set(paid)
         assert paid == again.view().paid
     assert () == verified(read(path)).problems
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("bought", [False, True])
+def test_who_asks_pays_for_what_a_failure_burns(monkeypatch, tmp_path, bought, at_once, failure):
+    """Else an asker whose calls fail spends what others were left. Of tables for all nobody pays."""
+
+    def failing(*_):
+        raise failure
+
+    session = opened(ledger=tmp_path / "a.db", table="t", **({"purchases": None} if bought else {}))
+    asker = session.paid_by(Quota("ann", session.account.capacity))
+    with monkeypatch.context() as patched:
+        for name in ("exact_counts", "exact_counts_many"):
+            patched.setattr(ic.PrivateData, name, failing)
+        with pytest.raises((KeyboardInterrupt, SessionSealedError)):
+            asker.answer_many(QUESTIONS[:2] if at_once else QUESTIONS[:1])
+    paid = session.view().paid
+    session.close()
+
+    assert 0 < session.account.spent
+    assert ({} if bought else {"ann": session.account.spent}) == paid
+    with ic.OnlineIC.resume(tmp_path / "a.db", ic.PrivateData(WIDE_COUNTS, WIDE)) as again:
+        assert paid == again.view().paid
+    assert () == verified(read(tmp_path / "a.db")).problems
 
 
 def test_an_outcome_a_question_tells_its_place_or_its_refusal():

@@ -1,5 +1,6 @@
 """A core without a session: what neither a rule nor a caller of its own can take from the table."""
 
+import contextlib
 import sys
 from fractions import Fraction
 
@@ -304,14 +305,14 @@ def test_a_question_between_the_cover_and_the_read_leaves_nothing_unpaid(monkeyp
     cover = core.cover((ic.where(a=1).bind(DOMAIN, 2),))
     test, asked = core.read_guard.run, []
 
-    def handled(private, standing):
+    def handled(*given):
         if not asked:
             asked.append(True)
             put_to_test(
                 core, (ic.where(a=2).bind(DOMAIN, 2),), (0,)
             )  # a hit: it uses up what stands reserved
             assert isinstance(ledger.records()[-1], Hard)
-        return test(private, standing)
+        return test(*given)
 
     monkeypatch.setattr(type(core.read_guard), "run", lambda self, *given: handled(*given))
     reads = data.reads
@@ -460,6 +461,38 @@ def test_a_second_interrupt_while_the_first_is_handled_finds_the_session_sealed(
         core.answer(ic.where(a=1))
 
     assert reads == data.reads == 1
+
+
+def test_a_question_while_the_session_is_being_sealed_does_not_open_it_after_an_interrupt(monkeypatch):
+    """What the record holds behind the seal is of this test alone: by it an interrupt is known to be late."""
+    core, ledger, _ = ruled(Named(None))
+    length, read, asked = type(ledger).__len__, ic.PrivateData.exact_counts, []
+    cover = core.cover((ic.where(a=1).bind(DOMAIN, 2),))
+
+    def handled(self):
+        found = length(self)
+        if sys._getframe(1).f_code.co_name == "run" and not asked:
+            asked.append("begun")
+            with contextlib.suppress(SessionSealedError):
+                put_to_test(core, (ic.where(a=2).bind(DOMAIN, 2),), (COUNTS[2].sum(),))  # easy
+            asked.append("done")
+        return found
+
+    def reading(self, *given):
+        found = read(self, *given)
+        if "done" in asked:
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ledger), "__len__", handled)
+        patched.setattr(ic.PrivateData, "exact_counts", reading)
+        with pytest.raises(KeyboardInterrupt):
+            core.test(cover, (0,))
+
+    assert asked
+    assert core.read_guard.sealed
+    assert isinstance(ledger.records()[-1], Forfeited)
 
 
 def test_counts_of_laplace_tests_stay_inside_exact_integers():

@@ -14,7 +14,7 @@ from onlineic import between, marginal, where
 from onlineic.cli import main
 from onlineic.data import PrivateData
 from onlineic.interactions import Predictor
-from onlineic.ledger import BoughtTables, Hard
+from onlineic.ledger import BoughtTables, Hard, Single
 from onlineic.noise import SimulatedNoise
 from onlineic.plan.demand import DemandPurchases
 from onlineic.queries import Queries
@@ -65,6 +65,37 @@ def test_it_is_what_the_predictor_said_when_it_was_told_whenever_it_is_read():
     assert first.count_expected_error == 20_000 * first.expected_error
     # what was told before says so
     assert first.expected_error == session.told(ASKED).expected_error
+
+
+def test_what_a_repeat_is_expected_to_err_by_is_that_of_its_answer_though_it_is_measured_anew():
+    """A question that was told, and is wished more exactly later, is measured once more."""
+    said = []
+    for early in (True, False):
+        session = opened(within=0.05)
+        answers = [session.answer(ASKED), session.answer(ASKED), *session.answer_many([ASKED, OTHERS[0]])]
+        read = [answer.expected_error for answer in answers[:3]] if early else []
+        finer = session.answer(ASKED, within=0.002)
+        said.append(read or [answer.expected_error for answer in answers[:3]])
+        assert ["hard", "repeat", "repeat"] == [answer.status for answer in answers[:3]]
+        assert "hard" == finer.status
+        assert finer.expected_error < said[-1][0] / 5
+
+    assert said[0] == said[1] == [said[0][0]] * 3
+
+
+def test_what_follows_a_cross_table_that_was_bought_by_itself_rests_on_it_too():
+    session = opened(within=0.05)
+    table = session.answer(marginal("a", "b"))
+    (bought,) = [record for record in session.transcript if isinstance(record, Single)]
+    later = session.answer(where(a=3, b="u"))
+
+    assert ("hard", "bought", "easy") == (table.status, table.reason, later.status)
+    known = Predictor(session.domain).after(bought.measurements)
+    assert later.expected_error <= known.error(session.bind(where(a=3, b="u")))
+    assert (later.error_bound, later.estimate) == (
+        session.told(where(a=3, b="u")).error_bound, session.told(where(a=3, b="u")).estimate
+    )  # fmt: skip
+    assert later.estimate is not None
 
 
 def test_it_is_worked_out_when_it_is_read_and_not_before(monkeypatch):

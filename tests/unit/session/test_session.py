@@ -75,14 +75,14 @@ class PaperLedger(Ledger):
     def reserve(self, charge):
         self.inner.reserve(charge)
 
-    def commit(self, hard):
-        self.inner.commit(hard)
+    def commit(self, hard, payer=None):
+        self.inner.commit(hard, payer)
 
-    def forfeit(self):
-        self.inner.forfeit()
+    def forfeit(self, payer=None):
+        self.inner.forfeit(payer)
 
-    def pay(self, kept):
-        self.inner.pay(kept)
+    def pay(self, kept, payer=None):
+        self.inner.pay(kept, payer)
 
     def close(self, kept, record):
         self.inner.close(kept, record)

@@ -4,6 +4,7 @@ import math
 import os
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -25,6 +26,7 @@ from onlineic.noise import SimulatedNoise, SystemNoise
 from onlineic.queries import Partition, where
 from onlineic.queries.partitions import PartitionRule
 from onlineic.queries.reach import Reach
+from onlineic.session import Quota
 from support import databases
 
 BUDGET = ic.Budget(epsilon=2.0, delta=1e-9)
@@ -435,6 +437,20 @@ def test_a_set_is_counted_before_anything_is_reserved_for_it(engine, monkeypatch
     assert "c" in text
     assert "r" in text
     assert "rc" not in text  # nothing is counted for what is reserved already
+
+
+def test_nothing_is_counted_for_a_question_that_its_asker_cannot_pay(engine):
+    session = session_of(engine.data(), purchases=ic.TestsOnly(), release="answer")
+    cheap, dear = where(sex=ic.weights([0.0, 0.5])), where(age=30, job="b", city=3)
+    price = Fraction(session.explain(cheap).price) * session.account.capacity
+    counted = len(engine.asked)
+    answers = session.paid_by(Quota("ann", price * 3 / 2)).answer_many([cheap, dear])
+
+    assert "untested" != answers[0].status
+    assert "untested" == answers[1].status
+    assert not any(len(axes) > 2 for sets in engine.asked[counted:] for axes in sets)
+    session.answer(dear)
+    assert any(len(axes) > 2 for sets in engine.asked[counted:] for axes in sets)
 
 
 def test_an_engine_that_fails_costs_nothing_and_its_text_is_dropped(engine, caplog):

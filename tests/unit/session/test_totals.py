@@ -387,12 +387,12 @@ def test_a_signal_s_handler_cannot_draw_between_the_look_at_what_is_left_and_the
     data, budget, refused = attached(total), ic.Budget(0.1, 6e-11), []
     commit = type(total._ledger).commit
 
-    def interrupted(self, records):
+    def interrupted(self, records, payer=None):
         if not refused:
             with pytest.raises(SessionStateError, match="nothing was spent") as error:
                 baselines.PerQueryNoise(data, budget, answers=5)
             refused.append(error)
-        commit(self, records)
+        commit(self, records, payer)
 
     with monkeypatch.context() as patched:
         patched.setattr(type(total._ledger), "commit", interrupted)
