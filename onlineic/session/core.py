@@ -113,10 +113,12 @@ class Core:
 
     def bought(self, question: Question) -> Answer | None:
         """Return what a purchase of this call has brought, if it answers just this question; once."""
-        answer, self.fresh = self.fresh, None
+        answer = self.fresh
         asked = None if answer is None else answer.query
-        alike = asked is not None and (asked.key, asked.complement) == (question.key, question.complement)
-        return answer if alike else None
+        if asked is None or (asked.key, asked.complement) != (question.key, question.complement):
+            return None  # it may be of a later question of the call
+        self.fresh = None
+        return answer
 
     def cover(self, questions: Sequence[Question]) -> Cover:
         """Set aside the price of a hit, and return which of the leading questions it pays."""

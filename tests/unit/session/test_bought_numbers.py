@@ -96,6 +96,19 @@ def test_numbers_cost_less_and_less_until_tables_come_for_all_that_was_asked():
     assert session.account.spent <= planned
 
 
+def test_what_a_call_buys_is_told_as_bought_though_a_known_cross_table_comes_first():
+    session = opened()
+    known = session.answer(ic.marginal("b"))
+    before = session.account.spent
+    table, number, again = session.answer_many([ic.marginal("b"), QUESTIONS[0], QUESTIONS[0]])
+    spent = float((session.account.spent - before) / session.account.capacity)
+
+    assert ("bought", "known", 0.0) == (known.reason, table.reason, table.cost)
+    assert ("hard", "bought", spent) == (number.status, number.reason, number.cost)
+    assert ("repeat", 0.0) == (again.status, again.cost)
+    assert spent > 0.0
+
+
 def test_a_question_that_is_known_as_well_is_not_bought():
     """Tables of the whole budget leave less error than one more number has."""
     session = opened(purchases=DemandPurchases(rent=Fraction(0)))
