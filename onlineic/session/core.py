@@ -333,7 +333,7 @@ class Core:
             counts = self._data.exact_counts(question)
             gap = steps_down(counts - guess, question.grid_bits, sparse.grid_bits)
             state, hit = sparse.step(self._state, gap, sparse.tested_by(question), self._noise)
-        record = Easy(question, guess) if hit is None else self._measured(hit, question, guess, counts)
+        record = Easy(question, guess) if hit is None else self._measured(cover, hit, question, guess, counts)
         self._record(state, [record], self.payments.payer)
 
     def _test_many(self, cover: Cover, guesses: Ints) -> None:
@@ -343,18 +343,22 @@ class Core:
         state, easy, hit = sparse.step_many(self._state, gaps, sparse.tested_by(queries), self._noise)
         records: list[Any] = [EasyBatch(queries[:easy], np.array(guesses[:easy], np.int64))] if easy else []
         if hit is not None:
-            records.append(self._measured(hit, queries[easy], int(guesses[easy]), int(counts[easy])))
+            hard = self._measured(cover, hit, queries[easy], int(guesses[easy]), int(counts[easy]))
+            records.append(hard)
         self._record(state, records, self.payments.payer)
 
-    def _measured(self, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
-        """Return what a hit releases: the number with fresh noise, or all blocks of a partition."""
-        charge, target = self._ledger.reserved, self.prices.target(question)
-        if charge is None:
+    def _measured(self, cover: Cover, hit: Hit, question: Question, guess: Guess, counts: Any) -> Hard:
+        """Return what a hit releases: the number with fresh noise, or all blocks of a partition.
+
+        By the mechanism that tested it, of which the price was set aside, whoever looks at prices meanwhile.
+        """
+        charge, target = cover.charge, self.prices.target(question)
+        if charge is None or self._ledger.reserved != charge:
             raise InternalError("a hit must be reserved before the data are read.")
         tested = guess if isinstance(target, Query) and isinstance(guess, int) else 0
         if target is not question and not isinstance(question, BoundMarginal):
             counts = self._data.exact_counts(target)
-        measured = self.prices.sparse.measure(hit, target, tested, counts, self._noise)
+        measured = cover.sparse.measure(hit, target, tested, counts, self._noise)
         return Hard(question, guess, measured, charge)
 
     def _measure_tables(

@@ -148,6 +148,7 @@ class Prices:
             account, event = self._ledger.account, "one hard answer with its tests"
             charge = self._set_aside = Charge(level + due, event, account.unit, account.order)
             self._ledger.reserve(charge)
+            self._stand(standing.spent, charge, standing.sparse)
         return Cover(payable, tested, standing.sparse, charge if places else None)
 
     def affords(self, question: Question) -> bool:
@@ -210,13 +211,18 @@ class Prices:
         """Return what the next test rests on."""
         spent, reserved, held = self._book.state.spent, self._ledger.reserved, self._standing
         if held is None or held.spent is not spent or held.reserved is not reserved:
-            charge = reserved if reserved is self._set_aside else None
-            sparse, level, serving = self._spending.at(spent), Fraction(0), Fraction(0)
-            if charge is not None:
-                level = charge.amount - spent.due
-                serving = level if level <= self._dearest(sparse) else Fraction(0)
-            self._standing = held = _Standing(spent, reserved, charge, sparse, level, serving)
+            return self._stand(spent, reserved, self._spending.at(spent))
         return held
+
+    def _stand(self, spent: Spent, reserved: Charge | None, sparse: NumericSparse) -> _Standing:
+        """Keep, and return, what tests by a mechanism rest on while this stands reserved."""
+        charge = reserved if reserved is self._set_aside else None
+        level = serving = Fraction(0)
+        if charge is not None:
+            level = charge.amount - spent.due
+            serving = level if level <= self._dearest(sparse) else Fraction(0)
+        self._standing = standing = _Standing(spent, reserved, charge, sparse, level, serving)
+        return standing
 
     def _free(self, standing: _Standing) -> Fraction:
         """Return what is left of the account for hits, in its unit."""
