@@ -19,6 +19,7 @@ from onlineic.accounting.budget import Budget
 from onlineic.accounting.composition import gaussian_mu
 from onlineic.accounting.neighbours import ADD_REMOVE
 from onlineic.accounting.of_table import alike
+from onlineic.accounting.renyi import TICK
 from onlineic.display.html import card, note, table
 from onlineic.display.text import records, upward
 from onlineic.domain.domain import Domain
@@ -175,7 +176,7 @@ def _least(rows: list[EngineForecast]) -> Start:
 def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: bool) -> list[EngineForecast]:
     budget, demand = alike(settings.of_row), _demand(domain, settings)
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
-    cell = budget.neighbours.table_l1() * math.sqrt(2.0) / (budget.epsilon * n)  # deviation of Laplace noise
+    cell = budget.neighbours.table_l1() * math.sqrt(2.0) / (_laplace_epsilon(n, settings) * n)  # deviation
     rms = _of_cells(domain, axes, demand, cell, dense, fitted=False)
     rows = [EngineForecast("one noisy histogram", rms, normal_quantile(0.025) * rms)]
     with contextlib.suppress(InvalidParameterError):  # no sampler draws so wide a noise
@@ -198,6 +199,14 @@ def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: b
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     rms = UNKNOWN if dense else _of_listening(domain, n, settings, max_queries)
     return [*rows, EngineForecast("session that listens", rms, 2.0 * rms, "pairs")]
+
+
+def _laplace_epsilon(n: int, settings: Settings) -> float:
+    """Return the epsilon of Laplace noise in a budget, which a given order, that suits Gaussian, prices."""
+    epsilon = alike(settings.of_row).epsilon
+    if settings.budget.order is None:
+        return epsilon
+    return min(epsilon, float(account_of_purchases(n, settings).capacity * TICK))
 
 
 def _demand(domain: Domain, settings: Settings) -> Demand:

@@ -1,6 +1,7 @@
 """Forecasts: public, readable, what a default session acts on, and near what comes out."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -107,6 +108,19 @@ def test_the_forecast_of_a_very_wide_table_lies_between_those_of_few_and_of_all_
     ]
 
     assert listens[0] < listens[1] <= listens[2]
+
+
+def test_where_an_order_is_given_laplace_noise_is_forecast_as_it_is_priced_there():
+    domain, n = ic.Domain.of(a=3, b=3), 10**5  # starts from all cells
+    budgets = [ic.Budget(0.7, 1e-9), ic.Budget(0.7, 1e-9, order=Fraction(35))]
+    scales = [session_plan(domain, n, budget).first_tables.scales[0] for budget in budgets]
+    foretold = [
+        next(row.rms for row in ic.forecast(domain, n, budget).engines if row.engine == "one noisy histogram")
+        for budget in budgets
+    ]
+
+    assert scales[1] > 2 * scales[0]
+    assert foretold[1] / foretold[0] == pytest.approx(float(scales[1] / scales[0]), rel=0.2)
 
 
 @pytest.mark.parametrize(("size", "tables"), [(8, 1), (256, 1), (257, 2)])
