@@ -26,12 +26,11 @@ def test_every_block_runs(capsys):
     told = re.search(r"```text\n(.*?)```", TEXT, re.S)[1]
     shape = re.compile(r"-?\d[\d,.]*\d|\d")  # the first two lines, but for what noise moves
     assert shape.sub("#", told).split() == shape.sub("#", printed).split()[: len(told.split())]
-    for figure in (
-        r"± ([\d.]+),",
-        r"usually within ([\d.]+)",
-        r"([\d.]+)% of the budget",
-    ):  # no noise in them
+    for figure in (r"usually within ([\d.]+)", r"([\d.]+)% of the budget"):  # no noise in them
         assert re.search(figure, told)[1] == re.search(figure, printed)[1]
+    # what is shown of a bound also holds by how much the value is rounded, which goes by the noise
+    shown = [float(re.search(r"± ([\d.]+),", text)[1]) for text in (told, printed)]
+    assert shown == pytest.approx([0.005, 0.005], abs=1.1e-5)
     assert "max entropy" in printed
     assert namespace["session"].statistics().private
     assert 0.0 < namespace["book"].statistics().alpha
@@ -69,12 +68,12 @@ def engines(name, stream):
     return {one["engine"]: one["rms"] for one in row["engines"]}
 
 
-def test_below_thirty_questions_plain_noise_does_as_well_and_from_a_hundred_on_the_session():
+def test_up_to_a_hundred_questions_plain_noise_does_as_well_and_from_a_thousand_on_the_session():
     for asked in (1, 3, 10, 30, 100, 1_000):
         found = engines("sweeps", asked)
         static = min(rms for label, rms in found.items() if not label.startswith("default"))
 
-        assert (static <= found["default"]) == (asked <= 30), asked
+        assert (static <= found["default"]) == (asked <= 100), asked
 
 
 def test_opendp_errs_less_on_ordinary_questions_and_under_add_remove_diffprivlib_too():
