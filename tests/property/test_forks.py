@@ -73,7 +73,7 @@ def parent():
 
 
 class Waiting:
-    """What a call looks at while nobody else may come in: a unit, a budget, a question of counts.
+    """What a call looks at while nobody else may come in: a budget, a question of counts.
 
     It waits until it may go on, and then changes nothing.
     """
@@ -87,12 +87,6 @@ class Waiting:
         self.tell()
         self.inside.set()
         self.done.wait()
-
-    def __eq__(self, unit):
-        self.wait()
-        return True
-
-    __hash__ = None
 
     @property
     def neighbours(self):
@@ -108,6 +102,19 @@ class Waiting:
         return asker.answer(ASKED[0])
 
 
+class WaitingUnit(ic.Unit):
+    """A unit that waits when it is compared, and then is as any other."""
+
+    def __init__(self, waiting):
+        object.__setattr__(self, "waiting", waiting)
+
+    def __eq__(self, unit):
+        self.waiting.wait()
+        return True
+
+    __hash__ = None
+
+
 def refused(total, budget):
     with pytest.raises(InvalidParameterError, match="nothing was spent"):
         total.draw(budget)
@@ -115,7 +122,7 @@ def refused(total, budget):
 
 INSIDE = {  # calls that are in their middle when they look at what waits
     "session": lambda one, waiting: one.session.explain(waiting.derived),
-    "sessions of the table": lambda one, waiting: one.data.cut_into(waiting),
+    "sessions of the table": lambda one, waiting: one.data.cut_into(WaitingUnit(waiting)),
     "total": lambda one, waiting: refused(one.total, waiting),
     "read": lambda one, waiting: one.data.exact_counts(waiting),
 }
@@ -124,7 +131,14 @@ INSIDE = {  # calls that are in their middle when they look at what waits
 def held(name, parent, act):
     """Act while another thread is inside of a call."""
     waiting = Waiting()
-    thread = threading.Thread(target=INSIDE[name], args=(parent, waiting))
+
+    def inside():
+        try:
+            INSIDE[name](parent, waiting)
+        finally:
+            waiting.inside.set()  # one that did not wait holds up nobody
+
+    thread = threading.Thread(target=inside)
     thread.start()
     try:
         assert waiting.inside.wait(FOR_EVER)
