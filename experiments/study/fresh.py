@@ -44,7 +44,7 @@ DEAR = {
     "ten_questions",
     "turbo",
 }  # to repeat a seed
-# Of an engine before today's, whose numbers moved since; to be made again: each takes a quarter of an hour or more.
+# Of an engine before today's, whose numbers moved since: each takes a quarter of an hour or more to make again.
 AWAITED = {
     "gallery",
     "large_domains",
