@@ -44,7 +44,7 @@ DEAR = {
     "ten_questions",
     "turbo",
 }  # to repeat a seed
-# Of an engine before today's, whose numbers moved since: each takes a quarter of an hour or more to make again.
+# Of an engine before today's, whose numbers moved since: each takes a quarter of an hour to make again.
 AWAITED = {
     "gallery",
     "large_domains",
