@@ -41,6 +41,7 @@ from onlineic.plan.settings import Settings
 from onlineic.queries.counted import divided
 from onlineic.queries.cuts import planned
 from onlineic.queries.query import session_grid_bits
+from onlineic.queries.reach import Reach
 from onlineic.sparse.unconditional import UnconditionalNumbers
 
 UNKNOWN = 0.5  # expected of answers between 0 and 1 of which nothing is known
@@ -249,18 +250,25 @@ def _of_listening(domain: Domain, n: int, settings: Settings, questions: int) ->
     Where no sets were, nobody knows how many attributes of a wide table will be combined: it is the geometric
     mean of two errors, of questions over few attributes and of questions over all.
     """
-    told, live = settings.announced, [axis for axis, size in enumerate(domain.shape) if size > 1]
-    rules = [(domain, listening_rule(domain, told, settings.reach))]
-    if not told.sets and len(live) > FEW:
-        alone = DemandPurchases.of(count=told.count)
-        rules = [(_some_of(domain, live, size), alone) for size in (FEW, min(len(live), MOST_FORESEEN))]
+    told, reach = settings.announced, settings.reach
+    live = [axis for axis, size in enumerate(domain.shape) if size > 1]
     account, near = account_of_purchases(n, settings), settings.of_row.neighbours
-    errors = [rule.expected(Facts(some, n, account, near, rule.start()), questions) for some, rule in rules]
-    return min(UNKNOWN, math.prod(errors) ** (1.0 / len(errors)))
+
+    def error(some: Domain, rule: DemandPurchases) -> float:
+        return min(UNKNOWN, rule.expected(Facts(some, n, account, near, rule.start()), questions))
+
+    if told.sets or len(live) <= FEW:
+        return error(domain, listening_rule(domain, told, reach))
+    of_few = DemandPurchases.of((), reach and Reach(reach.cells), told.count)  # places are others there
+    few, every = error(_few_of(domain, live), of_few), UNKNOWN
+    if len(live) <= MOST_FORESEEN:
+        every = error(domain, DemandPurchases.of((), reach, told.count))
+    return math.sqrt(few * every)
 
 
-def _some_of(domain: Domain, live: list[int], size: int) -> Domain:
-    """Return the domain of so many of these attributes, evenly from the shortest to the longest."""
+def _few_of(domain: Domain, live: list[int]) -> Domain:
+    """Return the domain of a few of these attributes, evenly from the shortest to the longest."""
     ranked = sorted(live, key=lambda axis: domain.shape[axis])
-    kept = sorted({ranked[place * (len(live) - 1) // (size - 1)] for place in range(size)})
-    return Domain.of({domain.names[axis]: domain.shape[axis] for axis in kept})
+    return domain.project(
+        *(domain.names[ranked[place * (len(live) - 1) // (FEW - 1)]] for place in range(FEW))
+    )

@@ -76,7 +76,7 @@ from onlineic.session.expected import Expectations, Measured, tested
 from onlineic.session.notices import Notices
 from onlineic.session.quota import paid_after
 
-FIRST = 256  # answers whose expected errors are told together
+FIRST = 256  # answers that a summary looks at: it takes no longer the more was asked
 CHUNK = 64  # records that are looked at together for the latest answers
 
 

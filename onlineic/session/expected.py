@@ -4,7 +4,7 @@ Proof: docs/theory/session.md, 4.9b.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import attrs
@@ -19,7 +19,7 @@ from onlineic.queries.batch import Queries
 from onlineic.queries.counted import Counted
 from onlineic.queries.marginals import BoundMarginal, Question
 from onlineic.queries.memory import Remembered
-from onlineic.queries.partitions import Measurement
+from onlineic.queries.partitions import Measurement, Partition
 
 
 @final
@@ -155,10 +155,7 @@ class Expectations:
         if version >= len(self.predictors):
             return None
         predictor = self.predictors[version]
-        if isinstance(question, BoundMarginal):
-            return _of_table(question, predictor.cells_in_the_mean(question.partition))
-        error = predictor.error_in_the_mean(question)
-        return error if error < 1.0 else None
+        return _of_question(question, predictor.error_in_the_mean, predictor.cells_in_the_mean)
 
     def wished(self, question: Question, value: Any, known: Remembered | None = None) -> Any:
         """Return the error that an expected wish looks at: in the mean, as what is bought for it does.
@@ -177,10 +174,7 @@ class Expectations:
         if not self.least <= version < len(self.predictors):
             return None
         predictor = self.predictors[version]
-        if isinstance(question, BoundMarginal):
-            return _of_table(question, predictor.cells(question.partition))
-        error = predictor.error(question)
-        return error if error < 1.0 else None
+        return _of_question(question, predictor.error, predictor.cells)
 
 
 def tested(error: Any, radius: Any) -> Any:
@@ -191,8 +185,15 @@ def tested(error: Any, radius: Any) -> Any:
     return np.minimum(error, radius / math.sqrt(3.0))
 
 
-def _of_table(question: BoundMarginal, cells: Floats | None) -> Any:
-    return None if cells is None else question.table(cells.ravel())
+def _of_question(
+    question: Question, error: Callable[[Question], float], cells: Callable[[Partition], Floats | None]
+) -> Any:
+    """Return the predicted error of a question, or of each cell of a table; None if it is unknown."""
+    if isinstance(question, BoundMarginal):
+        found = cells(question.partition)
+        return None if found is None else question.table(found.ravel())
+    alone = error(question)
+    return alone if alone < 1.0 else None
 
 
 def _plain(error: Any) -> Any:

@@ -98,16 +98,16 @@ def test_many_questions_of_a_wide_table_are_no_numbers_as_they_may_be_about_a_fe
     assert start == ic.forecast(domain, 48_842, ic.Budget(1.0, 1e-9), questions=questions).start
 
 
-def test_the_forecast_of_a_very_wide_table_lies_between_those_of_few_and_of_all_attributes():
-    wide, few, all_of_them = (
-        ic.Domain.of({f"a{place}": 2 + place % 4 for place in range(width)}) for width in (200, 6, 128)
-    )
+def test_the_wider_a_table_the_larger_the_forecast_and_the_widest_is_foretold_too():
     listens = [
         next(row.rms for row in ic.forecast(domain, 10_000, ONE).engines if row.start == "pairs")
-        for domain in (few, wide, all_of_them)
+        for domain in (
+            ic.Domain.of({f"a{place}": 2 + place % 4 for place in range(width)}) for width in (6, 20, 1_000)
+        )
     ]
 
-    assert listens[0] < listens[1] <= listens[2]
+    assert listens == sorted(listens)
+    assert listens[-1] < 0.5
 
 
 def test_where_an_order_is_given_laplace_noise_is_forecast_as_it_is_priced_there():
