@@ -407,7 +407,8 @@ RIGHT_SESSIONS = (
     SessionBreach("two numbers, a session without a slip"),
     SessionBreach("a session as it opens by default", lambda noise, data: dict.fromkeys(PLAIN)),
 )
-MEASURED: dict[str, object] = {"questions": 1, "update": None}  # one number is announced, all are measured
+# one number is announced, and a certificate for it: it is measured by a hit
+MEASURED: dict[str, object] = {"questions": 1, "certify": 0.5, "update": None}
 RECORD_BREACHES = (
     RecordBreach("an opening whose charge is dropped", _Forgetful),
     RecordBreach("a hit that is priced after its test", _Afterwards, MEASURED),

@@ -35,6 +35,7 @@ from onlineic.interactions.designs import cheapest
 from onlineic.interactions.predictor import Predictor
 from onlineic.interactions.sizes import Key
 from onlineic.ledger.records import Bought, BoughtTables, Record
+from onlineic.plan.defaults import KNOWN_TESTS
 from onlineic.plan.purchase import Purchase, Way, precision_of, single, tables_at
 from onlineic.plan.purchase_rule import Facts, PurchaseRule
 from onlineic.plan.record_summary import RecordSummary
@@ -127,16 +128,20 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         listed: tuple[Expected, ...] = (),
         *,
         guessed: bool = False,
+        numbers: bool = False,
     ) -> "DemandPurchases":
         """Return the rule for questions that were announced.
 
         Of sets of attributes nearly all is bought with the first question; of a number of questions all is by
-        its end. What was told needs no numbers.
+        its end. What was told needs no numbers before its tables.
 
         Args:
             guessed: Whether nobody has told these sets: numbers come before their tables.
+            numbers: Whether so few questions were told that each is bought by itself.
         """
         rule = cls(announced=announced, reach=reach, listed=listed)
+        if numbers and count is not None:
+            return attrs.evolve(rule, share=1 - KNOWN_TESTS, rent=1 - KNOWN_TESTS, count=count)
         if count is not None or (announced and not guessed):
             rule = attrs.evolve(rule, rent=Fraction(0))
         if announced:
@@ -247,7 +252,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def price_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
         rents = self.first is None and self._rents(heard, account)
-        return self.single * (self.planned(account) - heard.spent) if rents else Fraction(0)
+        return self._price(heard, account) if rents else Fraction(0)
 
     def next(self, facts: Facts[RecordSummary]) -> Purchase | None:
         heard, question = facts.heard, facts.question
@@ -266,7 +271,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             if len(asked) < 2:
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
-            if heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
+            by_numbers = tables is None and self.count is not None  # as many as were announced
+            if by_numbers or heard.spent + self._cost(facts, units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due <= least:
@@ -298,23 +304,45 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def _rents(self, heard: RecordSummary, account: Filter) -> bool:
         """Whether questions are bought by themselves."""
-        most = round(math.log(1 - self.rent) / math.log(1 - self.single))
-        return heard.alone < most and heard.spent < self.rent * self.planned(account)
+        if heard.spent >= self.rent * self.planned(account):
+            return False
+        if self.count is not None:
+            return len(heard.asked) < self.count
+        return heard.alone < round(math.log(1 - self.rent) / math.log(1 - self.single))
 
-    def _price(self, facts: Facts[RecordSummary]) -> Fraction:
-        """Return what a number costs, in the unit of the account."""
-        return self.single * (self.planned(facts.account) - facts.heard.spent)
+    def _price(self, heard: RecordSummary, account: Filter) -> Fraction:
+        """Return what a number costs, in the unit of the account.
+
+        Of questions whose number was told all that are left share alike: so tables that answer several, and
+        questions that are known, leave the others more.
+        """
+        planned = self.planned(account)
+        if self.count is not None:
+            return (self.rent * planned - heard.spent) / max(1, self.count - len(heard.asked))
+        return self.single * (planned - heard.spent)
+
+    def _cost(self, facts: Facts[RecordSummary], numbers: int) -> Fraction:
+        """Return what so many numbers cost, one after the other."""
+        heard, account = facts.heard, facts.account
+        if self.count is not None:
+            return numbers * self._price(heard, account)
+        return (self.planned(account) - heard.spent) * (1 - (1 - self.single) ** numbers)
 
     def _noise(self, facts: Facts[RecordSummary]) -> tuple[float, float]:
         """Return the noise of a number, fraction of records, and that of a table of its price over it."""
-        near, pure = facts.neighbours, facts.account.order is None
-        table = 1.0 / math.sqrt(precision_of(facts.account, self._price(facts), near)) / facts.n
+        near, pure, price = (
+            facts.neighbours,
+            facts.account.order is None,
+            self._price(facts.heard, facts.account),
+        )
+        table = 1.0 / math.sqrt(precision_of(facts.account, price, near)) / facts.n
         over = near.table_l1() if pure else math.sqrt(near.table_squared())
         return table * near.number(0, 1) / over, over / near.number(0, 1)
 
     def _alone(self, facts: Facts[RecordSummary], question: Question) -> Purchase | None:
         """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
-        bought = single(question, self._price(facts), facts.account, facts.neighbours)
+        price = self._price(facts.heard, facts.account)
+        bought = single(question, price, facts.account, facts.neighbours)
         if bought is None or bought.charge.amount > facts.account.left:
             return None
         expected = (facts.heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
@@ -335,7 +363,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         units = units if pure else units**2
         if units >= len(asked):
             return len(asked), None
-        most = Fraction(units) * self._price(facts)
+        most = Fraction(units) * self._price(facts.heard, facts.account)
         return math.ceil(units), self._bought(facts, demand, most)
 
     def described(self, account: Filter) -> list[tuple[str, str]]:

@@ -186,8 +186,10 @@ def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: b
         )
         own, (alone, tested) = numbers.deviation, (numbers.margins(1, beta, 1)[2] for beta in (0.05, 0.025))
         rows.append(EngineForecast("noise on every answer", own, alone))
-        kept = 1.0 / math.sqrt(1 - KNOWN_TESTS)  # for questions beyond those announced
-        rows.append(EngineForecast("session of numbers", own * kept, tested, "numbers"))
+        # the rest is for tests, and for questions beyond those announced
+        kept = float((1 - KNOWN_TESTS) ** 2)
+        kept = kept if numbers.order is None else math.sqrt(kept)
+        rows.append(EngineForecast("session of numbers", own / kept, tested / kept, "numbers"))
     if not axes:  # one cell: every answer is known
         return [*rows, EngineForecast("session from levels", 0.0, 0.0, "levels")]
     if len(axes) == 1:
@@ -200,6 +202,14 @@ def _rows(domain: Domain, n: int, settings: Settings, max_queries: int, dense: b
         rows.append(EngineForecast("session from all cells", rms, 2.0 * rms, "cells"))
     rms = UNKNOWN if dense else _of_listening(domain, n, settings, max_queries)
     return [*rows, EngineForecast("session that listens", rms, 2.0 * rms, "pairs")]
+
+
+def budget_of_numbers(settings: Settings) -> Budget:
+    """Return the budget of a session of numbers: without its delta where Laplace noise errs less."""
+    budget, asked = settings.budget, settings.expects
+    bare = attrs.evolve(budget, delta=0.0) if budget.order is None else budget
+    numbers = UnconditionalNumbers.calibrated(settings.of_row, n=1, answers=asked, grid_bits=0)
+    return bare if numbers.order is None else budget
 
 
 def _laplace_epsilon(n: int, settings: Settings) -> float:

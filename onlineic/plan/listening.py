@@ -17,8 +17,13 @@ from onlineic.queries.reach import Reach
 FEW = 6  # attributes of which all pairs are expected
 
 
-def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> DemandPurchases:
+def listening_rule(
+    domain: Domain, told: Announcement, reach: Reach | None, *, numbers: bool = False
+) -> DemandPurchases:
     """Return the rule of a session that buys by what is asked, and by what was announced.
+
+    Args:
+        numbers: Whether so few questions were told that each is bought by itself.
 
     Raises:
         InvalidQueryError: If a name that was announced is no attribute.
@@ -27,7 +32,8 @@ def listening_rule(domain: Domain, told: Announcement, reach: Reach | None) -> D
     axes = [axis for axis, size in enumerate(domain.shape) if size > 1]
     if not sets and axes and len(axes) <= FEW:  # most of their pairs will be asked
         sets = tuple(itertools.combinations(axes, min(2, len(axes))))
-    return DemandPurchases.of(sets, reach, told.count, told.expected, guessed=not told.sets)
+    guessed = not told.sets
+    return DemandPurchases.of(sets, reach, told.count, told.expected, guessed=guessed, numbers=numbers)
 
 
 def told_nothing(rule: DemandPurchases, domain: Domain) -> bool:

@@ -30,9 +30,7 @@ from onlineic.plan.calibration import brought, chosen_name, mechanism_for, round
 from onlineic.plan.certificates import NO_BOUND, certified_plan, update_bound_of
 from onlineic.plan.defaults import (
     FITTED_AT,
-    KNOWN_TESTS,
     NEXT_SHARE,
-    NOISIEST_NUMBER,
     ROOM,
     Shares,
     default_numbers,
@@ -40,7 +38,7 @@ from onlineic.plan.defaults import (
 )
 from onlineic.plan.demand import DemandPurchases, opens_with
 from onlineic.plan.fitting_rule import TABLE_RULES, check_holds, number_rule
-from onlineic.plan.forecasts import expected
+from onlineic.plan.forecasts import budget_of_numbers, expected
 from onlineic.plan.listening import account_of_purchases, listening_rule
 from onlineic.plan.plan import (
     ALL_EASY,
@@ -114,12 +112,12 @@ def session_plan(domain: Domain, n: int, budget: Budget | Settings, **settings: 
         wanted = listening_rule(seen, chosen.announced, chosen.reach)
         return _plan_of_purchases(domain, n, chosen, rule, wanted)
     start = expected(seen, n, chosen).start if chosen.opens else None
-    if start == "numbers" and chosen.only():
-        return _plan_of_numbers(domain, n, chosen, KNOWN_TESTS)
     if start in ("numbers", "pairs"):
-        return _plan_of_purchases(
-            domain, n, chosen, rule, listening_rule(seen, chosen.announced, chosen.reach)
-        )
+        few = start == "numbers"
+        wanted = listening_rule(seen, chosen.announced, chosen.reach, numbers=few)
+        if few:
+            chosen = attrs.evolve(chosen, budget=budget_of_numbers(chosen))
+        return _plan_of_purchases(domain, n, chosen, rule, wanted)
     # hard answers wished for take their price from the tables, unless these were wished for too
     wished = chosen.hard_answers if chosen.partition or not chosen.opens else None
     shares = default_shares(n, alike(budget), seen, chosen.expects, wished, start == "cells")
@@ -291,22 +289,15 @@ def _tables(
     return settled_tables(mechanism, domain, shares.tables, laplace, settings.budget.order is not None)
 
 
-def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fraction) -> Plan:
-    """Return the plan that measures every question: of so few that a test would cost more than it saves.
-
-    A share is reserved for questions beyond those announced, at falling prices; without one, the first
-    questions are all that is paid for.
-    """
+def _plan_of_numbers(domain: Domain, n: int, settings: Settings) -> Plan:
+    """Return the plan that measures every question, as many as were announced, and pays for no more."""
     asked = settings.expects
     mechanism = UnconditionalNumbers.calibrated(
         settings.of_row,
         n=n,
         answers=asked,
         grid_bits=max(LEAST_GRID, session_grid_bits(n) - ROOM),
-        reserved=reserved,
     )
-    price = hit_price(mechanism, domain, partition=False)
-    wider = Fraction(max(1.0, NOISIEST_NUMBER / mechanism.deviation))
     return Plan(
         sparse=mechanism,
         update=FittedAt(number_rule(planned(domain)), FITTED_AT),
@@ -314,13 +305,9 @@ def _plan_of_numbers(domain: Domain, n: int, settings: Settings, reserved: Fract
         beta=settings.beta,
         max_queries=asked,
         hard_answers=asked,
-        error_bound=mechanism.margins(asked, ALL_HARD * settings.beta, asked)[2]
-        + (rounded_down(mechanism) if reserved else 0.0),
-        certified=not reserved,
-        hit_price=price,
-        next_share=Fraction(1, asked + 1) if reserved else None,
-        reserve=reserved * mechanism.account().capacity if reserved else None,
-        least_price=price / (wider if mechanism.order is None else wider**2),
+        error_bound=mechanism.margins(asked, ALL_HARD * settings.beta, asked)[2],
+        certified=True,
+        hit_price=hit_price(mechanism, domain, partition=False),
         restarts=settings.restarts,
     )
 
@@ -329,7 +316,7 @@ def _certified_numbers(domain: Domain, n: int, settings: Settings, alpha: float)
     """Return the plan that measures every question, where that is best and errs by at most alpha."""
     if expected(domain, n, settings, Announcement(settings.announced.count)).start != "numbers":
         return None
-    plan = _plan_of_numbers(domain, n, settings, Fraction(0))
+    plan = _plan_of_numbers(domain, n, settings)
     return plan if plan.error_bound <= alpha else None
 
 

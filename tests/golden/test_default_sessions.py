@@ -130,6 +130,12 @@ SESSIONS = {
     "numbers, pure": {
         **PAIRS, "budget": (1.0, 0.0), "asked": ranges(TWO, 60, 7), "settings": {"release": "answer"},
     },
+    "few": {  # each of those announced is bought by itself, and some come after them
+        **PAIRS, "budget": (1.0, 1e-3), "asked": ranges(TWO, 14, 9), "settings": {"questions": 10},
+    },
+    "few, pure": {  # of so few Laplace noise errs less: no delta is spent
+        **PAIRS, "budget": (1.0, 1e-9), "asked": ranges(TWO, 7, 9), "settings": {"questions": 4},
+    },
     "hits": {
         **PAIRS, "budget": (1.0, DELTA), "asked": ranges(TWO, 80, 9),
         "settings": LISTENS | {"threshold": 0.003},

@@ -53,9 +53,9 @@ def test_a_number_of_few_questions_has_each_of_them_measured():
     plan = session_plan(DOMAIN, 48_842, BUDGET, questions=5)
     by_list = session_plan(DOMAIN, 48_842, BUDGET, questions=[ic.where(a=code, b=1) for code in range(5)])
 
-    assert isinstance(plan.sparse, UnconditionalNumbers)
-    assert (5, 5) == (plan.max_queries, plan.hard_answers)
-    assert plan == by_list == session_plan(DOMAIN, 48_842, BUDGET, questions=5, max_queries=10**6)
+    assert (10_000, 5) == (plan.max_queries, plan.purchases.count)
+    assert plan.purchases.rent > DemandPurchases().rent
+    assert (5, plan.purchases.rent) == (by_list.purchases.count, by_list.purchases.rent)
     assert "numbers" == ic.forecast(DOMAIN, 48_842, BUDGET, questions=5).start
     assert "pairs" == ic.forecast(DOMAIN, 48_842, BUDGET, 5).start
     assert isinstance(
@@ -95,7 +95,7 @@ def test_for_dense_questions_that_are_listed_all_cells_are_bought():
 
     assert [BITS.size] == [target.blocks for target in plan.first_tables.targets]
     assert "cells" == ic.forecast(BITS, 10**5, BUDGET, questions=arrays(300)).start
-    assert isinstance(session_plan(BITS, 10**5, BUDGET, questions=arrays(3)).sparse, UnconditionalNumbers)
+    assert 3 == session_plan(BITS, 10**5, BUDGET, questions=arrays(3)).purchases.count
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from onlineic.accounting import gaussian_mu
 from onlineic.errors import InvalidParameterError
 from onlineic.evaluate import exact_values
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import session_plan
+from onlineic.plan import DemandPurchases, session_plan
 from onlineic.plan.announced import Announcement
-from onlineic.sparse import ExponentialSparse, GumbelSparse, UnconditionalNumbers
+from onlineic.sparse import ExponentialSparse, GumbelSparse
 from support.events import calls_in
 from support.sessions import settled
 
@@ -45,7 +45,9 @@ def test_a_session_starts_as_its_forecast_says(domain, n, questions, start, delt
     tables = plan.first_tables
 
     assert start == told.start
-    assert isinstance(plan.sparse, UnconditionalNumbers) == (start == "numbers")
+    rule = plan.purchases
+    bought = type(rule) is DemandPurchases and rule.count is not None and rule.rent > 0
+    assert bought == (start == "numbers")
     if start == "cells":
         assert [domain.size] == [target.blocks for target in tables.targets]
     elif start == "pairs":
@@ -267,7 +269,7 @@ def test_errors_of_dense_queries_are_near_those_foretold(max_queries, within):
     assert rms < 1.2 * min(row.rms for row in told.engines if row.start is None)
 
 
-def test_a_session_of_numbers_goes_on_at_falling_prices():
+def test_a_session_of_numbers_goes_on_after_those_announced():
     generator = np.random.default_rng(2)
     data = ic.PrivateData(generator.multinomial(10**5, np.full(1024, 1 / 1024)).reshape(FEW.shape), FEW)
     asked = [ic.dense(generator.integers(0, 2, FEW.shape).astype(float)) for _ in range(13)]
@@ -275,9 +277,9 @@ def test_a_session_of_numbers_goes_on_at_falling_prices():
     answers = session.answer_many(asked)
     bounds = [answer.error_bound for answer in answers]
 
-    assert ["hard"] * 13 == [answer.status for answer in answers]
-    assert bounds[:10] == pytest.approx([bounds[0]] * 10)
-    assert bounds[10] < bounds[11] < bounds[12]
+    assert ["hard"] * 10 == [answer.status for answer in answers[:10]]
+    assert bounds[:10] == pytest.approx([bounds[0]] * 10, rel=0.1)
+    assert bounds[0] < min(bounds[10:]) <= max(bounds[10:]) < math.inf
     assert session.statistics().spent < 1.0
     assert "repeat" == session.answer(asked[3]).status
 

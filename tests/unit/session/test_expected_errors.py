@@ -138,7 +138,7 @@ def test_a_repeat_a_batch_a_pickle_and_a_session_that_goes_on_say_the_same(tmp_p
 
 
 def test_of_a_measured_number_it_is_that_of_its_noise():
-    session = opened(questions=5)
+    session = opened(questions=5, certify=0.5)
     found = [session.answer(one) for one in (ASKED, ~where(c=1), where(a=3))]
     record, *_ = [one for one in session.transcript if isinstance(one, Hard)]
 

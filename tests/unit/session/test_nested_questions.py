@@ -54,7 +54,7 @@ STEPS = [
 def answered(monkeypatch, step, together, *, asking):
     """Return what a session answers and has spent, and how often a handler that asks it was refused."""
     data, noise, ledger = PrivateData(COUNTS, DOMAIN), SimulatedNoise(1), MemoryLedger()
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=3, noise=noise, ledger=ledger)
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), certify=0.1, questions=3, noise=noise, ledger=ledger)
     assert session.answer(ic.where(a=5)).status == "hard"  # each question is measured, at a price
     with monkeypatch.context() as patched:
         refused = refused_at(patched, *step, session) if asking else []

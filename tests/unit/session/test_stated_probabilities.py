@@ -68,12 +68,17 @@ def test_bounds_that_hold_together_with_no_probability_are_never_taken():
     assert Other(0.05, 0.9).group_by(["age", "sex"]).confidence == 1 - BETA
 
 
-def announced(count):
+def announced(count, **settings):
     generator = np.random.default_rng(1)
     columns = {"age": generator.integers(0, 12, 3000), "sex": generator.choice(["F", "M"], 3000)}
     data = ic.PrivateData.from_records(columns, DOMAIN)
     return ic.OnlineIC(
-        data, ic.Budget(1.0, 1e-9), max_queries=count, questions=count, noise=SimulatedNoise(1)
+        data,
+        ic.Budget(1.0, 1e-9),
+        max_queries=count,
+        questions=count,
+        noise=SimulatedNoise(1),
+        **settings,
     )
 
 
@@ -109,7 +114,7 @@ def test_an_answer_beyond_those_announced_is_given_where_warnings_are_errors():
 
 
 def test_bounds_that_hold_by_themselves_alone_are_not_said_to_hold_together():
-    session = announced(3)
+    session = announced(3, certify=0.5)
     groups = session.group_by(["age", "sex"], ~where(sex="M", age=3))
 
     assert groups.confidence == 0.0
