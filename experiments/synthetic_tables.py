@@ -111,7 +111,7 @@ def coded(kind: Kind, column: np.ndarray) -> np.ndarray:
 def decoded(kind: Kind, codes: np.ndarray, *, spread: bool) -> np.ndarray:
     """Return the values of codes, those of a bin at its middle or spread evenly over it."""
     if kind.labels:
-        return np.array(kind.labels)[codes]
+        return np.asarray(np.array(kind.labels)[codes])
     found = np.asarray(kind.low + codes, float)
     if kind.bins:
         within = np.full(len(codes), 0.5)
@@ -152,7 +152,7 @@ def row_of(
     engine: str, neighbours: str, found: Sequence[dict[str, Any]], table: Table, config: Config
 ) -> dict[str, Any]:
     """Return the row of one engine; of many questions one error stands for all."""
-    row: dict[str, Any] = hour.row_of(engine, neighbours, found, table, config)
+    row: dict[str, Any] = hour.row_of(engine, neighbours, found, table, hour.Config(least=config.least))
     if len(table.questions) > POOLED:
         row["questions"] = [pooled(row["questions"])]
         row["first"] = [math.sqrt(float(np.mean(np.square(row["first"]))))]
