@@ -282,11 +282,15 @@ def synthetic(kind, **options):
     return lambda table, seed: exact(drawn(kind, table, SIZES, seed, len(table["sex"]), **options))
 
 
-QUICKER = {"max_model_size": 10, "gen_kwargs": {"rounds": 27, "n_iters": 300}}  # of AIM
+def quicker(rounds):
+    """Return options of AIM with fewer and shorter rounds, and a smaller model."""
+    return {"max_model_size": 10, "gen_kwargs": {"rounds": rounds, "n_iters": 300}}
+
+
 ENGINES = {
     # as it comes: at most 144 rounds of 1,000 steps, and a model of any size
     "AIM, to its own end": ("dpmm", synthetic("AIM")),
-    "AIM, 27 rounds": ("dpmm", synthetic("AIM", **QUICKER)),
+    "AIM, 27 rounds": ("dpmm", synthetic("AIM", **quicker(27))),
     "MST": ("dpmm", synthetic("MST")),
     "MWEM+PGM": ("mbi", mwem_pgm),
     "OpenDP, told the ten": ("opendp", opendp),

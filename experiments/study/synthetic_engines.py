@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
-from rival_engines import QUICKER, drawn, fitted
+from rival_engines import drawn, fitted, quicker
 
 
 def modelled(kind, **options):
@@ -35,7 +35,8 @@ def mwem_pgm(table, told, seed):
 
 ENGINES = {
     "AIM, to its own end": ("dpmm", modelled("AIM")),
-    "AIM, 27 rounds": ("dpmm", modelled("AIM", **QUICKER)),
+    "AIM, 27 rounds": ("dpmm", modelled("AIM", **quicker(27))),
+    "AIM, 48 rounds": ("dpmm", modelled("AIM", **quicker(48))),
     "MST": ("dpmm", modelled("MST")),
     "MWEM+PGM": ("mbi", mwem_pgm),
 }
