@@ -315,9 +315,13 @@ def again(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def engines(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return engine and neighbours of all rows, those of one relation together."""
-    found: list[tuple[str, str]] = hour.engines(result)
-    return found
+    """Return engine and neighbours of all rows, those of one relation together, the fitted ones in order."""
+    order = list(RIVALS)
+
+    def place(pair: tuple[str, str]) -> tuple[bool, int]:
+        return pair[1] != REPLACED, order.index(pair[0]) if pair[0] in order else -1
+
+    return sorted(hour.engines(result), key=place)
 
 
 def table(result: dict[str, Any]) -> str:
@@ -400,6 +404,8 @@ def figure(result: dict[str, Any], path: Path) -> None:
         axes.plot(*zip(*dots, strict=True), "o", color=colour, markersize=6, label=row["stream"])
     axes.axvline(1.0, color="#555555", linewidth=0.8)
     axes.set_xscale("log")
+    axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"], fontsize=8)
+    axes.set_xticks([], minor=True)
     axes.set_yticks(
         range(len(pairs)), [f"{engine}, {neighbours}" for engine, neighbours in pairs], fontsize=8
     )
