@@ -116,7 +116,7 @@ $(QUICK): quick/%: experiments/%.py $(VENV)/.test
 fresh: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/study/fresh.py $(OLDER) $(CHEAP) $(PICK)
 
-# The rivals of experiments/rivals.py and hour.py, and the tables of the latter, in environments of their own: their
+# The rivals of experiments/rivals.py, hour.py and synthetic_tables.py, and tables, in environments of their own: their
 # packages want different versions of the same others. Tumult Analytics needs Java too. Without its version pip takes
 # the newest opendp, and with it an old smartnoise-sql that does not build.
 rivals:

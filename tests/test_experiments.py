@@ -94,6 +94,7 @@ ROWS_OF_DATA = {
     "reproduction": (lambda m, c, absent: [*m.of_adult(c, [1, 2, 3, 4], absent)], 0, 2),
     "stated_bounds": (lambda m, c, absent: [*m.streams(c.sizes, absent)], 14, 21),
     "sweeps": (lambda m, c, absent: [m.table_or_stand_in(absent)], 1, 1),
+    "synthetic_tables": (lambda m, c, absent: [*m.sources(c, ["NLTCS"], absent)], 0, 1),
     "within": (lambda m, c, absent: [*m.streams_of(c, absent)], 2, 4),
 }
 FETCHING = re.compile(

@@ -166,12 +166,20 @@ def rho_of(epsilon, delta):
     return low
 
 
-def mwem_pgm(table, seed):
-    """MWEM whose hypothesis is a graphical model (McKenna, Sheldon, Miklau 2019), told the attributes.
+def counted(table, sizes, held):
+    """Return how many records have each combination of codes of some columns, as a vector."""
+    found = np.zeros([sizes[name] for name in held])
+    np.add.at(found, tuple(table[name] for name in held), 1.0)
+    return found.ravel()
 
-    A round for each set: a tenth of its budget chooses the set that the model holds worst, by the exponential
-    mechanism, the rest measures it with Gaussian noise. Written after the authors' script: their package has
-    the model and its fit, and no mechanisms.
+
+def fitted(table, sizes, sets, rounds, rng, replaced=True):
+    """Return the model of MWEM+PGM, whose hypothesis is a graphical model (McKenna, Sheldon, Miklau 2019).
+
+    It is told the sets of attributes. A tenth of the budget of a round chooses the set that the model holds
+    worst, by the exponential mechanism, the rest measures it with Gaussian noise. Where a record is replaced,
+    their number is public; where one is there or not, it costs as much as a round, and noise is smaller.
+    Written after the authors' script: their package has the model and its fit, and no mechanisms.
     """
     import os
 
@@ -179,34 +187,55 @@ def mwem_pgm(table, seed):
     from mbi import Domain, LinearMeasurement
     from mbi.estimation import MirrorDescent
 
-    rng, names, n = np.random.default_rng(seed), tuple(SIZES), len(table["sex"])
+    names, n, begun = tuple(sizes), len(next(iter(table.values()))), time.perf_counter()
+    moved = 2.0 if replaced else 1.0  # cells that a record moves by 1
+    share = rho_of(EPSILON, DELTA) / (rounds + (not replaced))
+    sigma, tilt = np.sqrt(moved) * np.sqrt(0.5 / (0.9 * share)), np.sqrt(8.0 * 0.1 * share)
+    if not replaced:
+        n = max(n + rng.normal(0.0, np.sqrt(0.5 / share)), 1.0)
+    exact = [counted(table, sizes, held) for held in sets]
+    domain, measured, first = Domain(names, tuple(sizes.values())), [], min(names, key=sizes.get)
+    even = LinearMeasurement(np.full(sizes[first], n / sizes[first]), (first,), stddev=n)
+    model = MirrorDescent().estimate(domain, [even], n)
+    for place in range(rounds):
+        print(f"round {place + 1} after {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+        held_by = asking(model, sizes)
+        worst = np.array(
+            [np.abs(right - held_by(*held).ravel()).sum() for right, held in zip(exact, sets, strict=True)]
+        ) - [len(right) for right in exact]
+        odds = np.exp(tilt / (2.0 * moved) * (worst - worst.max()))  # one record moves a score by `moved`
+        chosen = rng.choice(len(sets), p=odds / odds.sum())
+        noisy = exact[chosen] + rng.normal(0.0, sigma, len(exact[chosen]))
+        measured.append(LinearMeasurement(noisy, sets[chosen], stddev=sigma))
+        model = MirrorDescent().estimate(domain, measured, n)
+    return model
+
+
+def asking(model, sizes, small=2**17):
+    """Return columns -> their table in a graphical model; a small one is made into a table of all once."""
+    names = list(sizes)
+    if np.prod([float(size) for size in sizes.values()]) > small:
+        return lambda *held: np.ravel(model.project(held).datavector()).reshape(
+            [sizes[name] for name in held]
+        )
+    joint = np.ravel(model.project(tuple(names)).datavector()).reshape(list(sizes.values()))
+
+    def summed(*held):
+        axes = [names.index(name) for name in held]
+        rest = tuple(axis for axis in range(len(names)) if axis not in axes)
+        return joint.sum(axis=rest).transpose(np.argsort(np.argsort(axes)))
+
+    return summed
+
+
+def mwem_pgm(table, seed):
+    """MWEM+PGM, told the attributes of the ten questions: a round for each set."""
     sets = [
         ("readmitted",), ("age", "sex", "ward"), ("ward", "los"), ("city",), ("month",), ("sex", "icd"),
         ("month", "ward"), ("cost",), ("los",),
     ]  # fmt: skip
-    share = rho_of(EPSILON, DELTA) / len(sets)
-    sigma, tilt = np.sqrt(2.0) * np.sqrt(0.5 / (0.9 * share)), np.sqrt(8.0 * 0.1 * share)
-
-    def counted(held):
-        found = np.zeros([SIZES[name] for name in held])
-        np.add.at(found, tuple(table[name] for name in held), 1.0)
-        return found.ravel()
-
-    domain, measured = Domain(names, tuple(SIZES.values())), []
-    model = MirrorDescent().estimate(domain, [LinearMeasurement(np.full(2, n / 2.0), ("sex",), stddev=n)], n)
-    for _ in sets:
-        worst = np.array(
-            [np.abs(counted(held) - np.ravel(model.project(held).datavector())).sum() for held in sets]
-        ) - [np.prod([SIZES[name] for name in held]) for held in sets]
-        odds = np.exp(tilt / 4.0 * (worst - worst.max()))  # a replaced record moves a score by 2
-        held = sets[rng.choice(len(sets), p=odds / odds.sum())]
-        noisy = counted(held) + rng.normal(0.0, sigma, int(np.prod([SIZES[name] for name in held])))
-        measured.append(LinearMeasurement(noisy, held, stddev=sigma))
-        model = MirrorDescent().estimate(domain, measured, n)
-
-    def held_by(*held):
-        return np.ravel(model.project(held).datavector()).reshape([SIZES[name] for name in held])
-
+    model = fitted(table, SIZES, sets, len(sets), np.random.default_rng(seed))
+    held_by = asking(model, SIZES)
     people, stays = held_by("age", "sex", "ward"), held_by("ward", "los")[2]
     ages, cells = people[:, :, 0].sum(axis=1), [held_by("city"), held_by("month"), held_by("sex", "icd")]
     cells += [held_by("month", "ward"), held_by("cost")]
@@ -233,31 +262,35 @@ def told_rounds(begun):
     AIM.worst_approximated = choose
 
 
+def drawn(kind, table, sizes, seed, records=None, **options):
+    """Return synthetic records of AIM or MST, as many as its model says unless told."""
+    import pandas as pd
+    from dpmm.pipelines import AIMPipeline, MSTPipeline
+
+    told_rounds(time.perf_counter())
+    pipeline = {"AIM": AIMPipeline, "MST": MSTPipeline}[kind](
+        epsilon=EPSILON, delta=DELTA, disable_processing=True, n_jobs=1, **options
+    )
+    pipeline.fit(pd.DataFrame(table), domain=sizes, random_state=seed)
+    pipeline.set_random_state(seed)
+    made = pipeline.gen.generate(n_records=records)
+    return {name: made[name].to_numpy().astype(int) for name in sizes}
+
+
 def synthetic(kind, **options):
     """Return AIM or MST: a table of as many synthetic records, of which the ten answers are taken."""
+    return lambda table, seed: exact(drawn(kind, table, SIZES, seed, len(table["sex"]), **options))
 
-    def made(table, seed):
-        import pandas as pd
-        from dpmm.pipelines import AIMPipeline, MSTPipeline
 
-        told_rounds(time.perf_counter())
-        pipeline = {"AIM": AIMPipeline, "MST": MSTPipeline}[kind](
-            epsilon=EPSILON, delta=DELTA, disable_processing=True, n_jobs=1, **options
-        )
-        pipeline.fit(pd.DataFrame(table), domain=SIZES, random_state=seed)
-        drawn = pipeline.generate(n_records=len(table["sex"]), random_state=seed)
-        return exact({name: drawn[name].to_numpy().astype(int) for name in SIZES})
-
-    return made
+def quicker(rounds):
+    """Return options of AIM with fewer and shorter rounds, and a smaller model."""
+    return {"max_model_size": 10, "gen_kwargs": {"rounds": rounds, "n_iters": 300}}
 
 
 ENGINES = {
     # as it comes: at most 144 rounds of 1,000 steps, and a model of any size
     "AIM, to its own end": ("dpmm", synthetic("AIM")),
-    "AIM, 27 rounds": (
-        "dpmm",
-        synthetic("AIM", max_model_size=10, gen_kwargs={"rounds": 27, "n_iters": 300}),
-    ),
+    "AIM, 27 rounds": ("dpmm", synthetic("AIM", **quicker(27))),
     "MST": ("dpmm", synthetic("MST")),
     "MWEM+PGM": ("mbi", mwem_pgm),
     "OpenDP, told the ten": ("opendp", opendp),
