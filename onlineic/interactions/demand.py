@@ -145,11 +145,18 @@ def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
             found = np.multiply.outer(found, one.energies(np.eye(1, one.parts[-1])[0]))
         return np.asarray(found)
     energies = np.zeros([len(one.parts) for one in levels])
-    for combination in itertools.product(*[range(len(one.parts)) for one in levels]):
-        told = weights
-        for axis, (one, level) in enumerate(zip(levels, combination, strict=True)):
-            told = one.beyond(told, level, axis)
-        energies[combination] = float((told**2).sum())
+
+    def fill(
+        told: Floats, place: tuple[int, ...]
+    ) -> None:  # combinations that begin alike share what they ask
+        if len(place) == len(levels):
+            energies[place] = float((told**2).sum())
+            return
+        axis, one = len(place), levels[len(place)]
+        for level in range(len(one.parts)):
+            fill(one.beyond(told, level, axis), (*place, level))
+
+    fill(weights, ())
     return energies
 
 
