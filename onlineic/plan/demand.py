@@ -48,6 +48,7 @@ from onlineic.queries.within import Within
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
+ABOUT = 1.1  # times as much noise is as good: noise is rounded, and questions of a call differ
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 
 
@@ -243,11 +244,14 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         if self.first is not None:  # numbers within wishes leave it due, and what was forfeited is no more
             due = heard.predictor is None and account.affords(self.first.charge)
             return self.first.charge.amount if due else Fraction(0)
-        left = self.planned(account) - heard.spent if len(heard.asked) < self.after[-1] else Fraction(0)
+        more = len(heard.asked) < self.after[-1] or self._rents(heard, account)
+        left = self.planned(account) - heard.spent if more else Fraction(0)
         return min(max(Fraction(0), left), account.left)
 
     def owed_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
         rents = self.first is None and self._rents(heard, account)
+        if rents and self.count is not None:
+            return self._left(heard, account)
         return self.rent * self.planned(account) - heard.spent if rents else Fraction(0)
 
     def price_alone(self, heard: RecordSummary, account: Filter) -> Fraction:
@@ -267,12 +271,13 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         left = planned - heard.spent
         if left <= least or (question and not asked):
             return None
-        if self._rents(heard, facts.account) and (asked or heard.predictor is not None):
+        told_few = self.count is not None  # whose tables wait for the last of them
+        if self._rents(heard, facts.account) and (asked or told_few or heard.predictor is not None):
             if len(asked) < 2:
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
-            by_numbers = tables is None and self.count is not None  # as many as were announced
-            if by_numbers or heard.spent + self._cost(facts, units) <= self.rent * planned:
+            told = self.count is not None and len(heard.asked) + len(asked) <= self.count
+            if (told and tables is None) or heard.spent + self._cost(facts, units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due <= least:
@@ -304,22 +309,29 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def _rents(self, heard: RecordSummary, account: Filter) -> bool:
         """Whether questions are bought by themselves."""
+        if self.count is not None:
+            return len(heard.asked) < self.count and self._left(heard, account) > 0
         if heard.spent >= self.rent * self.planned(account):
             return False
-        if self.count is not None:
-            return len(heard.asked) < self.count
         return heard.alone < round(math.log(1 - self.rent) / math.log(1 - self.single))
 
     def _price(self, heard: RecordSummary, account: Filter) -> Fraction:
         """Return what a number costs, in the unit of the account.
 
         Of questions whose number was told all that are left share alike: so tables that answer several, and
-        questions that are known, leave the others more.
+        questions that are known, leave the others more. Twice an equal share is enough: what is left then is
+        for questions beyond that number.
         """
-        planned = self.planned(account)
         if self.count is not None:
-            return (self.rent * planned - heard.spent) / max(1, self.count - len(heard.asked))
-        return self.single * (planned - heard.spent)
+            left = self._left(heard, account) / max(1, self.count - len(heard.asked))
+            return min(left, 2 * self._equal(account))
+        return self.single * (self.planned(account) - heard.spent)
+
+    def _left(self, heard: RecordSummary, account: Filter) -> Fraction:
+        """Return what numbers have left of what they may cost: less what was lost beside tests and hits."""
+        planned = self.planned(account)
+        lost = account.spent - heard.spent - (account.capacity - planned)
+        return max(Fraction(0), self.rent * planned - heard.spent - max(Fraction(0), lost))
 
     def _cost(self, facts: Facts[RecordSummary], numbers: int) -> Fraction:
         """Return what so many numbers cost, one after the other."""
@@ -341,12 +353,22 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def _alone(self, facts: Facts[RecordSummary], question: Question) -> Purchase | None:
         """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
-        price = self._price(facts.heard, facts.account)
-        bought = single(question, price, facts.account, facts.neighbours)
-        if bought is None or bought.charge.amount > facts.account.left:
+        heard, account, near = facts.heard, facts.account, facts.neighbours
+        most = None if self.count is None else self._left(heard, account)
+        bought = single(question, self._price(heard, account), account, near, most)
+        if bought is None or bought.charge.amount > account.left:
             return None
-        expected = (facts.heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
-        return bought if bought.deviations(facts.n)[0] < expected else None
+        predictor = heard.predictor or Predictor(facts.domain)
+        if self.count is None:
+            return bought if bought.deviations(facts.n)[0] < predictor.error_in_the_mean(question) else None
+        # each that was told has a bound; but tables of a call may tell as well as an equal share would
+        equal = single(question, self._equal(account), account, near)
+        known = equal is not None and predictor.noise(question) <= ABOUT * equal.deviations(facts.n)[0]
+        return None if known else bought
+
+    def _equal(self, account: Filter) -> Fraction:
+        """Return the equal share of each question whose number was told."""
+        return self.rent * self.planned(account) / max(1, self.count or 0)
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.

@@ -442,11 +442,18 @@ def tables_at(
     return attrs.evolve(tables, charge=attrs.evolve(unpaid, amount=tables.cost))
 
 
-def single(question: Question, most: Fraction, account: Filter, neighbours: Neighbours) -> Purchase | None:
+def single(
+    question: Question,
+    most: Fraction,
+    account: Filter,
+    neighbours: Neighbours,
+    at_most: Fraction | None = None,
+) -> Purchase | None:
     """Return the purchase of just what a question asks, with the least noise that so much pays, or None.
 
     Args:
         most: For a number, in the unit of the account; for a cross table that of the same noise.
+        at_most: Whatever is asked, if there is less.
     """
     order, pure = account.order, account.order is None
     target: Partition | Query
@@ -454,6 +461,7 @@ def single(question: Question, most: Fraction, account: Filter, neighbours: Neig
         number, target = neighbours.number(0, 1), question.partition
         more = Fraction(neighbours.table_l1(), number)
         most *= more if pure else Fraction(neighbours.table_squared(), number**2)
+        most = most if at_most is None else min(most, at_most)
         scale = least_scale(order, most, neighbours)
     else:
         target, scale = question, least_number(order, most, question, neighbours)

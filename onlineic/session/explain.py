@@ -819,7 +819,7 @@ def _explanation(
     asked: str, questions: Sequence[Question], previewer: Previewer, bound_derived: float | None
 ) -> Explanation:
     """Return what is known of questions that would be asked one after the other."""
-    left = previewer.left / previewer.account.capacity
+    left, own = (some / previewer.account.capacity for some in (previewer.left, previewer.own))
     seen: set[Any] = set()
     constants, repeats, largest, total = 0, 0, Fraction(0), Fraction(0)
     easy, hard, payable, numbers = 0.0, 0.0, True, Fraction(0)
@@ -842,7 +842,7 @@ def _explanation(
             repeats += 1
         elif question.key in alone:
             price = alone[question.key].charge.amount / previewer.account.capacity
-            payable = payable and price <= left
+            payable = payable and price <= own  # out of what stands owed for purchases
             largest, numbers = max(largest, price), numbers + price
         else:
             payable = payable and preview.price <= left

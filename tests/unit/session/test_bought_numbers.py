@@ -21,6 +21,7 @@ from onlineic.plan import DemandPurchases, PurchaseRule
 from onlineic.plan.numbers import least_number, number_price
 from onlineic.plan.purchase import Purchase, single
 from onlineic.plan.singles import Singles
+from onlineic.queries.expressions import joint
 from onlineic.session import Quota
 
 SIZES = {"a": range(40), "b": 6, "c": range(30), "d": 5, "e": 4, "f": 3, "g": 4, "h": 2}
@@ -94,6 +95,55 @@ def test_numbers_cost_less_and_less_until_tables_come_for_all_that_was_asked():
     assert amounts == sorted(amounts, reverse=True)
     assert RULE.rent * planned * Fraction(95, 100) < sum(amounts) <= RULE.rent * planned * Fraction(105, 100)
     assert session.account.spent <= planned
+
+
+@pytest.mark.parametrize("asked", [8, 15])
+def test_questions_whose_number_was_told_share_alike_and_leave_the_rest_to_those_after_them(asked):
+    session = opened(questions=asked)
+    kinds = []
+    for question in QUESTIONS[: asked + 5]:
+        before = len(session.transcript)
+        session.answer(question)
+        kinds.append({type(one) for one in session.transcript[before:]} & {Single, BoughtTables})
+    costs = [float(one.charge.amount / session.account.capacity) for one in bought(session)]
+
+    assert [{Single}] * asked == kinds[:asked]
+    assert Single not in set().union(*kinds[asked:])
+    assert max(costs) == pytest.approx(min(costs), rel=1e-3)
+    assert sum(costs) == pytest.approx(0.95**2, rel=1e-3)
+    assert 0.9 < session.statistics().spent < 1.0  # the rest is spent on tables of what was asked
+
+
+def test_what_a_call_saves_goes_to_the_questions_that_are_left():
+    """Twenty cells are one table, which costs as much as two numbers."""
+    session = opened(questions=22)
+    session.answer_many([where(d=d, e=e) for d in range(5) for e in range(4)])
+    (table,) = bought(session, BoughtTables)
+    told = [session.answer(one) for one in QUESTIONS[:2]]
+    first, second = (float(one.charge.amount / session.account.capacity) for one in bought(session))
+
+    assert {"hard"} == {one.status for one in told}
+    assert 0.05 < float(table.charge.amount / session.account.capacity) < 0.15
+    assert first == pytest.approx(second, rel=1e-3) == pytest.approx(2 * 0.95**2 / 22, rel=1e-2)
+
+
+@pytest.mark.parametrize("more", [{}, {"delta": 1e-3}])
+def test_of_so_few_that_laplace_noise_errs_less_no_delta_is_spent(more):
+    budget = ic.Budget(1.0, **{"delta": 1e-9} | more)
+    few, many = (opened(budget, questions=asked).account for asked in (8, 60))
+
+    assert many.unit == "ticks"
+    assert few.unit == ("ticks" if more else "epsilon")
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_of_more_questions_than_were_told_as_many_are_measured(together):
+    session = opened(questions=4)
+    asked = [joint(("a", "b"), weights) for weights in np.random.default_rng(1).integers(0, 2, (9, 40, 6))]
+    told = session.answer_many(asked) if together else [session.answer(one) for one in asked]
+
+    assert ["hard"] * 4 == [one.status for one in told][:4]
+    assert max(one.error_bound for one in list(told)[:4]) < 0.02
 
 
 def test_what_a_call_buys_is_told_as_bought_though_a_known_cross_table_comes_first():
