@@ -1,6 +1,6 @@
 """Twenty ordinary questions of real tables: counts, rates, means and medians, beside rivals and told noise.
 
-    make rivals; python experiments/hour.py [--quick] [--from-json] [--only TABLE ..]
+    make rivals; python experiments/hour.py [--quick] [--from-json] [--only TABLE .. | sessions]
 
 What a person asks who sits down with a table: `study.ordinary` has the tables, their sources and licences,
 and twenty questions of each. Sessions are told nothing, or that twenty questions come, or have a wish: an
@@ -14,6 +14,7 @@ whether it is there (add-remove). Each engine stands beside told noise of its ow
 are run with both where the domain is small enough. Errors are in records, percentage points, or the unit of
 the mean, root mean squares over runs and groups; groups of fewer than `least` records are left out. Bias is
 their part that does not change from run to run. Simulated noise of ours: NOT PRIVATE.
+`--only sessions` runs ours and leaves the rows of rivals as they are recorded: nothing of ours is in them.
 Writes results/hour.json; the markdown table and the figure are made from that file alone.
 """
 
@@ -31,7 +32,7 @@ import attrs
 import numpy as np
 from scipy.special import digamma
 from study.ordinary import TABLES, Question, Table, expression
-from study.outcome import script, seeds, stamped
+from study.outcome import RESULTS, script, seeds, stamped
 
 import onlineic as ic
 from onlineic import marginal
@@ -53,6 +54,7 @@ SESSIONS: dict[str, dict[str, Any]] = {
     "session, 1 % expected": {"within": Within(WISH, certain=False)},
     "session, 1 % certain": {"within": Within(WISH)},
 }
+OURS = "sessions"  # what --only takes besides tables
 TOLD = "noise, told the questions"
 RIVALS = {  # label: environment, and the neighbours that it can protect
     "OpenDP": (".venv-rivals-sql", (REPLACED, ADDED)),
@@ -300,8 +302,10 @@ def row_of(
     }
 
 
-def measured(make: Callable[[], Table], config: Config, absent: list[str]) -> dict[str, Any]:
-    """Return what all engines err by on one table."""
+def measured(
+    make: Callable[[], Table], config: Config, absent: list[str], recorded: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return what all engines err by on one table; with a recorded row the rivals of that one."""
     began, table, rows, without = time.perf_counter(), make(), list[dict[str, Any]](), list[str]()
     for neighbours in (REPLACED, ADDED):
         told = noise(table, neighbours, config.noise_runs, config.seed)
@@ -315,9 +319,12 @@ def measured(make: Callable[[], Table], config: Config, absent: list[str]) -> di
                 found = [ours(data, table, settings, seed) for seed in seeds(config.seed, config.runs)]
                 rows.append(row_of(label, neighbours, found, table, config))
                 tell(table, rows)
+    if recorded is not None:
+        rows += [one for one in recorded["engines"] if one["engine"] in config.rivals]
+        without = sorted({*without, *recorded["not_run"]})
     with tempfile.TemporaryDirectory() as folder:
         write(table, Path(folder))
-        for label in config.rivals:
+        for label in config.rivals if recorded is None else ():
             environment, protected = RIVALS[label]
             python = ROOT / environment / "bin" / "python"
             if not python.is_file():
@@ -411,11 +418,14 @@ def run(quick: bool, only: Sequence[str] = ()) -> dict[str, Any]:
     """Return the result: a row for every table, in it one for every engine."""
     start, absent, rows = time.perf_counter(), list[str](), list[dict[str, Any]]()
     config = Config(tables=("adult",), runs=1, noise_runs=20, rivals=()) if quick else Config()
+    recorded = {}
+    if OURS in only:
+        recorded = {row["stream"]: row for row in json.loads((RESULTS / f"{NAME}.json").read_text())["rows"]}
     for label in config.tables:
-        if only and label not in only:
+        if only and OURS not in only and label not in only:
             continue
         try:
-            rows.append(measured(TABLES[label], config, absent))
+            rows.append(measured(TABLES[label], config, absent, recorded.get(label)))
         except MissingDataError as missing:
             absent.append(label)
             print(f"{label}: absent, {missing}", flush=True)
@@ -539,4 +549,4 @@ def figure(result: dict[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    script(NAME, __doc__, run, table, figure, order=tuple(TABLES))
+    script(NAME, __doc__, run, table, figure, order=(*TABLES, OURS))
