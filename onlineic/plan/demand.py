@@ -276,8 +276,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             if len(asked) < 2:
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
-            told = self.count is not None and len(heard.asked) + len(asked) <= self.count
-            if (told and tables is None) or heard.spent + self._cost(facts, units) <= self.rent * planned:
+            known = self.count is not None and len(heard.asked) + len(asked) <= self.count
+            if (known and tables is None) or heard.spent + self._cost(facts, units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due <= least:
