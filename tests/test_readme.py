@@ -76,7 +76,7 @@ def test_up_to_a_hundred_questions_plain_noise_does_as_well_and_from_a_thousand_
         assert (static <= found["default"]) == (asked <= 100), asked
 
 
-def test_opendp_errs_less_on_ordinary_questions_and_under_add_remove_diffprivlib_too():
+def test_told_twenty_a_session_errs_less_than_its_rivals_but_for_two_under_add_remove():
     first = (RESULTS / "hour.md").read_text(encoding="utf-8").split("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in first]
     found = {(row[0], row[1]): float(row[7]) for row in rows}
@@ -86,9 +86,9 @@ def test_opendp_errs_less_on_ordinary_questions_and_under_add_remove_diffprivlib
             for (near, engine), error in found.items()
             if near == relation
             and not engine.startswith(("noise", "session", "Tumult"))  # which ran once
-            and error < found[near, "session, told nothing"]
+            and error < found[near, "session, told twenty"]
         }
         for relation in ("replace-one", "add-remove")
     }
 
-    assert less == {"replace-one": {"OpenDP"}, "add-remove": {"OpenDP", "diffprivlib"}}
+    assert less == {"replace-one": set(), "add-remove": {"OpenDP", "diffprivlib"}}

@@ -395,7 +395,9 @@ def test_sums_of_groups_are_announced_too():
     sums = sums_of_products(DATA.domain, ["years", "age"], by="late")
     found = opened(epsilon=4.0, questions=sums).least_squares_by("years", "age", by="late")
 
-    assert {("measured",)} == {one.bases for _, one in found if isinstance(one, LeastSquares)}
+    # a call whose sums tables tell as well, for less, has tables
+    bases = {one.bases for _, one in found if isinstance(one, LeastSquares)}
+    assert bases in ({("measured",)}, {("tables",)})
     assert len(sums) == len({query.bind(DATA.domain).key for query in sums})
 
 
@@ -413,7 +415,7 @@ def test_what_was_not_bought_says_that_it_rests_on_nothing():
     assert "test" == tested.basis
     assert "rests on nothing that was bought: a test alone says how far it may be off" in repr(tested)
     assert tested.remarks[0] in tested._repr_html_()
-    exhausted = opened(epsilon=0.01, questions=3)
+    exhausted = opened(epsilon=0.1, questions=3, certify=0.5)
     for age in range(20, 60):
         exhausted.answer(ic.where(age=age, sex="F"))
     slope = exhausted.least_squares("age", "late")

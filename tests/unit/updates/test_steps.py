@@ -256,7 +256,8 @@ def test_a_session_that_measures_every_question_does_not_fit_behind_each(monkeyp
     )
     domain = ic.Domain.of(a=60, b=50)
     data = ic.PrivateData(np.full(3000, 300), domain)
-    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), questions=20, noise=SimulatedNoise(1))
+    settings = {"questions": 20, "certify": 0.1}
+    session = ic.OnlineIC(data, ic.Budget(1.0, 1e-9), noise=SimulatedNoise(1), **settings)
     for place in range(20):
         session.answer(ic.where(a=ic.between(place, 59), b=ic.between(0, 30)))
 
