@@ -76,7 +76,7 @@ def test_a_planted_change_of_a_constant_is_red_and_names_result_and_command(
     recorded, study, today, monkeypatch
 ):
     fresh, (module, result) = study("study.fresh"), recorded
-    monkeypatch.setattr("onlineic.plan.planning.KNOWN_TESTS", Fraction(1, 10))
+    monkeypatch.setattr("onlineic.plan.demand.KNOWN_TESTS", Fraction(1, 10))
 
     verdict = fresh.judged("certificates", module, result, today)
     lines, well = fresh.told([verdict], False)

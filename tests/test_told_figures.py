@@ -80,11 +80,8 @@ def test_how_many_answers_a_question_takes():
     }
 
     assert answers == {"mean": 2, "rate": 2, "means": 2 * 5, "counts": 1, "rates": 1}
-    told(
-        "how_much",
-        "a mean or a rate takes two, means by group two for each group, counts and rates by group one",
-    )
-    told("bins", "A cross table is one answer, a mean two, a grouped count one")
+    told("how_much", "a mean or a rate two, means by group two for each group")
+    told("bins", "Some take several answers: a mean two, a table one")
 
 
 def epsilon(within, questions, n=N):

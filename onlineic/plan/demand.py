@@ -7,7 +7,7 @@ questions were asked. Which tables it buys is what `interactions.cheapest` finds
 by the same predictor that tells what an answer is worth. Where one table of all cells, or the levels of one
 attribute, are expected to tell more, these are settled before anything is asked.
 
-Proof: docs/theory/session.md, 4.9, 4.9a; docs/theory/within.md, 14.2, 14.3, 14.4.
+Proof: docs/theory/session.md, 4.6, 4.9, 4.9a; docs/theory/within.md, 14.2, 14.3, 14.4.
 """
 
 import itertools

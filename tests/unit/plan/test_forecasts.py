@@ -278,8 +278,8 @@ def test_a_session_of_numbers_goes_on_after_those_announced():
     bounds = [answer.error_bound for answer in answers]
 
     assert ["hard"] * 10 == [answer.status for answer in answers[:10]]
-    assert bounds[:10] == pytest.approx([bounds[0]] * 10, rel=0.1)
-    assert bounds[0] < min(bounds[10:]) <= max(bounds[10:]) < math.inf
+    assert max(bounds[:10]) < 0.002  # though tables were bought for a call of more than were announced
+    assert max(bounds[:10]) < min(bounds[10:]) <= max(bounds[10:]) < math.inf
     assert session.statistics().spent < 1.0
     assert "repeat" == session.answer(asked[3]).status
 
