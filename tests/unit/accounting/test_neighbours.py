@@ -321,7 +321,11 @@ SESSIONS = {
 
 def session(kind, neighbours, **more):
     budget, name = SESSIONS[kind]
-    options = {"questions": 4, "certify": 0.9} if name is None else {"sparse": name, "release": "answer", "update": Still()}
+    options = (
+        {"questions": 4, "certify": 0.9}
+        if name is None
+        else {"sparse": name, "release": "answer", "update": Still()}
+    )
     return ic.OnlineIC(
         ic.PrivateData(BROAD_COUNTS, BROAD),
         of(budget, neighbours),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onlineic as ic
-from onlineic import where
+from onlineic import marginal, where
 from onlineic.accounting import ADD_REMOVE, TICK
 from onlineic.audit import verified
 from onlineic.data import PrivateData
@@ -134,6 +134,35 @@ def test_of_so_few_that_laplace_noise_errs_less_no_delta_is_spent(more):
 
     assert many.unit == "ticks"
     assert few.unit == ("ticks" if more else "epsilon")
+
+
+@pytest.mark.parametrize("before", [0, 4])
+def test_a_table_as_the_last_question_that_was_told_is_bought_with_what_is_left(before):
+    session = opened(questions=before + 1)
+    told = [session.answer(one) for one in QUESTIONS[:before]]
+    table = session.answer(marginal("d", "e"))
+
+    assert {"hard"} == {one.status for one in [*told, table]}
+    assert session.account.spent <= 0.9025 * session.account.capacity  # tests and hits keep their part
+    assert session.statistics().hard_left > 0
+
+
+def test_what_is_explained_before_a_number_that_was_told_is_what_it_costs():
+    session = opened(questions=3)
+    told = session.explain(QUESTIONS[0])
+    answer = session.answer(QUESTIONS[0])
+
+    assert told.payable
+    assert told.bought == 1
+    assert float(told.price) == pytest.approx(float(session.account.spent / session.account.capacity))
+    assert told.bound_hard == pytest.approx(answer.error_bound, rel=1e-3)
+
+
+def test_a_look_at_what_is_believed_before_the_first_question_buys_nothing():
+    session = opened(questions=5)
+
+    assert session.hypothesis is not None
+    assert 0 == session.account.spent
 
 
 @pytest.mark.parametrize("together", [False, True])
