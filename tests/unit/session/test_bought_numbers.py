@@ -143,6 +143,7 @@ def test_a_table_as_the_last_question_that_was_told_is_bought_with_what_is_left(
     table = session.answer(marginal("d", "e"))
 
     assert {"hard"} == {one.status for one in [*told, table]}
+    assert before + 1 == len(bought(session))
     assert session.account.spent <= 0.9025 * session.account.capacity  # tests and hits keep their part
     assert session.statistics().hard_left > 0
 
