@@ -146,9 +146,8 @@ def _energies(levels: Sequence[Levels], weights: Floats) -> Floats:
         return np.asarray(found)
     energies = np.zeros([len(one.parts) for one in levels])
 
-    def fill(
-        told: Floats, place: tuple[int, ...]
-    ) -> None:  # combinations that begin alike share what they ask
+    def fill(told: Floats, place: tuple[int, ...]) -> None:
+        # combinations that begin alike are made from one table
         if len(place) == len(levels):
             energies[place] = float((told**2).sum())
             return

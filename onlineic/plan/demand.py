@@ -67,13 +67,14 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         after: Questions after which an instalment is bought, rising; the first one comes before the first
             question.
         parts: Of that, less what numbers cost, which are spent by then; the last one is 1.
-        single: In (0, 1). Of what is left, for a number.
+        single: In (0, 1). Of what is left, for a number, if no `count` was told.
         rent: In [0, 1). Of all purchases, for numbers. Of the points tried with more for them 2,000 questions
             err by a tenth to a fifth more, and those of an hour hardly less; with less, these by a tenth to a
             third more (experiments/frontier.py).
         announced: Sets of attributes that will be asked, as places in the domain, if they were told.
         reach: Which sets can be counted: tables of others are not bought.
-        count: About how many questions will come, if that was told and is less than `after` was made for.
+        count: About how many questions will come, if that was told and is less than `after` was made for, or
+            so small that each is bought by itself: with a `rent`, of which all have equal parts.
         first: All that is bought, where it is settled beforehand: all cells, the levels of one attribute, or
             what sessions of several update rules begin with.
         listed: What announced questions ask of each set, if the questions themselves were told.
@@ -276,8 +277,9 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             if len(asked) < 2:
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
-            known = self.count is not None and len(heard.asked) + len(asked) <= self.count
-            if (known and tables is None) or heard.spent + self._cost(facts, units) <= self.rent * planned:
+            paid = heard.spent + self._cost(facts, units) <= self.rent * planned
+            announced = len(heard.asked) + len(asked) <= (self.count or 0)
+            if paid or (announced and tables is None):
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due <= least:
@@ -342,11 +344,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
 
     def _noise(self, facts: Facts[RecordSummary]) -> tuple[float, float]:
         """Return the noise of a number, fraction of records, and that of a table of its price over it."""
-        near, pure, price = (
-            facts.neighbours,
-            facts.account.order is None,
-            self._price(facts.heard, facts.account),
-        )
+        near, pure = facts.neighbours, facts.account.order is None
+        price = self._price(facts.heard, facts.account)
         table = 1.0 / math.sqrt(precision_of(facts.account, price, near)) / facts.n
         over = near.table_l1() if pure else math.sqrt(near.table_squared())
         return table * near.number(0, 1) / over, over / near.number(0, 1)

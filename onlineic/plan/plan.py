@@ -63,8 +63,9 @@ class Plan:
         hit_price: Of a planned hit, in the unit of the account.
         next_share: The most of what is left that a hit may cost once there was one; None: prices stay as they
             are.
-        reserve, least_price: Of a session of numbers, in the unit of the account: what is kept for questions
-            beyond those announced, and what a number must cost to be of use.
+        reserve, least_price: Of a session of numbers whose file is older than the rule that buys them, in
+            the unit of the account: what is kept for questions beyond those announced, and what a number must
+            cost to be of use.
         restarts: How many restarts are paid for besides the hard answers.
         purchases: What is bought without a test, and when.
         within: How exact each answer is to be, if that was said.
