@@ -494,14 +494,14 @@ def table(result: dict[str, Any]) -> str:
         "the error that is the same in every run. Per cent of the truth: median over the questions.",
     ]  # fmt: skip
     for row in rows:
-        parts += ["\n".join(errors_of(row))]
+        parts += ["\n".join(errors_of(row, BESIDE))]
     without = [f"{row['stream']}: {text}" for row in rows for text in row["not_run"]]
     return "\n\n".join([*parts, *(["Not run: " + "; ".join(without)] if without else [])])
 
 
-def errors_of(row: dict[str, Any]) -> list[str]:
+def errors_of(row: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> list[str]:
     """Return the errors of every question of a table, in its unit and in per cent of the truth."""
-    held = [(pair, one) for pair in BESIDE if (one := found_in(row, pair)) is not None]
+    held = [(pair, one) for pair in pairs if (one := found_in(row, pair)) is not None]
     names = [f"{pair[0]} ({'replace' if pair[1] == REPLACED else 'add'})" for pair, _ in held]
     lines = [f"| {row['stream']}: a record is {row['record']} | unit | truth | {' | '.join(names)} |",
              "|" + "---|" * (len(names) + 3)]  # fmt: skip

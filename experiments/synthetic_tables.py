@@ -368,24 +368,9 @@ def table(result: dict[str, Any]) -> str:
         "\n".join(kinds), "The same by kind of question, of the tables with twenty. Per cent of the truth: "
         "median over the questions.",
     ]  # fmt: skip
-    parts += ["\n".join(errors_of(row, pairs)) for row in rows]
+    parts += ["\n".join(hour.errors_of(row, pairs)) for row in rows]
     without = [f"{row['stream']}: {text}" for row in rows for text in row["not_run"]]
     return "\n\n".join([*parts, *(["Not run: " + "; ".join(without)] if without else [])])
-
-
-def errors_of(row: dict[str, Any], pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the errors of every question of a table, in its unit and in per cent of the truth."""
-    held = [(pair, one) for pair in pairs if (one := hour.found_in(row, pair)) is not None]
-    names = [
-        f"{engine} ({'replace' if neighbours == REPLACED else 'add'})" for (engine, neighbours), _ in held
-    ]
-    lines = [f"| {row['stream']}: a record is {row['record']} | unit | truth | {' | '.join(names)} |",
-             "|" + "---|" * (len(names) + 3)]  # fmt: skip
-    for place, question in enumerate(row["asked"]):
-        cells = [hour.in_unit(one["questions"][place]) for _, one in held]
-        truth = held[0][1]["questions"][place]["truth"]
-        lines.append(f"| {question['text']} | {question['unit']} | {truth:,.4g} | {' | '.join(cells)} |")
-    return lines
 
 
 def figure(result: dict[str, Any], path: Path) -> None:

@@ -48,7 +48,6 @@ from onlineic.queries.within import Within
 # bought of what three attributes hold beyond pairs
 KEPT = Fraction(1, 10)
 INSTALMENT = Fraction(1, 50)  # of all purchases: less is not worth a release and a fit of its own
-ABOUT = 1.1  # times as much noise is as good: noise is rounded, and questions of a call differ
 UNBOUNDED = 1e9  # precision of tables, by n squared, beside which nothing is known beforehand
 
 
@@ -277,9 +276,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             if len(asked) < 2:
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
-            paid = heard.spent + self._cost(facts, units) <= self.rent * planned
-            announced = len(heard.asked) + len(asked) <= (self.count or 0)
-            if paid or (announced and tables is None):
+            if told_few or heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due <= least:
@@ -317,17 +314,17 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             return False
         return heard.alone < round(math.log(1 - self.rent) / math.log(1 - self.single))
 
-    def _price(self, heard: RecordSummary, account: Filter) -> Fraction:
+    def _price(self, heard: RecordSummary, account: Filter, together: int = 1) -> Fraction:
         """Return what a number costs, in the unit of the account.
 
-        Of questions whose number was told all that are left share alike: so tables that answer several, and
-        questions that are known, leave the others more. Twice an equal share is enough: what is left then is
-        for questions beyond that number.
+        Of questions whose number was told all that are left share alike, as many as come `together` if these
+        are more: so tables that answer several leave the others more. Twice an equal share is enough: what is
+        left then is for questions beyond that number.
         """
-        if self.count is not None:
-            left = self._left(heard, account) / max(1, self.count - len(heard.asked))
-            return min(left, 2 * self._equal(account))
-        return self.single * (self.planned(account) - heard.spent)
+        if self.count is None:
+            return self.single * (self.planned(account) - heard.spent)
+        left = self._left(heard, account) / max(1, self.count - len(heard.asked), together)
+        return min(left, 2 * self.rent * self.planned(account) / self.count)
 
     def _left(self, heard: RecordSummary, account: Filter) -> Fraction:
         """Return what numbers have left of what they may cost: less what was lost beside tests and hits."""
@@ -335,39 +332,24 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         lost = account.spent - heard.spent - (account.capacity - planned)
         return max(Fraction(0), self.rent * planned - heard.spent - max(Fraction(0), lost))
 
-    def _cost(self, facts: Facts[RecordSummary], numbers: int) -> Fraction:
-        """Return what so many numbers cost, one after the other."""
-        heard, account = facts.heard, facts.account
-        if self.count is not None:
-            return numbers * self._price(heard, account)
-        return (self.planned(account) - heard.spent) * (1 - (1 - self.single) ** numbers)
-
-    def _noise(self, facts: Facts[RecordSummary]) -> tuple[float, float]:
-        """Return the noise of a number, fraction of records, and that of a table of its price over it."""
+    def _noise(self, facts: Facts[RecordSummary], price: Fraction) -> tuple[float, float]:
+        """Return the noise of a number of this price, fraction of records, and that of a table over it."""
         near, pure = facts.neighbours, facts.account.order is None
-        price = self._price(facts.heard, facts.account)
         table = 1.0 / math.sqrt(precision_of(facts.account, price, near)) / facts.n
         over = near.table_l1() if pure else math.sqrt(near.table_squared())
         return table * near.number(0, 1) / over, over / near.number(0, 1)
 
     def _alone(self, facts: Facts[RecordSummary], question: Question) -> Purchase | None:
-        """Return what a question asks, by itself, if its noise is below the error that is expected of it."""
-        heard, account, near = facts.heard, facts.account, facts.neighbours
+        """Return what a question asks, by itself, if that is worth its price."""
+        heard, account = facts.heard, facts.account
         most = None if self.count is None else self._left(heard, account)
-        bought = single(question, self._price(heard, account), account, near, most)
+        bought = single(question, self._price(heard, account), account, facts.neighbours, most)
         if bought is None or bought.charge.amount > account.left:
             return None
-        predictor = heard.predictor or Predictor(facts.domain)
-        if self.count is None:
-            return bought if bought.deviations(facts.n)[0] < predictor.error_in_the_mean(question) else None
-        # each that was told has a bound; but tables of a call may tell as well as an equal share would
-        equal = single(question, self._equal(account), account, near)
-        known = equal is not None and predictor.noise(question) <= ABOUT * equal.deviations(facts.n)[0]
-        return None if known else bought
-
-    def _equal(self, account: Filter) -> Fraction:
-        """Return the equal share of each question whose number was told."""
-        return self.rent * self.planned(account) / max(1, self.count or 0)
+        if self.count is not None:  # each has a number, or tables that were bought for its call
+            return None if question.key in heard.served else bought
+        expected = (heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
+        return bought if bought.deviations(facts.n)[0] < expected else None
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
@@ -375,7 +357,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
         """
         demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
-        noise, over = self._noise(facts)
+        price = self._price(facts.heard, facts.account, len(asked))
+        noise, over = self._noise(facts, price)
         if (facts.heard.predictor or Predictor(facts.domain)).expected(demand) <= noise:
             return 0, None
         budget = UNBOUNDED * facts.n**2
@@ -384,7 +367,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         units = units if pure else units**2
         if units >= len(asked):
             return len(asked), None
-        most = Fraction(units) * self._price(facts.heard, facts.account)
+        most = Fraction(units) * price
         return math.ceil(units), self._bought(facts, demand, most)
 
     def described(self, account: Filter) -> list[tuple[str, str]]:

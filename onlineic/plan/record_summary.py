@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import attrs
 
@@ -49,8 +49,8 @@ class RecordSummary:
         sets: Sets of attributes among them.
         predictor: By what purchases have released.
         spent, rented: By all purchases, and by those of single questions, in the unit of the account.
-        served: Questions of calls for which tables were bought: they are asked together, and count as one
-            purchase.
+        served: Keys of questions of calls for which tables were bought: they are asked together, and count as
+            one purchase.
         rents: Of numbers that wishes needed, oldest first.
         housed: How many of these there were when tables were bought for a wish the last time.
     """
@@ -60,7 +60,7 @@ class RecordSummary:
     predictor: Predictor | None = None
     spent: Fraction = Fraction(0)
     rented: Fraction = Fraction(0)
-    served: int = 0
+    served: frozenset[Any] = frozenset()
     rents: tuple[Rent, ...] = ()
     housed: int = -1
     _over: dict[int, float] = attrs.field(factory=dict, init=False, repr=False)
@@ -68,7 +68,7 @@ class RecordSummary:
     @property
     def alone(self) -> int:
         """How many questions came in calls of their own."""
-        return max(0, len(self.asked) - self.served)
+        return max(0, len(self.asked) - len(self.served))
 
     def _rent(self, record: Single | Hard, within: Within) -> Rent:
         """Return what a record cost, and by how much its number was off what was said before."""
@@ -102,7 +102,7 @@ class RecordSummary:
             elif record.within is not None:
                 found = attrs.evolve(found, housed=len(found.rents))
             elif len(record.heard) > 1:
-                found = attrs.evolve(found, served=found.served + len(record.heard))
+                found = attrs.evolve(found, served=found.served.union(one.key for one in record.heard))
             if tables := measured(record):
                 before = found.predictor or Predictor(tables[0].target.domain)
                 found = attrs.evolve(found, predictor=before.after(tables))
