@@ -344,9 +344,7 @@ def test_more_questions_than_announced_are_never_answered_by_noise_alone():
     truths = [float((query.bind(DOMAIN).weights() * COUNTS).sum()) / COUNTS.sum() for query in ASKED]
     errors = [abs(answer.value - truth) for answer, truth in zip(answers, truths, strict=True)]
 
-    assert ["hard"] * 4 == [answer.status for answer in answers[:4]]
-    assert max(errors[:4]) < 1e-3
-    assert max(errors) < 0.3
+    assert max(errors) < 0.01  # by tables that serve the call
 
 
 @BOTH
