@@ -170,6 +170,13 @@ def _written(name: str, answer: str) -> dict[str, Any]:
     form, *flags = (part.strip() for part in answer.split(";"))
     word, _, rest = form.partition(" ")
     parts = rest.split()
+    early = [part for part in form.split() if part in ("optional", *FLAGS)]
+    if early and word != "labels":
+        kept = " ".join(part for part in form.split() if part not in early)
+        raise InvalidDomainError(
+            f"{name} must have ';' before {shown(early[0])}, got {shown(answer)}; write "
+            f"{'; '.join([kept, *early, *flags])}."
+        )
     kind: dict[str, Any] = {}
     if word == "range" and len(parts) == 2:
         kind = {"range": [_number(part) for part in parts]}

@@ -142,6 +142,8 @@ def test_every_kind_can_be_written(tmp_path, capsys):
         (["--attribute", "age=numbers"], "age must have a kind, got 'numbers'"),
         (["--attribute", "age=range 1 x"], "age must give 'range' as"),
         (["--attribute", "age=range 1 5; closed"], "got 'closed'"),
+        (["--attribute", "age=number 0 9 optional; clip"], "write number 0 9; optional; clip."),
+        (["--attribute", "age=optional range 1 5"], "age must have ';' before 'optional', got"),
         (["--attribute", "age={x"], "age must be valid JSON"),
         (["--attribute", 'age={"range": [0, ' + "9" * 5000 + "]}"], "age must be valid JSON"),
         (["--attribute", "age=range 0 " + "9" * 5000], "age must give 'range' as"),
