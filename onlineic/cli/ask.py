@@ -207,7 +207,7 @@ def _agreed(session: "OnlineIC | Remote", asked: Asked) -> bool:
     if not sys.stdin.isatty():
         return True
     explanation = session.explain(asked.question, within=asked.within)
-    if explanation.free or explanation.at_most <= LARGE:
+    if explanation.free or explanation.at_most + explanation.tables + explanation.shared <= LARGE:
         return True
     print(f"{explanation!r}\nask it? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -279,7 +279,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
             if told_few or heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
                 return tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
-        if due <= least:
+        if due < least:
             return None
         # of one question at a time later instalments go by the record alone: one asked again has none
         more = map(asked_of, asked) if len(asked) > 1 or not told else ()
@@ -346,16 +346,20 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         bought = single(question, self._price(heard, account), account, facts.neighbours, most)
         if bought is None or bought.charge.amount > account.left:
             return None
-        if self.count is not None:  # each has a number, or tables that were bought for its call
-            return None if question.key in heard.served else bought
-        expected = (heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
-        return bought if bought.deviations(facts.n)[0] < expected else None
+        predictor, deviation = heard.predictor or Predictor(facts.domain), bought.deviations(facts.n)[0]
+        # tables of its call tell it, where its number would at most halve their noise
+        told = question.key in heard.served and predictor.noise(question) <= 2 * deviation
+        worth = self.count is not None or deviation < predictor.error_in_the_mean(question)
+        return bought if worth and not told else None
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
         Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
+        Tables are bought once for the questions of a call, however their noise is rounded.
         """
+        if all(one.key in facts.heard.served for one in asked):
+            return 0, None
         demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
         price = self._price(facts.heard, facts.account, len(asked))
         noise, over = self._noise(facts, price)

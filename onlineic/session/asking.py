@@ -224,9 +224,9 @@ class Asking(Answering):
         return self._session.snapshot(queries, answers)
 
     def explain(self, question: Any, *, within: float | Within | None = None) -> Explanation:
-        """Return what a question may cost and what it is worth, as `OnlineIC.explain`."""
+        """Return what a question may cost this asker and what it is worth, as `OnlineIC.explain`."""
         wish = None if within is None else self._wish(within)
-        found: Explanation = self._run(lambda: explained(self._loop(), question, wish))
+        found: Explanation = self._run(lambda: explained(self._loop(), question, wish, self._quota))
         return found
 
 

@@ -29,6 +29,7 @@ from typing import Any, final
 import numpy as np
 
 from onlineic._typing import Ints
+from onlineic.accounting.budget import Charge
 from onlineic.ask.bind import bind_question
 from onlineic.data.private import PrivateData
 from onlineic.data.release import is_private
@@ -139,8 +140,9 @@ class Core:
 
         No quota pays for what is bought whatever is asked: the questions of somebody who has something left
         are heard for it. Who cannot pay for the number, or the tables, of their question alone has what is
-        bought whatever is asked in its place. Return False where there is no such thing, or nothing is left
-        to who asks: that sets nothing in motion. A number is bought last: it is the answer.
+        bought whatever is asked in its place, or if there is no such thing a test. Return False where the
+        tables of a call cannot be paid, or nothing is left to who asks: that sets nothing in motion. A number
+        is bought last: it is the answer.
         """
         if questions and all(map(self.book.remembers, questions)):
             return not self.payments.empty
@@ -159,8 +161,10 @@ class Core:
             if asker is not None and not alone and self.purchases.due is not None:
                 payer = None
             elif not self._affords(named):
-                if not alone or (due := self.purchases.due) is None:
+                if not alone:
                     return False
+                if (due := self.purchases.due) is None:
+                    break  # a test costs less
                 named, payer, heard = due, None, ()
             if payer is not asker and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
@@ -269,9 +273,14 @@ class Core:
         self._purchase(named, questions, self.payments.payer, within)
         return True
 
+    @property
+    def unfinished(self) -> Charge | None:
+        """What tests against a kept threshold have used up, which is paid before anything is bought."""
+        return self.prices.unfinished(self._state.threshold_noise is not None)
+
     def _affords(self, named: Purchase) -> bool:
         """Return whether who asks may spend what this costs, and what tests have used up before it."""
-        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        used = self.unfinished
         return self.payments.affords(named.charge.amount + (used.amount if used else 0))
 
     def _purchase(
@@ -288,7 +297,7 @@ class Core:
         """
         alone = is_single(named, questions)
         guess: Guess = 0
-        used = self.prices.unfinished(self._state.threshold_noise is not None)
+        used = self.unfinished
         length = len(self._ledger)
         advance("tables", 0, 1)  # who stops it here has changed nothing
         if len(self._ledger) > length:

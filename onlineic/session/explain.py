@@ -190,6 +190,11 @@ class Explanation:
         return math.fsum(one.likely for one in self.prices if one.taken) if self.prices else self.at_most
 
     @property
+    def buys_tables(self) -> bool:
+        """Whether tables are bought first, for everybody or for it alone."""
+        return self.shared + self.tables > 0.0
+
+    @property
     def free(self) -> bool:
         """Whether it costs nothing, being constant or known already."""
         return self.answers == self.constants + self.repeats
@@ -223,6 +228,7 @@ class Explanation:
         if self.prices:
             bound = "" if math.isinf(self.bound_hard) else f"± {upward(self.bound_hard)}, "
             return f"{said}{bound}{self._priced}; {self.left:.2%} of it is left)"
+        said += f"after tables for {self.shared + self.tables:.2%} of the budget, " * self.buys_tables
         one = "each " * (self.answers > 1)
         price = f"{self.price:.2%} each, " * (self.answers > 1) + f"at most {self.at_most:.2%}"
         if self.bought == self.answers - known:
@@ -261,6 +267,7 @@ class Explanation:
         elif not self.free:
             said[-1] = (said[-1][0], f"{said[-1][1]}, ± {upward(self.bound_hard)} if measured")
             price = f"{self.price:.2%} of the budget a measured answer, at most {self.at_most:.2%}"
+            price += f", after tables for {self.shared + self.tables:.2%}" * self.buys_tables
             said.append(("price", price))
         if not self.payable and not self.free:
             said.append(("not payable", "the budget does not pay a measured answer of each"))
@@ -345,6 +352,7 @@ class Previewer:
         plan, book, prices, account: Of the session, or as they stood at one moment.
         owed: The charge of tables that questions will buy, by this plan.
         owed_alone, price_alone: The part of that which whoever asks pays, and what a number costs now.
+        unfinished: What tests have used up, which is paid with the next purchase.
         sealed: Whether nothing can be tested.
         beta: Failure probability of one answer's bound.
         n_bound: How far n may be from the number of records; 0 where that is public.
@@ -364,6 +372,7 @@ class Previewer:
     owed: Fraction
     owed_alone: Fraction
     price_alone: Fraction
+    unfinished: Fraction
     sealed: bool
     beta: float
     n_bound: int
@@ -379,7 +388,7 @@ class Previewer:
         """Return the previewer of a session as it stands; what it says changes with the session."""
         loop.book.catch_up()
         persons, sealed = persons_of(loop.n, loop.unit), loop.core.read_guard.sealed
-        account = loop.ledger.account
+        account, used = loop.ledger.account, loop.core.unfinished
         n_bound = 0 if loop.counted is None else loop.counted.bound
         return cls(
             loop.domain,
@@ -391,6 +400,7 @@ class Previewer:
             loop.owed,
             loop.owed_alone,
             loop.price_alone,
+            Fraction(0) if used is None else used.amount,
             sealed,
             loop.beta,
             n_bound,
@@ -494,7 +504,7 @@ class Previewer:
         new = {one.key: one for one in asked if not book.meets(one, within)}
         so_far.known.update(new)
         open_ones: Sequence[Question] = [*new.values()]
-        left = Fraction(0) if self.sealed else min(self.own, self.account.left)
+        left = Fraction(0) if self.sealed else min(self.own, self.account.left) - self.unfinished
         if len(open_ones) > 1 and rule.meets_wishes:
             tables = rule.within(open_ones[:MOST_HEARD], within)
             if tables is not None and tables.charge.amount <= left:
@@ -557,7 +567,7 @@ class Previewer:
         new = self._new(questions)
         if self.sealed or not new or not self.own:
             return Buying()
-        due, own, alone = self.purchases.next(()), self.own, dict[Any, Purchase]()
+        due, own, alone = self.purchases.next(()), self.own - self.unfinished, dict[Any, Purchase]()
         together = self.purchases.next([*new.values()])
         several = together is not None and not is_single(together, [*new.values()])
         if together and several and (not self.quota or due or together.charge.amount <= own):
@@ -730,10 +740,15 @@ def meeting(answer: Answer, within: Within) -> Answer:
     )
 
 
-def explained(loop: Loop, question: Any, within: Within | None = None) -> Explanation:
+def explained(
+    loop: Loop, question: Any, within: Within | None = None, quota: Quota | None = None
+) -> Explanation:
     """Return what is known of a question before it is asked, as `OnlineIC.explain` says."""
     loop.core.read_guard.check_open()
-    return Previewer.of(loop).explained(question, within=within)
+    previewer = Previewer.of(loop)
+    if quota is not None:
+        previewer = previewer.of_asker(quota, loop.core.payments.by(quota.name))
+    return previewer.explained(question, within=within)
 
 
 def _explained_within(
@@ -753,7 +768,7 @@ def _explained_within(
     if wide:
         bound = max(previewer.book.unpaid(one).error_bound for one in wide)
     one, payable = questions[0] if len(questions) == 1 else None, not wide
-    total = min(sum(prices, Fraction(0)), left)
+    total = min(sum(prices, previewer.unfinished if taken else Fraction(0)), left)
     said = Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -849,10 +864,13 @@ def _explanation(
             largest = max(largest, preview.price)
             total += preview.price
     one = questions[0] if len(questions) == 1 else None
-    capacity = previewer.account.capacity
-    tables = 0.0 if buying.tables is None else float(buying.tables.charge.amount / capacity)
-    own = capacity * (min(total, left) + numbers)
-    own += buying.tables.charge.amount if buying.tables is not None and not buying.shared else 0
+    capacity, part = previewer.account.capacity, Fraction(0)
+    if buying.tables is not None:
+        part = buying.tables.charge.amount / capacity
+    mine = Fraction(0) if buying.shared else part
+    if alone or mine:
+        numbers += previewer.unfinished / capacity
+    total = min(min(total, left) + numbers, max(Fraction(0), own - mine))  # numbers of a call share alike
     return Explanation(
         asked=asked,
         form="several" if one is None else _form(one),
@@ -868,15 +886,15 @@ def _explanation(
         price=float(largest),
         hits_left=previewer.hits_left if previewer.quota is None else previewer.measured_left,
         # prices only fall, but more hits than `hits_left` can follow
-        at_most=float(min(total, left) + numbers),
+        at_most=float(total),
         left=float(left),
         payable=payable,
         restarts_left=previewer.restarts_left,
         expected=previewer.expected(questions),
-        shared=tables if buying.shared else 0.0,
-        tables=0.0 if buying.shared else tables,
+        shared=float(part - mine),
+        tables=float(mine),
         bought=len(alone),
-        of_part=previewer.part_of(own),
+        of_part=previewer.part_of(capacity * (total + mine)),
     )
 
 

@@ -85,7 +85,7 @@ class SessionStatistics:
     @property
     def spent_on(self) -> str:
         """What the budget was spent on, and what is left, in words."""
-        tables = f"{self.bought:.1%} on tables that answer any number of questions" * (self.bought > 0.0)
+        tables = f"{self.bought:.1%} on numbers and tables that were bought" * (self.bought > 0.0)
         rest = max(0.0, self.spent - self.bought)
         tests = f"{rest:.1%} used or set aside for measured answers" * (rest > 0.0)
         said = ", ".join(filter(None, (tables, tests))) or "nothing yet"

@@ -15,7 +15,7 @@ from onlineic.accounting import ADD_REMOVE, TICK
 from onlineic.audit import verified
 from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
-from onlineic.ledger import BoughtTables, Easy, Paid, Single, read
+from onlineic.ledger import BoughtTables, Easy, Forfeited, Paid, Single, read
 from onlineic.noise import SimulatedNoise
 from onlineic.plan import DemandPurchases, PurchaseRule
 from onlineic.plan.numbers import least_number, number_price
@@ -125,6 +125,83 @@ def test_what_a_call_saves_goes_to_the_questions_that_are_left():
     assert {"hard"} == {one.status for one in told}
     assert 0.05 < float(table.charge.amount / session.account.capacity) < 0.15
     assert first == pytest.approx(second, rel=1e-3) == pytest.approx(2 * 0.95**2 / 22, rel=1e-2)
+
+
+@pytest.mark.parametrize("odd", [where(d=1, h=1), where(d=1, e=1, f=0, g=1)])
+def test_a_question_that_the_tables_of_its_call_leave_open_has_its_number(odd):
+    """Nineteen cells are one table: it says nothing of the twentieth question, which a mean hides."""
+    session = opened(questions=20)
+    *others, told = session.answer_many([*(where(a=one) for one in range(19)), odd])
+
+    assert {"easy"} == {one.status for one in others}
+    assert (told.status, told.reason) == ("hard", "bought")
+    assert told.error_bound < 0.002
+
+
+@pytest.mark.parametrize(
+    ("budget", "asked", "call"),
+    [
+        (BUDGET, {"questions": 20}, [where(b=one) for one in range(3)]),
+        (ic.Budget(10.0, 1e-6), {"questions": 40}, [where(a=one) for one in range(30)]),
+        (ic.Budget(10.0, 1e-6), {}, [where(a=one) for one in range(16)]),
+    ],
+)
+def test_tables_of_a_call_are_bought_once(budget, asked, call):
+    session = opened(budget, **asked)
+    if asked == {"questions": 20}:
+        session.answer_many([where(a=one) for one in range(16)])
+    before, told = session.account.spent, session.explain(call)
+    session.answer_many(call)
+    spent = float((session.account.spent - before) / session.account.capacity)
+
+    assert told.tables + told.shared == pytest.approx(spent, abs=1e-3)
+
+
+def test_who_cannot_pay_for_a_number_that_was_told_is_tested():
+    session = opened(questions=20)
+    part = session.account.capacity / 30
+    told = [session.paid_by(Quota(f"asker {one}", part)).answer(QUESTIONS[one]) for one in range(20)]
+
+    assert {"hard", "easy"} == {one.status for one in told}
+    assert not bought(session)
+
+
+@pytest.mark.parametrize("asked", [1, 2, 20])
+def test_no_more_is_explained_than_is_left(asked):
+    session = opened(questions=asked)
+    told = session.explain(QUESTIONS)
+    session.answer_many(QUESTIONS)
+
+    assert told.payable
+    assert 0.9 < told.at_most + told.tables <= 1.0
+    assert session.statistics().spent <= 1.0
+
+
+@pytest.mark.parametrize("within", [None, 0.1])
+def test_a_number_is_explained_with_what_tests_before_it_have_used_up(within):
+    session = opened(ic.Budget(1.0), questions=20)
+    session.answer_many([where(a=one) for one in range(12)])
+    told, before = session.explain(QUESTIONS[0], within=within), session.account.spent
+    session.answer(QUESTIONS[0], within=within)
+    spent = session.account.spent - before
+
+    assert Forfeited in map(type, session.transcript)
+    assert told.at_most == pytest.approx(float(spent / session.account.capacity))
+
+
+def test_tables_of_a_call_are_explained_in_words():
+    told = opened(questions=20).explain([where(a=one) for one in range(16)])
+
+    assert f"after tables for {told.tables:.2%} of the budget" in repr(told)
+    assert f"after tables for {told.tables:.2%}" in told._repr_html_()
+
+
+def test_an_asker_is_explained_what_the_quota_pays():
+    session = opened()
+    told = session.paid_by(Quota("ann", Fraction(0))).explain(QUESTIONS[0])
+
+    assert (told.payable, told.of_part) == (False, 0.0)
+    assert session.explain(QUESTIONS[0]).payable
 
 
 @pytest.mark.parametrize("more", [{}, {"delta": 1e-3}])

@@ -72,7 +72,7 @@ def test_a_summary_says_what_the_budget_bought():
     assert (0, 15) == (stats.hard, stats.easy)
     assert float(bought / fresh.account.capacity) == stats.bought > 0.5
     assert (
-        f"{stats.bought:.1%} on tables that answer any number of questions, "
+        f"{stats.bought:.1%} on numbers and tables that were bought, "
         f"{stats.spent - stats.bought:.1%} used or set aside for measured answers; "
         f"{1 - stats.spent:.1%} is left"
     ) in str(fresh.summary())
