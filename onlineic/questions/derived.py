@@ -64,7 +64,7 @@ class Answering(AnsweringLinear):
 
         Examples:
             >>> session.mean("age", where="sex = 'Female'")
-            mean(age, where(sex='Female')) = 36.9... ± 2... (0.95 sure), 16... records, 2 answers...
+            mean(age, where(sex='Female')) = 3... ± 2... (0.95 sure), 16... records, 2 answers...
         """
         return mean_within(self, attribute, where, within)
 
