@@ -45,9 +45,7 @@ DEAR = {
     "turbo",
 }  # to repeat a seed
 # Of an engine before today's, whose numbers moved since: each takes a quarter of an hour to make again.
-AWAITED = {
-    "gallery",
-}
+AWAITED: set[str] = set()
 MISSING = object()
 
 
