@@ -347,10 +347,10 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         if bought is None or bought.charge.amount > account.left:
             return None
         predictor, deviation = heard.predictor or Predictor(facts.domain), bought.deviations(facts.n)[0]
-        # tables of its call tell it, where its number would at most halve their noise
-        told = question.key in heard.served and predictor.noise(question) <= 2 * deviation
-        worth = self.count is not None or deviation < predictor.error_in_the_mean(question)
-        return bought if worth and not told else None
+        expected = predictor.error_in_the_mean(question)
+        # tables of its call tell it, where its number would at most halve their error
+        told = question.key in heard.served and expected <= 2 * deviation
+        return bought if not told and (self.count is not None or deviation < expected) else None
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
