@@ -277,7 +277,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
             if told_few or heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
-                return tables
+                again = all(one.key in heard.served for one in asked)  # however their noise is rounded
+                return None if again else tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due < least:
             return None
@@ -356,10 +357,7 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.
 
         Of a demand of which nothing is known tables err by a fixed number over the root of what they cost.
-        Tables are bought once for the questions of a call, however their noise is rounded.
         """
-        if all(one.key in facts.heard.served for one in asked):
-            return 0, None
         demand, pure = Demand.of_these(facts.domain, [*map(asked_of, asked)]), facts.account.order is None
         price = self._price(facts.heard, facts.account, len(asked))
         noise, over = self._noise(facts, price)

@@ -342,6 +342,15 @@ def test_a_long_call_is_heard_whole_and_answered_from_tables():
     assert len(bought(session)) < 5
 
 
+def test_a_call_as_long_as_a_stream_has_all_instalments_up_to_there():
+    """The first one spends a hair less than numbers may: those after it must come all the same."""
+    session = opened()
+    session.answer_many([where(a=ic.at_least(a), c=ic.below(c)) for a in range(16) for c in range(16)])
+
+    assert 2 == len(bought(session, BoughtTables))
+    assert session.statistics().bought > 0.8
+
+
 def test_a_short_call_is_bought_one_by_one():
     alone, together = opened(), opened()
     one_by_one = [alone.answer(question) for question in (*QUESTIONS[:3], where(), QUESTIONS[0])]
