@@ -120,6 +120,24 @@ def test_a_handler_that_comes_into_a_draw_of_a_shared_source_is_refused_before_a
     assert other.answer(ic.where(a=3)).status in ("easy", "hard")
 
 
+def test_a_handler_that_comes_into_a_draw_asks_no_baseline_of_the_same_source(monkeypatch):
+    noise = SystemNoise()
+    session, law = opened(noise=noise), {"answers": 3, "noise_law": "laplace"}
+    baseline = baselines.PerQueryNoise(PrivateData(COUNTS, DOMAIN), ic.Budget(1.0), **law, noise=noise)
+    left = baseline.statistics().hard_left
+
+    def handler():
+        with pytest.raises(SessionStateError, match="noise must be asked one call at a time"):
+            baseline.answer(ic.where(a=3))
+
+    came = handling(monkeypatch, os, "urandom", handler)
+    session.answer(ic.where(a=1))
+
+    assert came
+    assert (left, False) == (baseline.statistics().hard_left, baseline.statistics().sealed)
+    assert baseline.answer(ic.where(a=3)).status in ("easy", "hard")
+
+
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["handler", "thread"])
 def test_no_word_of_a_shared_source_is_used_by_two_sessions(monkeypatch, elsewhere):
     """A second one draws between the draw of the first and what it gives back of it.
