@@ -86,17 +86,6 @@ def test_a_planted_change_of_a_constant_is_red_and_names_result_and_command(
     assert lines[2].startswith("rows/0/rms_by_seed/0: recorded ")
 
 
-def test_a_result_that_is_to_be_made_again_is_red_only_once_it_is_of_today(study):
-    fresh = study("study.fresh")
-    name = min(fresh.AWAITED)
-    differing = fresh.awaited(fresh.Verdict(name, ("rows/0/rms: recorded 1, now 2",)))
-
-    assert ((), "of the engine before, to be made again") == (differing.differences, differing.remark)
-    assert fresh.awaited(fresh.Verdict(name)).differences
-    other = fresh.Verdict("certificates", ("rows/0/rms: recorded 1, now 2",))
-    assert other is fresh.awaited(other)
-
-
 def test_a_changed_setting_is_red_without_a_rerun(recorded, study):
     fresh, (module, result) = study("study.fresh"), recorded
     result["config"]["runs"] = 6

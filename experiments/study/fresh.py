@@ -7,9 +7,7 @@ With the numpy, the scipy and the processor of the result both must agree to 1e-
 named, to 1e-3, because the last digit of a sum may decide on which side of a threshold a gap lies.
 Red is a number that differs, or a script whose settings are others than those of its result. Results made
 before the code of a wing that they ran changed are listed as older, whether or not that seed gives the same;
-with --current they are red too. Results that are `AWAITED` are listed as such while their numbers differ, and
-red once they do not: then they leave that list. --cheap leaves out the results whose one seed takes longest:
-half a minute.
+with --current they are red too. --cheap leaves out the results whose one seed takes longest: half a minute.
 """
 
 import argparse
@@ -44,8 +42,6 @@ DEAR = {
     "ten_questions",
     "turbo",
 }  # to repeat a seed
-# Of an engine before today's, whose numbers moved since: each takes a quarter of an hour to make again.
-AWAITED: set[str] = set()
 MISSING = object()
 
 
@@ -73,7 +69,7 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
         return Verdict(name, older=older, remark="times, which no rerun repeats")
     differing = other_settings(module, result)
     if differing:
-        return awaited(Verdict(name, differing, older, environment))
+        return Verdict(name, differing, older, environment)
     began = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -90,16 +86,7 @@ def judged(name: str, module: Any, result: Mapping[str, Any], now: Mapping[str, 
     limit = LOOSE if environment else CLOSE
     for place, value in json.loads(json.dumps(found)).items():
         differing += tuple(differences(place, at(result, place), value, limit))
-    return awaited(Verdict(name, differing, older, environment, seconds=seconds))
-
-
-def awaited(verdict: Verdict) -> Verdict:
-    """Return the verdict on a result, of one that is to be made again that it is; red if that is not so."""
-    if verdict.name not in AWAITED:
-        return verdict
-    if verdict.differences:
-        return attrs.evolve(verdict, differences=(), remark="of the engine before, to be made again")
-    return attrs.evolve(verdict, differences=("the same as now: take it off AWAITED",))
+    return Verdict(name, differing, older, environment, seconds=seconds)
 
 
 def other_settings(module: Any, result: Mapping[str, Any]) -> tuple[str, ...]:
