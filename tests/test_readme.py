@@ -68,12 +68,12 @@ def engines(name, stream):
     return {one["engine"]: one["rms"] for one in row["engines"]}
 
 
-def test_up_to_a_hundred_questions_plain_noise_does_as_well_and_from_a_thousand_on_the_session():
+def test_up_to_thirty_questions_plain_noise_does_as_well_and_from_a_hundred_on_the_session():
     for asked in (1, 3, 10, 30, 100, 1_000):
         found = engines("sweeps", asked)
         static = min(rms for label, rms in found.items() if not label.startswith("default"))
 
-        assert (static <= found["default"]) == (asked <= 100), asked
+        assert (static <= 1.02 * found["default"]) == (asked <= 30), asked
 
 
 def test_told_twenty_a_session_errs_less_than_its_rivals_but_for_opendp_under_add_remove():

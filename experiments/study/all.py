@@ -10,6 +10,7 @@ whose rows are made apart (`--only`) row by row. The longest run first; results 
 
 import argparse
 import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -60,13 +61,15 @@ def task_of(name: str, now: dict[str, str]) -> Task | None:
     result = json.loads(path.read_text(encoding="utf-8"))
     seconds = max(result.get("processor_seconds", 0.0), UNKNOWN if name in MEASURE_TIME else 0.0)
     seconds = seconds or result["wall_seconds"]
-    if other_settings(importlib.import_module(name), result):
+    module = importlib.import_module(name)
+    if other_settings(module, result):
         return Task(name, "other settings", seconds=seconds)
     why = aged(result, now)
     if not why:
         return None
     parts = [row for part in result.values() if isinstance(part, list) for row in part]
-    if all(isinstance(row, dict) and {"stream", "seconds"} <= row.keys() for row in parts):
+    some = "only" in inspect.signature(module.run).parameters
+    if some and all(isinstance(row, dict) and {"stream", "seconds"} <= row.keys() for row in parts):
         own = {name: result[name] for name in ("versions", "code") if name in result}
         old = {row["stream"]: row["seconds"] for row in parts if aged(row.get("made", own), now)}
         if 0 < len(old) < len(parts):
