@@ -171,7 +171,7 @@ def _written(name: str, answer: str) -> dict[str, Any]:
     word, _, rest = form.partition(" ")
     parts = rest.split()
     early = [part for part in form.split() if part in ("optional", *FLAGS)]
-    if early and word != "labels":
+    if early and word not in ("labels", "boolean"):  # whose own words these may be
         kept = " ".join(part for part in form.split() if part not in early)
         raise InvalidDomainError(
             f"{name} must have ';' before {shown(early[0])}, got {shown(answer)}; write "

@@ -277,8 +277,8 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
                 return self._alone(facts, asked[0]) if asked else None
             units, tables = self._of_call(facts, asked)
             if told_few or heard.spent + left * (1 - (1 - self.single) ** units) <= self.rent * planned:
-                again = all(one.key in heard.served for one in asked)  # however their noise is rounded
-                return None if again else tables
+                # once for a call: rounding may leave their noise a hair above that of its numbers
+                return None if all(one.key in heard.served for one in asked) else tables
         due = heard.rented + self._reached(told, heard) * (planned - heard.rented) - heard.spent
         if due < least:
             return None
@@ -344,14 +344,16 @@ class DemandPurchases(PurchaseRule[RecordSummary]):
         """Return what a question asks, by itself, if that is worth its price."""
         heard, account = facts.heard, facts.account
         most = None if self.count is None else self._left(heard, account)
-        bought = single(question, self._price(heard, account), account, facts.neighbours, most)
+        called = self.count is not None and question.key in heard.served
+        price = self._price(heard, account, len(heard.served) if called else 1)
+        bought = single(question, price, account, facts.neighbours, most)
         if bought is None or bought.charge.amount > account.left:
             return None
-        predictor, deviation = heard.predictor or Predictor(facts.domain), bought.deviations(facts.n)[0]
-        expected = predictor.error_in_the_mean(question)
-        # tables of its call tell it, where its number would at most halve their error
-        told = question.key in heard.served and expected <= 2 * deviation
-        return bought if not told and (self.count is not None or deviation < expected) else None
+        expected = (heard.predictor or Predictor(facts.domain)).error_in_the_mean(question)
+        deviation = bought.deviations(facts.n)[0]
+        if called:  # its number must take away half of the squared error of the tables
+            return bought if expected**2 > 2 * deviation**2 else None
+        return bought if self.count is not None or deviation < expected else None
 
     def _of_call(self, facts: Facts[RecordSummary], asked: Sequence[Question]) -> tuple[int, Purchase | None]:
         """Return how many numbers a call needs, and tables that answer it as well, if they cost less.

@@ -164,7 +164,7 @@ class Core:
                 if not alone:
                     return False
                 if (due := self.purchases.due) is None:
-                    break  # a test costs less
+                    break  # a test may cost less
                 named, payer, heard = due, None, ()
             if payer is not asker and not any(one.constant is None for one in questions[:1]):
                 return False  # a question that nobody needs to ask
