@@ -152,3 +152,10 @@ def test_a_gaussian_sum_of_large_sigma_has_the_radius_of_a_normal_one():
     normal = 10**6 * np.linalg.norm(weights) * NormalDist().inv_cdf(0.975)
 
     assert normal < DiscreteGaussian(10**6).sum_radius(weights, 0.05) < normal + 0.61
+
+
+def test_a_gaussian_sum_of_little_noise_has_the_sub_gaussian_radius_of_both_tails():
+    """The radius of one tail would cover the sums above too: e^(-t^2/2) bounds both tails of a normal law."""
+    both_tails = 3.0 * math.sqrt(2 * math.log(2 / 0.05))
+
+    assert DiscreteGaussian(1).sum_radius(np.ones(9), 0.05) == pytest.approx(both_tails)
