@@ -104,6 +104,37 @@ def test_what_moves_the_price():
     )
 
 
+def rows(name, table=0):
+    """Return the cells of a table of results, by engine; replace-one where there are neighbours."""
+    parts = (ROOT / "experiments" / "results" / f"{name}.md").read_text(encoding="utf-8").split("\n\n")
+    lines = [part for part in parts if part.startswith("|")][table].splitlines()
+    columns, _, *cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    found = [dict(zip(columns, row, strict=True)) for row in cells]
+    return {row["engine"]: row for row in found if row.get("neighbours", "replace-one") == "replace-one"}
+
+
+def test_whether_to_count_questions_or_answers():
+    whole, kinds, clinic = rows("hour"), rows("hour", 1), rows("rivals")
+    over = "error over that of OpenDP, told the ten"
+    last = [
+        float(clinic["session, told ten"][name]) / float(clinic["OpenDP, told the ten"][name])
+        for name in ("diagnosis by sex", "ward by month")
+    ]
+
+    assert [f"{ratio:.1f}" for ratio in last] == ["2.6", "7.0"]
+    told(
+        "how_much",
+        f"err by {whole['session, told twenty']['all']} times what noise does",
+        f"come last, by {float(kinds['session, told twenty']['tables']):.0f} times",
+        f"The twenty err by {whole['session, told its answers']['all']} times, "
+        f"the tables by {float(kinds['session, told its answers']['tables']):.1f}",
+        f"err by {clinic['session, told 26 answers'][over]} times what OpenDP does",
+        "told ten, the last tables by 2.6 to 15 times",
+        f"Then the twenty err by {whole['session, told nothing']['all']} times, "
+        f"and those of the clinic by {clinic['session, told nothing'][over]}",
+    )
+
+
 def test_many_groups_cost_as_much_as_six_numbers():
     prices = []
     for asked in (lambda one: one.answer(where(age=ic.at_least(30))), lambda one: one.group_by("age")):
