@@ -57,6 +57,18 @@ def test_a_purchase_is_worked_out_again_from_the_questions_that_it_heard(tmp_pat
     assert deaf == any("does not buy" in text for text in verified(read(path)).problems)
 
 
+def test_a_test_before_the_first_tables_is_found(tmp_path, monkeypatch):
+    """Of a session that bought nothing, and tested at once: its bounds would be those of no plan."""
+    data, path = PrivateData(np.full(DOMAIN.shape, 20), DOMAIN), tmp_path / "session.db"
+    rule = DemandPurchases(rent=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(DemandPurchases, "next", lambda *_: None)
+        with ic.OnlineIC(data, ic.Budget(1.0, 1e-9), ledger=path, table="t", purchases=rule) as session:
+            session.answer(ic.where(b=1))
+
+    assert any("a test before first tables" in text for text in verified(read(path)).problems)
+
+
 def test_it_has_to_pay_for_its_noise_all_the_same(tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         sold_quieter(patched)

@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from fractions import Fraction
+from statistics import NormalDist
 
 import attrs
 import numpy as np
@@ -17,7 +18,7 @@ from onlineic.data import PrivateData
 from onlineic.errors import InvalidParameterError, InvalidQueryError
 from onlineic.ledger import BoughtTables, Easy, Forfeited, Paid, Single, read
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import DemandPurchases, PurchaseRule
+from onlineic.plan import ALL_HARD, DemandPurchases, PurchaseRule
 from onlineic.plan.numbers import least_number, number_price
 from onlineic.plan.purchase import Purchase, single
 from onlineic.plan.singles import Singles
@@ -466,6 +467,25 @@ def test_what_is_told_lies_between_the_number_and_what_was_said_by_what_both_err
     wrong = Singles(tuple((0.0401, 0.0001, 0.0004) for _ in range(500)))
     assert wrong.over == pytest.approx(100.0, rel=0.05)
     assert wrong.taken(0.01, 0.02) > 0.99
+
+
+def test_bounds_of_numbers_count_how_far_what_is_told_lies_from_what_was_measured():
+    """Of one answer at beta, and of all at once at the part of it that a number has by its price."""
+    session, together = opened(), 0.0
+    beta = session.plan.tested_beta
+    for question in QUESTIONS[:5]:
+        answer, record = session.answer(question), bought(session)[-1]
+        part = float(record.charge.amount / session.account.capacity)
+        apart = abs(answer.value - record.measurement.values[0]) + 1 / N  # a record for what is rounded
+        one, among_all = (
+            apart + record.measurement.scale * NormalDist().inv_cdf(1 - probability / 2)
+            for probability in (beta, ALL_HARD * beta * part)
+        )
+        together = max(together, among_all)
+        assert answer.error_bound == pytest.approx(one, rel=1e-9)
+
+    assert apart > 1.1 / N
+    assert session.statistics().error_bound == pytest.approx(together, rel=1e-9)
 
 
 def test_bounds_of_numbers_hold():

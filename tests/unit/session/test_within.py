@@ -99,6 +99,21 @@ def test_tests_are_made_where_they_are_likely_cheaper_each_at_its_own_price():
     )
 
 
+def test_a_hit_of_a_wish_tells_the_number_itself():
+    """Its bound was settled before it was drawn: what was learned is not told in its place."""
+    session, told = opened(within=0.05, questions=[("a", "b"), ("c", "d")]), []
+    for query in random_stream(DOMAIN, 400, 8):
+        before, answer = len(session.transcript), session.answer(query)
+        told += [
+            (answer.value, one.measurement.values[0])
+            for one in session.transcript[before:]
+            if isinstance(one, Hard) and one.within is not None and len(one.measurement.values) == 1
+        ]
+
+    assert len(told) > 3
+    assert all(value == pytest.approx(number, abs=1e-12) for value, number in told)
+
+
 def test_a_hit_without_a_wish_costs_its_own_price_whatever_a_finer_wish_left_set_aside():
     told = {"questions": [("a", "b"), ("c", "d")], "hard_answers": 200, "threshold": 1e-6}
     plain, session = opened(**told), opened(**told)
