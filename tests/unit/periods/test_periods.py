@@ -1,6 +1,7 @@
 """A table that grows: labels, blocks, nodes, ranges, bounds, and its files."""
 
 import functools
+import itertools
 import json
 import math
 import os
@@ -752,11 +753,17 @@ def test_the_pooled_radius_counts_what_may_be_picked():
 def test_bounds_from_estimates_count_the_rounding_of_weights(monkeypatch):
     listens_first(monkeypatch)
     exact, rounded = ic.where(age=ic.below(3)), ic.where(age=ic.weights([1, 1, 1 - 1.5e-5, 0, 0]))
-    held = grown(SimulatedNoise(5))
+    held = grown(SimulatedNoise(5), months=(), levels=("month",))
+    for month in range(1, 13):  # of fewer months the sum of their bounds is narrower
+        held.add(f"2026-{month:02}", data_of("2026-01"))
+    for age, sex in itertools.product(range(5), "FM"):  # each measured by itself, and tables after them
+        for city in (0, 1):
+            held.over().answer(ic.where(age=age, sex=sex, city=city))
 
     first, second = held.over().answer(exact), held.over().answer(rounded)
 
     assert first.value == second.value
+    assert first.status == "easy"
     assert second.error_bound - first.error_bound == pytest.approx(1.5e-5, rel=1e-3)
 
 

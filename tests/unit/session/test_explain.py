@@ -9,6 +9,7 @@ import onlineic as ic
 from onlineic import between, where
 from onlineic.errors import InvalidQueryError, SessionStateError
 from onlineic.noise import SimulatedNoise
+from onlineic.plan import TestsOnly
 from support.noise import Wrapped
 from support.sessions import WIDE, WIDE_COUNTS, Still, begun
 
@@ -282,6 +283,15 @@ def test_a_textbook_session_explains_with_the_bound_of_its_theorem():
     told = session.explain(where(a=1))
 
     assert told.bound_easy == told.bound_hard == pytest.approx(session.plan.error_bound)
+
+
+def test_the_bound_of_a_measured_answer_of_few_records_is_not_cut():
+    """A number is released as it was drawn: with so much noise it lies far outside of [0, 1]."""
+    data = ic.PrivateData.from_records({"x": np.arange(10) % 5}, ic.Domain.of(x=5))
+    session = ic.OnlineIC(data, ic.Budget(0.1, 1e-9), purchases=TestsOnly(), noise=SimulatedNoise(1))
+    told = session.explain(ic.where(x=2))
+
+    assert told.bound_easy <= 1.0 < 10.0 < told.bound_hard
 
 
 def test_bounds_of_a_measured_answer_or_of_a_private_n_may_be_beyond_1():

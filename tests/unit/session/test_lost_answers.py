@@ -30,7 +30,12 @@ def test_a_joint_bound_covers_easy_answers_that_no_record_holds():
         with quick_folder() as folder:
             path = folder / "ledger.db"
             session, ledger = with_ledger(
-                ic.OnlineIC, data, ic.Budget(1.0, 1e-9), ledger=path, table="made up"
+                ic.OnlineIC,
+                data,
+                ic.Budget(1.0, 1e-9),
+                ledger=path,
+                table="made up",
+                questions=[("a",), ("b",)],  # whose tables do not bound what four attributes hold
             )
             answers = session.answer_many(joint)
             before = session.joint_bounds(joint, answers)
