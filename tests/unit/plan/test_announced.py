@@ -35,7 +35,7 @@ def arrays(count, shape=BITS.shape):
 
 
 @pytest.mark.parametrize("budget", [BUDGET, PURE], ids=["usual", "pure"])
-@pytest.mark.parametrize("wish", [{}, {"release": "answer"}, {"hard_answers": 4}], ids=repr)
+@pytest.mark.parametrize("wish", [{}, {"release": "answer"}, {"hard_answers": 50}], ids=repr)
 @pytest.mark.parametrize("n", [48_842, 10**6])
 @pytest.mark.parametrize("domain", [DOMAIN, LISTENED, ic.Domain.of(a=500), ic.Domain.of(a=4, b=3)], ids=repr)
 def test_what_is_bounded_chooses_neither_start_nor_purchases(domain, n, wish, budget):

@@ -15,7 +15,7 @@ from onlineic.interactions import Predictor, cheapest
 from onlineic.interactions.demand import Demand, asked_of
 from onlineic.ledger import BoughtTables, Easy, EasyBatch, Hard
 from onlineic.noise import SimulatedNoise
-from onlineic.plan import PurchaseRule, TestsOnly, demand, session_plan
+from onlineic.plan import Facts, PurchaseRule, TestsOnly, demand, session_plan
 from onlineic.plan.demand import DemandPurchases
 from onlineic.plan.settings import Settings
 from onlineic.queries.expressions import joint
@@ -161,6 +161,17 @@ def test_what_is_due_after_so_many_questions_of_one_call_is_bought_there():
         asked += len(record.queries) if isinstance(record, EasyBatch) else isinstance(record, Easy | Hard)
 
     assert 256 == last < asked
+
+
+def test_tables_are_bought_for_what_is_left_or_not_at_all():
+    """Their part of all is due; where others have used it up, what is left is for tests."""
+    session, question = listening(), where(a=1).bind(DOMAIN)
+    account, near = session.account, session.plan.sparse.neighbours
+    due = TABLES.parts[0] * TABLES.planned(account)
+    for left, bought_now in ((due, True), (due * Fraction(3, 4), False)):
+        used = attrs.evolve(account, spent=account.capacity - left)
+        facts = Facts(DOMAIN, 2_000, used, near, TABLES.start(), (question,))
+        assert bought_now == (TABLES.next(facts) is not None)
 
 
 @pytest.mark.parametrize("made", [{"share": 0}, {"after": (2, 3)}, {"after": (1,)}])

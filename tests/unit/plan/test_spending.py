@@ -307,7 +307,7 @@ def test_numbers_beyond_those_announced_fall_slowly_and_say_something_to_the_end
     target = ic.where(a=1).bind(domain)
     spent, prices, deviations = Spent(), [], []
     capacity = spending.sparse.account().capacity
-    while len(prices) < 4 * announced + 20:
+    while len(prices) < 4 * announced + 120:  # to where the least price holds
         sparse = spending.at(spent)
         price = sparse.price(target).amount
         if price > capacity - spent.amount:

@@ -178,3 +178,24 @@ def test_hits_leave_a_table_bought_alone_its_share_of_what_may_fail():
     assert spent[0] == spent[1] > 0
     # of so many hits each may fail with the price that it has of the account, not of what the table left
     assert bounds[0] > bounds[1]
+
+
+class Rash(OneTable):
+    """Names a place in a call that may not be there, for what it would buy next."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def lookahead(self, heard):
+        return 8
+
+    def due_at(self, heard, questions, account):
+        return self.place
+
+
+@pytest.mark.parametrize("place", [-1, 0, 2, 3, 10**6])
+def test_a_call_is_answered_wherever_a_rule_says_that_something_is_due(place):
+    session = ic.OnlineIC(ic.PrivateData(COUNTS, RENTS), BUDGET, purchases=Rash(place))
+    found = session.answer_many([ic.where(a=0, c=code) for code in range(3)])
+
+    assert 3 == len(found) == session.statistics().asked

@@ -469,6 +469,14 @@ def test_what_is_told_lies_between_the_number_and_what_was_said_by_what_both_err
     assert wrong.taken(0.01, 0.02) > 0.99
 
 
+def test_answers_that_are_left_are_what_purchases_leave():
+    session = opened()
+    price = session.plan.sparse.price(QUESTIONS[0].bind(DOMAIN)).amount
+    kept = session.account.capacity - RULE.planned(session.account)
+
+    assert 1 <= session.statistics().hard_left <= kept / price
+
+
 def test_bounds_of_numbers_count_how_far_what_is_told_lies_from_what_was_measured():
     """Of one answer at beta, and of all at once at the part of it that a number has by its price."""
     session, together = opened(), 0.0
