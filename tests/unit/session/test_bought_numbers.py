@@ -608,6 +608,17 @@ def test_who_asks_pays_for_the_number_and_who_cannot_buys_none(tmp_path):
     assert [record.heard for record in bought(session, BoughtTables)] == [()]  # for everybody, in its place
 
 
+def test_an_audit_works_out_by_itself_what_the_noise_of_a_number_costs(tmp_path, monkeypatch):
+    """Though the plan asks half of it, in the session and in the audit."""
+    for place in ("numbers", "purchase"):
+        monkeypatch.setattr(f"onlineic.plan.{place}.number_price", lambda *of: number_price(*of) / 2)
+    path = tmp_path / "session.db"
+    with ic.OnlineIC(DATA, BUDGET, ledger=path, table="made up") as session:
+        session.answer(QUESTIONS[0])
+
+    assert any("for less than its noise costs" in text for text in verified(read(path)).problems)
+
+
 def test_a_file_goes_on_with_what_was_bought_and_can_be_verified(tmp_path):
     path = tmp_path / "session.db"
     with ic.OnlineIC(DATA, BUDGET, ledger=path, table="t") as session:
