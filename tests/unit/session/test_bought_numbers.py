@@ -612,8 +612,8 @@ def test_an_audit_works_out_by_itself_what_the_noise_of_a_number_costs(tmp_path,
     """Though the plan asks half of it, in the session and in the audit."""
     for place in ("numbers", "purchase"):
         monkeypatch.setattr(f"onlineic.plan.{place}.number_price", lambda *of: number_price(*of) / 2)
-    path = tmp_path / "session.db"
-    with ic.OnlineIC(DATA, BUDGET, ledger=path, table="made up") as session:
+    data, path = PrivateData.from_records(COLUMNS, DOMAIN), tmp_path / "session.db"
+    with ic.OnlineIC(data, BUDGET, ledger=path, table="made up") as session:
         session.answer(QUESTIONS[0])
 
     assert any("for less than its noise costs" in text for text in verified(read(path)).problems)
